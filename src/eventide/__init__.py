@@ -1,0 +1,1 @@
+"""Eventide: a data stream management system whose subject is time."""

@@ -1,0 +1,127 @@
+"""What one round brought: the summary from which every policy learns.
+
+Law: rows of one round arrive together, at its clock. A policy sees cells, never rows: a cell says how many rows of one
+source arrived with times from `earliest` to `latest`. A row alone is a round of one cell, so per row and per round are the
+same code. One cell per source is enough to be correct; several (one per stretch of time) keep a single straggler from
+looking like a whole late round.
+
+>>> a = Arrivals.of_rows(clock=100, source=[1, 0, 1], time=[90, 95, 97], cell_width=5)
+>>> a.source.tolist(), a.rows.tolist(), a.earliest.tolist(), a.latest.tolist()
+([0, 1, 1], [1, 1, 1], [95, 90, 97], [95, 90, 97])
+>>> a.sources.tolist(), a.rows_by_source.tolist(), a.latest_by_source.tolist()
+([0, 1], [1, 2], [95, 97])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eventide.eventtime.instant import Instants
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """One round: its clock, and cells sorted by source, then by time.
+
+    `source` holds small whole numbers: whoever feeds a policy numbers its sources 0, 1, 2, ... as they appear.
+    `delay_sum` and `delay_square_sum` are the sums of `clock - time` and of its square over the rows of a cell.
+    """
+
+    clock: int
+    source: NDArray[np.intp]
+    rows: NDArray[np.int64]
+    earliest: Instants
+    latest: Instants
+    delay_sum: NDArray[np.float64]
+    delay_square_sum: NDArray[np.float64]
+
+    @classmethod
+    def of_row(cls, clock: int, source: int, time: int) -> Arrivals:
+        """A round of one row.
+
+        >>> Arrivals.of_row(clock=12, source=0, time=10).delay_sum.tolist()
+        [2.0]
+        """
+        at = np.array([time], dtype=np.int64)
+        delay = np.array([float(clock) - float(time)])
+        return cls(clock, np.array([source], dtype=np.intp), np.ones(1, dtype=np.int64), at, at, delay, delay * delay)
+
+    @classmethod
+    def of_rows(cls, clock: int, source: ArrayLike, time: ArrayLike, cell_width: int | None = None) -> Arrivals:
+        """Digest rows into cells of at most `cell_width` of time each (one cell per source without it)."""
+        sources = np.asarray(source, dtype=np.intp)
+        times = np.asarray(time, dtype=np.int64)
+        order = np.lexsort((times, sources))
+        sources, times = sources[order], times[order]
+        if len(times) == 0:
+            starts = np.zeros(0, dtype=np.intp)
+        else:
+            new = sources[1:] != sources[:-1]
+            if cell_width is not None:
+                stretch = times // cell_width
+                new |= stretch[1:] != stretch[:-1]
+            starts = np.flatnonzero(np.concatenate(([True], new)))
+        ends = np.append(starts[1:], len(times)) - 1 if len(starts) else starts
+        delay = float(clock) - times.astype(np.float64)
+        return cls(
+            clock,
+            sources[starts],
+            (ends - starts + 1).astype(np.int64),
+            times[starts],
+            times[ends],
+            np.add.reduceat(delay, starts) if len(starts) else np.zeros(0),
+            np.add.reduceat(delay * delay, starts) if len(starts) else np.zeros(0),
+        )
+
+    @classmethod
+    def silence(cls, clock: int) -> Arrivals:
+        """A round without rows: only the clock moved.
+
+        >>> Arrivals.silence(5).total
+        0
+        """
+        return cls.of_rows(clock, [], [])
+
+    @cached_property
+    def total(self) -> int:
+        """How many rows arrived, over all sources."""
+        return int(self.rows.sum())
+
+    @cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        if len(self.source) == 0:
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero(np.concatenate(([True], self.source[1:] != self.source[:-1])))
+
+    @cached_property
+    def sources(self) -> NDArray[np.intp]:
+        """The sources that spoke in this round, ascending, each once."""
+        return self.source[self._starts]
+
+    @cached_property
+    def rows_by_source(self) -> NDArray[np.int64]:
+        """Rows of each of `sources`."""
+        return np.add.reduceat(self.rows, self._starts) if len(self._starts) else self.rows[:0]
+
+    @cached_property
+    def earliest_by_source(self) -> Instants:
+        """Smallest time of each of `sources`."""
+        return np.minimum.reduceat(self.earliest, self._starts) if len(self._starts) else self.earliest[:0]
+
+    @cached_property
+    def latest_by_source(self) -> Instants:
+        """Largest time of each of `sources`."""
+        return np.maximum.reduceat(self.latest, self._starts) if len(self._starts) else self.latest[:0]
+
+    def sum_by_source(self, of_cells: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+        """Add up a quantity of the cells for each of `sources`.
+
+        >>> Arrivals.of_rows(9, [0, 1, 1], [1, 2, 8], cell_width=4).sum_by_source(np.array([1.0, 2.0, 3.0])).tolist()
+        [1.0, 5.0]
+        """
+        quantity = np.asarray(of_cells, dtype=np.float64)
+        return np.add.reduceat(quantity, self._starts) if len(self._starts) else quantity[:0]
