@@ -43,7 +43,7 @@ def heavy_tail(seed: int) -> Recording:
     rng = np.random.default_rng(seed)
     time, source = emissions(rng, rows=40_000, seconds=800, sources=10)
     alpha = rng.uniform(1.1, 1.5, 10)[source]
-    delay = 10 * MILLISECOND * (1.0 + rng.pareto(alpha))
+    delay = 50 * MILLISECOND * (1.0 + rng.pareto(alpha))
     return arrived("heavy_tail", time, time + delay.astype(np.int64), source)
 
 
