@@ -1,0 +1,36 @@
+# One command per habit. Each makes .venv itself when it is missing or when the dependencies changed.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv, and say what this machine is missing
+	@echo "$(VENV) is ready: $$($(BIN)/python --version)"
+
+demo: $(READY) ## profile a generated recording with known disorder; plots go to out/plots
+	$(BIN)/python examples/make_recording.py out/demo.parquet
+	$(BIN)/eventide profile out/demo.parquet --time event_time --arrival arrival_time --source device \
+	    --drop-ratio 1% --plot out/plots
+
+test: $(READY) ## run every test and every example in a docstring
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: $(READY) ## style, types, the import contract, the documents
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_docs.py
+
+bench: $(READY) ## the quick form of every benchmark
+	$(BIN)/python -m benchmarks.heartbeats --quick
+	$(BIN)/python -m benchmarks.grouping --quick
+
+$(READY): pyproject.toml constraints.txt scripts/setup.sh
+	@scripts/setup.sh $(VENV)
+	@touch $@
