@@ -1,0 +1,106 @@
+"""What every benchmark shares: its arguments, its tables, its folder for pictures, its last line of JSON.
+
+>>> options("an example", ["--quick"]).quick
+True
+>>> as_percent(0.0123), as_duration(1_500.0), as_duration(0.25)
+('1.23 %', '1.5 s', '0.25 ms')
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+"""The root of the repository; recordings that are not part of it are looked up beside it."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a benchmark was asked to run.
+
+    >>> Options(quick=True, json_file=None, out=Path("out")).picture("lag.png")
+    PosixPath('out/lag.png')
+    """
+
+    quick: bool
+    json_file: Path | None
+    out: Path
+
+    def picture(self, name: str) -> Path:
+        """Where a picture goes."""
+        return self.out / name
+
+
+def options(description: str, arguments: Sequence[str] | None = None) -> Options:
+    """Read the command line.
+
+    >>> options("an example", []).out.name
+    'out'
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="less of everything: minutes become seconds")
+    parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write the last line there too")
+    parser.add_argument("--out", type=Path, default=REPOSITORY / "out", metavar="DIR", help="pictures (default: out/)")
+    found = parser.parse_args(arguments)
+    return Options(found.quick, found.json_file, found.out)
+
+
+def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print one table, the first column as a label, the others as figures."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="left" if place == 0 else "right")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    Console().print(table)
+
+
+def say(text: str) -> None:
+    """Print a line between tables: what is measured, or why something is not."""
+    Console().print(text, highlight=False)
+
+
+def finish(asked: Options, results: Mapping[str, Any]) -> None:
+    """Print the results as the last line, and into the file that was asked for.
+
+    >>> finish(Options(quick=True, json_file=None, out=Path("out")), {"lag": np.float64(1.5), "rows": np.int64(2)})
+    {"lag": 1.5, "rows": 2}
+    """
+    line = json.dumps(results, default=_plain)
+    if asked.json_file is not None:
+        asked.json_file.parent.mkdir(parents=True, exist_ok=True)
+        asked.json_file.write_text(line + "\n", encoding="utf-8")
+    print(line)
+
+
+def _plain(number: object) -> object:
+    if isinstance(number, np.generic):
+        return number.item()
+    raise TypeError(f"{number!r} is not a number, a text, a list or a mapping")
+
+
+def as_percent(share: float) -> str:
+    """A share for people.
+
+    >>> as_percent(0.5)
+    '50 %'
+    """
+    return f"{100 * share:.3g} %"
+
+
+def as_duration(milliseconds: float) -> str:
+    """A duration for people, in milliseconds below one second.
+
+    >>> as_duration(42_000.0)
+    '42 s'
+    """
+    return f"{milliseconds / 1000:.3g} s" if abs(milliseconds) >= 1000 else f"{milliseconds:.3g} ms"

@@ -1,0 +1,57 @@
+"""The real streams of the shared folder, one recording per run; runs of one file are never mixed.
+
+The files are not part of the repository. They are looked up in `../shared/data`, beside it; without them the benchmark
+says so and goes on.
+
+>>> [run.name for run in RUNS][-1]
+'crypto'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from benchmarks.harness import REPOSITORY
+from eventide.profile.recording import Recording
+
+FOLDER = REPOSITORY.parent / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: which file, and which of its rows."""
+
+    name: str
+    file: str
+    only: str = "true"
+
+    def load(self, folder: Path = FOLDER) -> Recording | None:
+        """Read the run, times as microseconds; None without the file."""
+        path = folder / self.file
+        if not path.exists():
+            return None
+        columns = (
+            duckdb.connect()
+            .execute(
+                f"""
+                select event_time_ms * 1000 as time, arrival_time_ms * 1000 as arrival, source
+                from read_csv(?) where {self.only} order by arrival_seq
+                """,
+                [str(path)],
+            )
+            .fetchnumpy()
+        )
+        return Recording.of(self.name, columns["time"], columns["arrival"], columns["source"].astype(str))
+
+
+RUNS = (
+    Run("umts d-1", "umts_devices.csv.gz", "session = 'd-1'"),
+    Run("umts d-2", "umts_devices.csv.gz", "session = 'd-2'"),
+    Run("umts d-3", "umts_devices.csv.gz", "session = 'd-3'"),
+    Run("winlog purplesharp", "winlog_hosts.csv.gz", "scenario = 'purplesharp_ad_playbook_I'"),
+    Run("winlog empire", "winlog_hosts.csv.gz", "scenario like 'empire%'"),
+    Run("crypto", "crypto_trades.csv.gz"),
+)
