@@ -1,0 +1,50 @@
+"""The pinned versions are complete: what is needed is pinned, what is pinned is needed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PIN_LINES = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+PINS = {canonicalize_name(line.partition("==")[0]) for line in PIN_LINES}
+
+
+def declared() -> list[str]:
+    """What pyproject.toml asks for: to build, to run, to develop."""
+    project = PROJECT["project"]
+    return [*PROJECT["build-system"]["requires"], *project["dependencies"], *project["optional-dependencies"]["dev"]]
+
+
+def needed() -> set[str]:
+    """Every package that the declared ones bring along, found in what is installed."""
+    found: set[str] = set()
+    open_ends = [Requirement(text) for text in declared()]
+    while open_ends:
+        requirement = open_ends.pop()
+        name = canonicalize_name(requirement.name)
+        if name in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        found.add(name)
+        open_ends.extend(Requirement(text) for text in importlib.metadata.requires(name) or [])
+    return found
+
+
+def test_every_package_that_is_needed_is_pinned() -> None:
+    assert needed() - PINS == set()
+
+
+def test_nothing_is_pinned_that_is_not_needed() -> None:
+    assert PINS - needed() == set()
+
+
+@pytest.mark.parametrize("line", PIN_LINES)
+def test_a_pin_is_a_name_and_a_version_and_nothing_else(line: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*", line)
