@@ -1,0 +1,184 @@
+"""Files become recordings: DuckDB reads and converts, Arrow numbers the sources, NumPy sorts. No row passes through Python.
+
+What had to be decided is said, never hidden: a guessed unit, rows set aside and why, a file that was not in arrival
+order. Without an arrival column the rows arrive in file order and the clock is the running maximum of their times: the
+least a clock can show that has seen them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventide.errors import InputError
+from eventide.eventtime.instant import Instants
+from eventide.profile.files import Columns, load, only_row, quoted
+from eventide.profile.recording import Recording
+from eventide.profile.time_columns import REASONS, UNITS, TimeColumn, time_column
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A recording and what there is to say about how it was read.
+
+    `plain` tells that times are plain numbers; otherwise they are microseconds. `rejects` counts the rows set aside.
+    """
+
+    file: str
+    run: str | None
+    recording: Recording
+    plain: bool
+    notes: tuple[str, ...]
+    rejects: dict[str, int]
+
+
+def read(arguments: list[str], columns: Columns, unit: str | None = None) -> Iterator[Reading]:
+    """Read every argument (a file, a directory or a glob): one reading for each, or for each of its runs.
+
+    `unit` is the unit of numeric times, or `time,arrival` when the two columns differ ("ms,ns").
+
+    >>> import tempfile; directory = tempfile.mkdtemp()
+    >>> path = Path(directory, "doors.csv")
+    >>> _ = path.write_text("at,seen,door\\n100,105,north\\n,106,north\\n90,107,south\\n")
+    >>> [reading] = read([str(path)], Columns("at", "seen", ("door",)), unit="s")
+    >>> reading.recording.time.tolist(), reading.recording.source_names, reading.rejects
+    ([100000000, 90000000], ('north', 'south'), {'time missing': 1})
+    """
+    units = _units(unit)
+    for argument in arguments:
+        yield from _read_one(argument, columns, *units)
+
+
+def _units(unit: str | None) -> tuple[str | None, str | None]:
+    if unit is None:
+        return None, None
+    given = [part.strip().lower() for part in unit.split(",")]
+    if len(given) > 2 or any(part not in UNITS for part in given):
+        raise InputError(f"unit {unit!r} is not known: use one of {', '.join(UNITS)}, or two as in ms,ns for time and arrival")
+    return given[0], given[-1]
+
+
+def _read_one(argument: str, columns: Columns, time_unit: str | None, arrival_unit: str | None) -> Iterator[Reading]:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        # Text without a zone is UTC wherever the dry run runs.
+        connection.execute("SET TimeZone = 'UTC'")
+        unreadable_lines = load(connection, argument, columns)
+        if only_row(connection, "SELECT count(*) FROM loaded") == (0,):
+            raise InputError(f"{argument}: the file has no rows")
+        time = time_column(connection, argument, columns.time, time_unit)
+        arrival = time_column(connection, argument, columns.arrival, arrival_unit) if columns.arrival else None
+        if arrival is not None and arrival.plain != time.plain:
+            plain, other = (arrival, time) if arrival.plain else (time, arrival)
+            raise InputError(
+                f"{argument}: {plain.name!r} holds plain numbers but {other.name!r} holds times, so no delay can be told: "
+                "give --unit, or leave --arrival out"
+            )
+        table = _converted(connection, time, arrival, columns)
+    yield from _by_run(argument, table, time, arrival, unreadable_lines)
+
+
+def _converted(
+    connection: duckdb.DuckDBPyConnection, time: TimeColumn, arrival: TimeColumn | None, columns: Columns
+) -> pa.Table:
+    """Instants, reasons to set rows aside, and names of source and run, in file order."""
+    sources = ", ".join(f"coalesce(CAST({quoted(name)} AS VARCHAR), 'NULL')" for name in columns.source)
+    wanted = [f"{time.instant_sql} AS time", f"CAST({time.reason_sql} AS TINYINT) AS time_reason"]
+    if arrival is not None:
+        wanted += [f"{arrival.instant_sql} AS arrival", f"CAST({arrival.reason_sql} AS TINYINT) AS arrival_reason"]
+    if sources:
+        wanted.append(f"concat_ws('|', {sources}) AS source")
+    if columns.run is not None:
+        wanted.append(f"coalesce(CAST({quoted(columns.run)} AS VARCHAR), 'NULL') AS run")
+    return connection.sql(f"SELECT {', '.join(wanted)} FROM loaded ORDER BY rowid").to_arrow_table()
+
+
+def _by_run(
+    argument: str, table: pa.Table, time: TimeColumn, arrival: TimeColumn | None, unreadable_lines: int
+) -> Iterator[Reading]:
+    notes = [column.note for column in (time, arrival) if column is not None and column.note is not None]
+    if arrival is None:
+        notes.append("no arrival column: rows arrive in file order, and the clock is the largest time seen so far")
+    runs, run_names = _numbered(table, "run")
+    usable = np.bincount(runs[_usable(table)], minlength=len(run_names))
+    if not usable.any():
+        why = ", ".join(f"{count:,} with {reason}" for reason, count in _rejects(table, np.arange(table.num_rows)).items())
+        raise InputError(f"{argument}: no row has a usable time ({why}): is {time.name!r} the right column, and --unit?")
+    empty = [run_names[number] for number in np.flatnonzero(usable == 0)]
+    if empty:
+        notes.append(f"runs without a usable row, left out: {', '.join(empty)}")
+    if unreadable_lines:
+        notes.append(f"{unreadable_lines:,} lines of the file could not be split into columns")
+    # A stable sort keeps the file order inside each run.
+    order = np.argsort(runs, kind="stable")
+    bounds = np.searchsorted(runs[order], np.arange(len(run_names) + 1))
+    for number in np.flatnonzero(usable):
+        run = run_names[number] if "run" in table.column_names else None
+        yield _reading(argument, run, table, order[bounds[number] : bounds[number + 1]], time.plain, notes)
+
+
+def _reasons(table: pa.Table) -> dict[str, NDArray[np.int8]]:
+    return {name: _column(table, f"{name}_reason") for name in ("time", "arrival") if name in table.column_names}
+
+
+def _usable(table: pa.Table) -> NDArray[np.bool_]:
+    return np.logical_and.reduce([reason == 0 for reason in _reasons(table).values()])  # type: ignore[no-any-return]
+
+
+def _rejects(table: pa.Table, rows: NDArray[np.intp]) -> dict[str, int]:
+    """How many of these rows were set aside, by reason; a row with two bad columns counts under each."""
+    return {
+        f"{name} {REASONS[number - 1]}": int(count)
+        for name, reason in _reasons(table).items()
+        for number, count in enumerate(np.bincount(reason[rows]))
+        if number > 0 and count > 0
+    }
+
+
+def _reading(
+    argument: str, run: str | None, table: pa.Table, rows: NDArray[np.intp], plain: bool, notes: list[str]
+) -> Reading:
+    rejects = _rejects(table, rows)
+    good = rows[_usable(table)[rows]]
+    time: Instants = _column(table, "time")[good]
+    if "arrival" not in table.column_names:
+        arrival = np.maximum.accumulate(time)
+    else:
+        arrival = _column(table, "arrival")[good]
+        unsorted = int(np.count_nonzero(arrival < np.maximum.accumulate(arrival)))
+        if unsorted:
+            by_arrival = np.argsort(arrival, kind="stable")
+            good, time, arrival = good[by_arrival], time[by_arrival], arrival[by_arrival]
+            notes = [*notes, f"{unsorted:,} rows were not in order of arrival: sorted by arrival, ties kept in file order"]
+    if rejects:
+        told = ", ".join(f"{count:,} with {reason}" for reason, count in rejects.items())
+        notes = [*notes, f"rows set aside: {told}"]
+    source, names = _numbered(table.take(good) if len(good) < table.num_rows else table, "source")
+    name = Path(argument).name + (f" / {run}" if run is not None else "")
+    return Reading(argument, run, Recording(name, time, arrival, source, names), plain, tuple(notes), rejects)
+
+
+def _column(table: pa.Table, name: str) -> NDArray[Any]:
+    """A column as NumPy; NULLs, which only rows set aside have, become 0."""
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    return (pc.fill_null(column, 0) if column.null_count else column).to_numpy()  # type: ignore[no-any-return]
+
+
+def _numbered(table: pa.Table, name: str) -> tuple[NDArray[np.intp], tuple[str, ...]]:
+    """Numbers for the names in a column, in order of first sight; one name for all when there is no such column."""
+    if name not in table.column_names:
+        return np.zeros(table.num_rows, dtype=np.intp), ("all",)
+    encoded = table.column(name).combine_chunks().dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.intp), tuple(encoded.dictionary.to_pylist())
