@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from rich.table import Table
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 """The root of the repository; recordings that are not part of it are looked up beside it."""
+
+WIDTH_ELSEWHERE = 160
 
 
 @dataclass(frozen=True)
@@ -61,12 +64,17 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
         table.add_column(column, justify="left" if place == 0 else "right")
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
-    Console().print(table)
+    _console().print(table)
 
 
 def say(text: str) -> None:
     """Print a line between tables: what is measured, or why something is not."""
-    Console().print(text, highlight=False)
+    _console().print(text, highlight=False)
+
+
+def _console() -> Console:
+    # Into a file or a pipe there is no width to fit into: tables keep their shape.
+    return Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE)
 
 
 def finish(asked: Options, results: Mapping[str, Any]) -> None:

@@ -60,7 +60,7 @@ class SensorSystem:
 
 
 def counter_system(seed: int, sources: int = 5, rows: int = 20_000) -> CounterSystem:
-    """Workers that fetch a token, work on it for 1 to 400 ms (most of them briefly), and send it on.
+    """Workers that fetch a token, work on it for 1 to 400 ms (mostly briefly), send it on, and rest: some for seconds.
 
     >>> counter_system(seed=2, rows=1_000).recording.rows
     1000
@@ -71,7 +71,9 @@ def counter_system(seed: int, sources: int = 5, rows: int = 20_000) -> CounterSy
     latency = rng.integers(5, 50, sources) * MILLISECOND
     # The cube keeps most tokens quick and a few nearly as slow as allowed: the case delayed guarantees are made for.
     work = fastest + ((slowest - fastest) * rng.uniform(0, 1, (rows, sources)) ** 3).astype(np.int64)
-    emitted = np.cumsum(work, axis=0)
+    usual_rest = np.exp(rng.uniform(np.log(20), np.log(5_000), sources)) * MILLISECOND
+    rest = (rng.exponential(1.0, (rows, sources)) * usual_rest).astype(np.int64)
+    emitted = np.cumsum(rest + work, axis=0)
     fetched = (emitted - work).ravel()
     # The counter serves requests in the order of the clock; each worker fetched enough tokens to fill the run alone.
     first = np.argsort(fetched, kind="stable")[:rows]

@@ -1,0 +1,73 @@
+"""From many outcomes to the few figures that decide: did the promise hold, and what did it cost?
+
+>>> from eventide.profile.outcome import Outcome
+>>> ours = Outcome(0.01, 0.008, 0.012, 0.02, lag_mean=50.0, lag_p95=90.0, buffered_mean_rows=3.0)
+>>> best = Outcome(0.01, 0.01, 0.03, 0.02, lag_mean=200.0, lag_p95=200.0, buffered_mean_rows=9.0)
+>>> crypto = Stream("crypto", real=True)
+>>> table = [Measured(crypto, 0.01, OURS, ours), Measured(crypto, 0.01, FIXED_BEST, best)]
+>>> worst_excess(table, [0.01, 0.05]), lag_vs_best_fixed(table)
+(0.8, 0.25)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from benchmarks.heartbeats.streams import Measured, Stream
+from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, OURS
+
+UNBOUNDED = ("growing_disorder",)
+"""Where lateness itself grows without bound, no ratio is promised for a single source."""
+
+HEADLINE = 0.01
+"""The drop ratio at which lags are compared."""
+
+
+def of_policy(measured: Sequence[Measured], policy: str, permitted: Collection[float]) -> list[Measured]:
+    """The outcomes of one policy at some of the drop ratios."""
+    return [one for one in measured if one.policy == policy and one.permitted in permitted]
+
+
+def worst_excess(measured: Sequence[Measured], permitted: Collection[float]) -> float | None:
+    """The largest share lost over share permitted of our own policy; None if it was not run at these ratios."""
+    return max((one.excess for one in of_policy(measured, OURS, permitted)), default=None)
+
+
+def worst_source_excess(measured: Sequence[Measured], permitted: Collection[float]) -> float | None:
+    """The same for the source that is worst off, where a promise is made for single sources."""
+    promised = [one for one in of_policy(measured, OURS, permitted) if one.stream.name not in UNBOUNDED]
+    return max((one.source_excess for one in promised), default=None)
+
+
+def lag_ratios(measured: Sequence[Measured], yardstick: str, permitted: float) -> dict[Stream, float]:
+    """Our mean lag over the yardstick's, stream by stream."""
+    theirs = {one.stream: one.lag for one in of_policy(measured, yardstick, [permitted])}
+    return {one.stream: one.lag / theirs[one.stream] for one in of_policy(measured, OURS, [permitted])}
+
+
+def lag_vs_best_fixed(measured: Sequence[Measured]) -> float | None:
+    """The geometric mean of our lag over the best fixed delay's, over the recordings; None without any."""
+    ratios = [ratio for stream, ratio in lag_ratios(measured, FIXED_BEST, HEADLINE).items() if stream.real]
+    return math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios)) if ratios else None
+
+
+def headline(measured: Sequence[Measured]) -> dict[str, Any]:
+    """The figures of the last line that come from streams."""
+    limit = lag_ratios(measured, CLAIRVOYANT, HEADLINE)
+    return {
+        "own_policy_worst_excess": worst_excess(measured, [0.01, 0.05]),
+        "own_policy_worst_source_excess": worst_source_excess(measured, [0.01, 0.05]),
+        "own_policy_worst_excess_0.1": worst_excess(measured, [0.001]),
+        "lag_vs_best_fixed": lag_vs_best_fixed(measured),
+        "lag_vs_clairvoyant": {stream.name: ratio for stream, ratio in limit.items() if stream.real},
+    }
+
+
+def details(measured: Sequence[Measured]) -> dict[str, Any]:
+    """Every outcome, as stream -> permitted -> policy -> figures; lags in units of the stream."""
+    table: dict[str, Any] = {}
+    for one in measured:
+        table.setdefault(one.stream.name, {}).setdefault(str(one.permitted), {})[one.policy] = vars(one.outcome)
+    return table
