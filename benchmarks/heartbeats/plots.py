@@ -8,13 +8,15 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
+from benchmarks.harness import as_percent
 from benchmarks.heartbeats.streams import Measured, Stream
 from eventide.profile.candidates import CLAIRVOYANT, OURS
 from eventide.testing.building import MILLISECOND
 
 COLUMNS = 3
-SMALLEST_SHARE = 1e-5
+SMALLEST_SHARE = 1e-4
 """Where a policy that dropped nothing is drawn on an axis that has no zero."""
 
 
@@ -30,7 +32,7 @@ def draw_lag_against_loss(measured: Sequence[Measured], path: Path) -> None:
         _lag_against_loss(field, stream, [one for one in measured if one.stream == stream])
     for unused in fields.flat[len(streams) :]:
         unused.set_visible(False)
-    fields.flat[0].legend(fontsize="x-small")
+    figure.legend(*fields.flat[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
     _save(figure, path)
 
 
@@ -44,11 +46,17 @@ def _lag_against_loss(field: Axes, stream: Stream, measured: Sequence[Measured])
             markersize=4,
             linewidth=2.5 if policy == OURS else 1.0,
             linestyle=":" if policy == CLAIRVOYANT else "-",
+            zorder=3 if policy == OURS else 2,
             label=policy,
         )
     for permitted in {one.permitted for one in measured}:
         field.axvline(permitted, color="0.8", linewidth=0.8, zorder=0)
-    field.set(xscale="log", yscale="log", title=stream.name, xlabel="share of rows dropped", ylabel="mean lag, ms")
+    field.set(xscale="log", yscale="log", title=stream.name, xlabel="rows dropped", ylabel="mean lag, ms")
+    field.xaxis.set_major_formatter(FuncFormatter(_share_label))
+
+
+def _share_label(share: float, _: int | None) -> str:
+    return "none" if share <= SMALLEST_SHARE else as_percent(share)
 
 
 def draw_worst_excess(measured: Sequence[Measured], path: Path) -> None:
@@ -77,7 +85,7 @@ def draw_worst_excess(measured: Sequence[Measured], path: Path) -> None:
     field.set_yticks(range(len(streams)), [stream.name for stream in streams], fontsize="small")
     field.set(xscale="log", xlabel="rows lost / rows permitted, after the first 1,000 (0.01: none)")
     field.grid(axis="y", color="0.92")
-    field.legend(fontsize="x-small")
+    figure.legend(loc="outside right upper", fontsize="small")
     _save(figure, path)
 
 
