@@ -33,6 +33,7 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot, check_snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
+from eventide.eventtime.ratchet import Ratchet
 from eventide.eventtime.selected import selected
 
 KIND, VERSION = "future_guard", 1
@@ -73,6 +74,7 @@ class FutureGuard:
         pacemaker.withheld = snapshot["withheld"]
         pacemaker._spoke_of = np.array(snapshot["spoke_of"], dtype=np.int64)
         pacemaker._clock = snapshot["clock"]
+        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
         return pacemaker
 
 
@@ -85,6 +87,7 @@ class FutureGuardPacemaker:
         self.withheld = 0
         self._spoke_of: Instants = np.zeros(0, dtype=np.int64)
         self._clock = NEVER
+        self._ratchet = Ratchet()
 
     def observe(self, arrivals: Arrivals) -> None:
         """Pass on what can be believed of a round."""
@@ -125,10 +128,12 @@ class FutureGuardPacemaker:
     def heartbeats(self, clock: int) -> Heartbeats:
         """What the inner policy promises."""
         self._clock = max(self._clock, clock)
-        return self.inner.heartbeats(self._clock)
+        inner = self.inner.heartbeats(self._clock)
+        # The inner policy has not met a source all of whose rows were withheld: it stands where all stand together.
+        return self._ratchet.lift(inner.combined, grown(inner.by_source, len(self._spoke_of), inner.combined))
 
     def snapshot(self) -> Snapshot:
-        """The inner snapshot, how many rows were withheld, what each source spoke of, and the clock."""
+        """The inner snapshot, the rows withheld, what each source spoke of, the clock, and the heartbeats shown."""
         return {
             "kind": KIND,
             "version": VERSION,
@@ -136,4 +141,5 @@ class FutureGuardPacemaker:
             "withheld": self.withheld,
             "spoke_of": self._spoke_of.tolist(),
             "clock": self._clock,
+            "ratchet": self._ratchet.snapshot(),
         }

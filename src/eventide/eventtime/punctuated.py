@@ -28,7 +28,7 @@ that lies on both sides of a promise, one row is counted: at least that many bro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,7 @@ class Punctuated:
         pacemaker._waited_for = np.array(snapshot["waited_for"], dtype=np.bool_)
         pacemaker._discount = np.array(snapshot["discount"], dtype=np.int64)
         pacemaker._broken_rows = np.array(snapshot["broken_rows"], dtype=np.int64)
+        pacemaker._violations = tuple(Violation(*violation) for violation in snapshot["violations"])
         return pacemaker
 
 
@@ -195,4 +196,5 @@ class PunctuatedPacemaker:
             "waited_for": self._waited_for.tolist(),
             "discount": self._discount.tolist(),
             "broken_rows": self._broken_rows.tolist(),
+            "violations": [astuple(violation) for violation in self._violations],
         }

@@ -1,0 +1,54 @@
+"""One or more examples of every policy: what the contract suite runs over.
+
+Add a line here for a new policy; `test_policy_contract.py` does the rest.
+"""
+
+from __future__ import annotations
+
+from eventide.eventtime.cap import Cap
+from eventide.eventtime.clock_skew import ClockSkew
+from eventide.eventtime.delay_quantile import DelayQuantile
+from eventide.eventtime.disorder_histogram import DisorderHistogram
+from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.future_guard import FutureGuard
+from eventide.eventtime.groupwise import Groupwise
+from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.idleness import Idle
+from eventide.eventtime.kim import Kim
+from eventide.eventtime.kim_adhoc import KimAdhoc
+from eventide.eventtime.minimum import Minimum
+from eventide.eventtime.on_demand import OnDemand
+from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.slack import Slack
+from eventide.eventtime.timeout import Timeout
+
+EXAMPLES: dict[str, Policy] = {
+    "fixed delay": FixedDelay(5),
+    "own progress": OwnProgress(slack=2),
+    "own progress of known sources": OwnProgress(known=2),
+    "slack": Slack(3),
+    "no slack": Slack(0),
+    "kim": Kim(0.05),
+    "kim with slack": Kim(0.05, slack=4),
+    "kim without a buffer": Kim(0.05, slack=0),
+    "kim, ad hoc": KimAdhoc(0.05),
+    "delay quantile": DelayQuantile(0.9, window_rows=7),
+    "disorder histogram": DisorderHistogram(warm_up=3),
+    "clock skew": ClockSkew(10),
+    "clock skew by source": ClockSkew(10, by_source=(3, 40)),
+    "on demand": OnDemand(max_skew=5),
+    "on demand with slow clocks": OnDemand(max_skew=5, rate=0.9, internal=(1,)),
+    "on demand of known sources": OnDemand(max_skew=5, known=2),
+    "punctuated, with nothing promised": Punctuated(OwnProgress()),
+    "timeout": Timeout(OwnProgress(), after=8),
+    "idle": Idle(OwnProgress(known=2), after=8),
+    "cap on rows": Cap(OwnProgress(), rows=4),
+    "cap on time": Cap(OwnProgress(), behind_clock=30, behind_largest=20),
+    "future guard": FutureGuard(FixedDelay(5), ahead=10),
+    "future guard by peers": FutureGuard(FixedDelay(5), ahead=10, against="peers"),
+    "minimum": Minimum((FixedDelay(5), Idle(OwnProgress(), after=8), Kim(0.1))),
+    "group-wise": Groupwise(FixedDelay(5), group_of=(0, 1, 0)),
+    "group-wise without groups": Groupwise(Kim(0.1)),
+    "wrapped many times": Timeout(Cap(Idle(FutureGuard(OwnProgress(), 50), after=20), rows=9), after=40),
+}
