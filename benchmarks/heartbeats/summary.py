@@ -15,14 +15,11 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from benchmarks.heartbeats.streams import Measured, Stream
+from benchmarks.heartbeats.streams import HEADLINE, Measured, Stream
 from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, OURS
 
 UNBOUNDED = ("growing_disorder",)
 """Where lateness itself grows without bound, no ratio is promised for a single source."""
-
-HEADLINE = 0.01
-"""The drop ratio at which lags are compared."""
 
 
 def of_policy(measured: Sequence[Measured], policy: str, permitted: Collection[float]) -> list[Measured]:
