@@ -1,7 +1,8 @@
 """Run policies over a recording, and see which rows they would have dropped and when they would have released the rest.
 
-A row is dropped when its time is at or below the last heartbeat given before it arrives. A kept row is released at the first question
-that is answered with a heartbeat at or above its time; a row that no heartbeat reaches is released when the recording ends.
+A row is dropped when its time is at or below the last heartbeat given before it arrives. A kept row is released at
+the first question that is answered with a heartbeat at or above its time; a row that no heartbeat reaches is released
+when the recording ends.
 
 >>> from eventide.profile.recording import Recording
 >>> from eventide.eventtime.fixed_delay import FixedDelay
@@ -13,10 +14,12 @@ that is answered with a heartbeat at or above its time; a row that no heartbeat 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import Instants
@@ -24,14 +27,16 @@ from eventide.profile.outcome import Outcome
 from eventide.profile.recording import Recording
 from eventide.profile.timetable import Timetable
 
-PROGRESS_STEPS = 256
+PROGRESS_EVERY = 64
+Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False)
 class DryRun:
-    """The outcome, and the heartbeats behind it: one for every clock at which one was asked for."""
+    """The outcome, which rows were kept, and the heartbeats: one for every clock at which one was asked for."""
 
     outcome: Outcome
+    kept: NDArray[np.bool_]
     clock: Instants
     heartbeat: Instants
 
@@ -47,14 +52,16 @@ def timetable(recording: Recording, round: int | None) -> Timetable:
 
 
 def dry_runs(
-    plan: Timetable, policies: Mapping[str, Policy], progress: Callable[[int], None] = lambda steps: None
-) -> dict[str, DryRun]:
-    """Run several policies side by side, so that each step is summarised once; `progress` is told the steps just done."""
+    plan: Timetable, policies: Mapping[Name, Policy], progress: Callable[[float], None] = lambda share: None
+) -> dict[Name, DryRun]:
+    """Run several policies side by side, so that each step is summarised once; `progress` is told the share done."""
     questions = plan.questions.tolist()
     runners = [policy.start() for policy in policies.values()]
     answers: list[list[int]] = [[] for _ in runners]
     # Bound methods, fetched once: the loop below is all Python that runs per row.
-    parts = [(runner.observe, runner.heartbeats, answer.append) for runner, answer in zip(runners, answers, strict=True)]
+    parts = [
+        (runner.observe, runner.heartbeats, answer.append) for runner, answer in zip(runners, answers, strict=True)
+    ]
     asked = 0
     for step, (arrivals, after) in enumerate(zip(plan.arrivals(), plan.after.tolist(), strict=True), start=1):
         waiting = questions[asked:after]
@@ -65,9 +72,8 @@ def dry_runs(
                 note(heartbeats(clock).combined)
             observe(arrivals)
             note(heartbeats(last).combined)
-        if step % PROGRESS_STEPS == 0:
-            progress(PROGRESS_STEPS)
-    progress(plan.steps % PROGRESS_STEPS)
+        if step % PROGRESS_EVERY == 0:
+            progress(step / plan.steps)
     return {
         name: judged(plan, np.array(answer, dtype=np.int64)) for name, answer in zip(policies, answers, strict=True)
     }
@@ -78,8 +84,8 @@ def judged(plan: Timetable, heartbeat: Instants) -> DryRun:
     recording = plan.recording
     step = plan.step_of_row
     kept = recording.time > heartbeat[plan.after[step] - 1]
-    # Heartbeats never go back, so the first answer at or above a time is found by halving. A kept row lies above every answer
-    # before its arrival: what is found comes after it.
+    # Heartbeats never go back, so the first answer at or above a time is found by halving. A kept row lies above
+    # every answer before its arrival: what is found comes after it.
     answer = np.searchsorted(heartbeat, recording.time, side="left")
     released = plan.questions[np.minimum(answer, len(heartbeat) - 1)]
-    return DryRun(Outcome.of(recording, kept, released), plan.questions, heartbeat)
+    return DryRun(Outcome.of(recording, kept, released), kept, plan.questions, heartbeat)

@@ -1,7 +1,8 @@
 """Arguments of the command line become relations that DuckDB can scan.
 
-One argument is one recording: a file, or, for a recording written in parts, a directory or a quoted glob (its files in the
-order of their names). Text formats are read as text throughout, so that one bad value spoils its own row and not the file.
+One argument is one recording: a file, or, for a recording written in parts, a directory or a quoted glob (its files
+in the order of their names). Text formats are read as text throughout, so that one bad value spoils its own row and
+not the file.
 
 >>> format_of("trades.CSV.gz"), format_of("part-0.parquet")
 ('csv', 'parquet')
@@ -38,14 +39,12 @@ def format_of(path: str) -> str:
     >>> format_of("notes.docx")
     Traceback (most recent call last):
         ...
-    eventide.errors.InputError: notes.docx: unknown kind of file: use .csv, .tsv, .jsonl, .ndjson, .json (also .gz, .zst), .parquet or .pq
+    eventide.errors.InputError: notes.docx: unknown ending: use .csv, .tsv, .jsonl, .ndjson, .json, .parquet or .pq
     """
     name = path.lower().removesuffix(".gz").removesuffix(".zst")
     ending = Path(name).suffix
     if ending not in ENDINGS:
-        raise InputError(
-            f"{path}: unknown kind of file: use .csv, .tsv, .jsonl, .ndjson, .json (also .gz, .zst), .parquet or .pq"
-        )
+        raise InputError(f"{path}: unknown ending: use .csv, .tsv, .jsonl, .ndjson, .json, .parquet or .pq")
     return ENDINGS[ending]
 
 
@@ -112,7 +111,7 @@ def only_row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ..
 
 
 def load(connection: duckdb.DuckDBPyConnection, argument: str, columns: Columns) -> int:
-    """Load the named columns of an argument into the table `loaded`, in file order; return how many lines were unreadable."""
+    """Load the named columns of an argument into the table `loaded`, in file order; count the lines beyond reading."""
     import duckdb
 
     parts = parts_of(argument)

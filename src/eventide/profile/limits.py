@@ -1,10 +1,10 @@
 """The two yardsticks of every dry run, both with knowledge of the whole recording.
 
-*Clairvoyant* is the limit of what any policy can do: it drops the p x rows that come latest behind the largest time seen before them,
-and releases a kept row as soon as every kept row with an earlier or equal time has arrived.
+*Clairvoyant* is the limit of what any policy can do: it drops the p x rows that come latest behind the largest time
+seen before them, and releases a kept row as soon as every kept row with an earlier or equal time has arrived.
 
-*Fixed, best in hindsight* is the constant that people guess today (heartbeat = largest time seen so far - D) as good as it can be guessed: the
-smallest D that drops no more than p.
+*Fixed, best in hindsight* is the constant that people guess today (heartbeat = largest time seen so far - D) as good
+as it can be guessed: the smallest D that drops no more than p.
 
 >>> from eventide.profile.recording import Recording
 >>> from eventide.profile.dry_run import timetable
@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.profile.dry_run import DryRun, judged
@@ -62,20 +63,28 @@ def lateness(plan: Timetable) -> Instants:
 def clairvoyant(plan: Timetable, drop_ratio: float) -> Outcome:
     """The limit: the least lag possible for one who knows the future and may drop this share of the rows."""
     recording = plan.recording
-    permitted = permitted_rows(drop_ratio, recording.rows)
-    kept = np.ones(recording.rows, dtype=np.bool_)
-    if permitted:
-        latest = np.argpartition(lateness(plan), recording.rows - permitted)[recording.rows - permitted :]
-        kept[latest] = False
+    kept = ~_latest(lateness(plan), permitted_rows(drop_ratio, recording.rows))
     here = plan.questions[plan.after][plan.step_of_row]
-    order = np.argsort(recording.time[kept], kind="stable")
-    time = recording.time[kept][order]
-    arrived = np.maximum.accumulate(here[kept][order])
+    rows = np.flatnonzero(kept)
+    rows = rows[np.argsort(recording.time[rows], kind="stable")]
+    time = recording.time[rows]
+    arrived = np.maximum.accumulate(here[rows])
     # Rows of one time wait for the last of them.
-    complete = arrived[np.searchsorted(time, time, side="right") - 1]
+    last = np.flatnonzero(np.append(time[1:] != time[:-1], True))
     released = np.zeros(recording.rows, dtype=np.int64)
-    released[np.flatnonzero(kept)[order]] = complete
+    released[rows] = np.repeat(arrived[last], np.diff(last, prepend=-1))
     return Outcome.of(recording, kept, released)
+
+
+def _latest(behind: Instants, count: int) -> NDArray[np.bool_]:
+    """The `count` rows that are farthest behind; of equal ones the last to arrive."""
+    if count == 0:
+        return np.zeros(len(behind), dtype=np.bool_)
+    least = np.partition(behind, len(behind) - count)[len(behind) - count]
+    latest: NDArray[np.bool_] = behind > least
+    tied = np.flatnonzero(behind == least)
+    latest[tied[len(tied) - (count - np.count_nonzero(latest)) :]] = True
+    return latest
 
 
 def fixed_best(plan: Timetable, drop_ratio: float) -> FixedBest:

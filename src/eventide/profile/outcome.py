@@ -1,7 +1,7 @@
 """What became of the rows of a recording under a policy: how many were dropped, how long the kept ones waited.
 
-The *lag* of a kept row is the time from its arrival to its release. The mean number of rows in the buffer follows from it by Little's law: rows
-waiting on average = all the waiting / the length of the recording.
+The *lag* of a kept row is the time from its arrival to its release. The mean number of rows in the buffer follows
+from it by Little's law: rows waiting on average = all the waiting / the length of the recording.
 
 >>> from eventide.profile.recording import Recording
 >>> r = Recording.of("three", time=[1, 3, 2], arrival=[0, 10, 20], source=["a", "a", "b"])

@@ -1,4 +1,4 @@
-"""Files become recordings: DuckDB reads and converts, Arrow numbers the sources, NumPy sorts. No row passes through Python.
+"""Files become recordings: DuckDB reads and converts, Arrow numbers the sources, NumPy sorts; no row becomes an object.
 
 What had to be decided is said, never hidden: a guessed unit, rows set aside and why, a file that was not in arrival
 order. Without an arrival column the rows arrive in file order and the clock is the running maximum of their times: the
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eventide.errors import InputError
+from eventide.errors import DeclarationError, InputError
 from eventide.eventtime.instant import Instants
 from eventide.profile.files import Columns, load, only_row, quoted
 from eventide.profile.recording import Recording
@@ -30,15 +30,22 @@ if TYPE_CHECKING:
 class Reading:
     """A recording and what there is to say about how it was read.
 
-    `plain` tells that times are plain numbers; otherwise they are microseconds. `rejects` counts the rows set aside.
+    `unit` is that of the time column: a unit of numbers, "text", or None for timestamps. `rejects` counts the rows
+    set aside, by reason.
     """
 
     file: str
     run: str | None
     recording: Recording
-    plain: bool
+    columns: Columns
+    unit: str | None
     notes: tuple[str, ...]
     rejects: dict[str, int]
+
+    @property
+    def plain(self) -> bool:
+        """Whether times are plain numbers; otherwise they are microseconds."""
+        return self.unit == "none"
 
 
 def read(arguments: list[str], columns: Columns, unit: str | None = None) -> Iterator[Reading]:
@@ -53,17 +60,24 @@ def read(arguments: list[str], columns: Columns, unit: str | None = None) -> Ite
     >>> reading.recording.time.tolist(), reading.recording.source_names, reading.rejects
     ([100000000, 90000000], ('north', 'south'), {'time missing': 1})
     """
-    units = _units(unit)
+    units = time_and_arrival_unit(unit)
     for argument in arguments:
         yield from _read_one(argument, columns, *units)
 
 
-def _units(unit: str | None) -> tuple[str | None, str | None]:
+def time_and_arrival_unit(unit: str | None) -> tuple[str | None, str | None]:
+    """The units of both columns, from one text; None is for guessing.
+
+    >>> time_and_arrival_unit("ms,ns"), time_and_arrival_unit("s")
+    (('ms', 'ns'), ('s', 's'))
+    """
     if unit is None:
         return None, None
     given = [part.strip().lower() for part in unit.split(",")]
     if len(given) > 2 or any(part not in UNITS for part in given):
-        raise InputError(f"unit {unit!r} is not known: use one of {', '.join(UNITS)}, or two as in ms,ns for time and arrival")
+        raise DeclarationError(
+            f"unit {unit!r} is not known: use one of {', '.join(UNITS)}, or two as in ms,ns for time and arrival"
+        )
     return given[0], given[-1]
 
 
@@ -81,30 +95,36 @@ def _read_one(argument: str, columns: Columns, time_unit: str | None, arrival_un
         if arrival is not None and arrival.plain != time.plain:
             plain, other = (arrival, time) if arrival.plain else (time, arrival)
             raise InputError(
-                f"{argument}: {plain.name!r} holds plain numbers but {other.name!r} holds times, so no delay can be told: "
-                "give --unit, or leave --arrival out"
+                f"{argument}: {plain.name!r} holds plain numbers but {other.name!r} holds times, so no delay "
+                "can be told: give --unit, or leave --arrival out"
             )
         table = _converted(connection, time, arrival, columns)
-    yield from _by_run(argument, table, time, arrival, unreadable_lines)
+    yield from _by_run(argument, columns, table, time, arrival, unreadable_lines)
 
 
 def _converted(
     connection: duckdb.DuckDBPyConnection, time: TimeColumn, arrival: TimeColumn | None, columns: Columns
 ) -> pa.Table:
     """Instants, reasons to set rows aside, and names of source and run, in file order."""
-    sources = ", ".join(f"coalesce(CAST({quoted(name)} AS VARCHAR), 'NULL')" for name in columns.source)
+    sources = " || '|' || ".join(f"coalesce(CAST({quoted(name)} AS VARCHAR), 'NULL')" for name in columns.source)
     wanted = [f"{time.instant_sql} AS time", f"CAST({time.reason_sql} AS TINYINT) AS time_reason"]
     if arrival is not None:
         wanted += [f"{arrival.instant_sql} AS arrival", f"CAST({arrival.reason_sql} AS TINYINT) AS arrival_reason"]
     if sources:
-        wanted.append(f"concat_ws('|', {sources}) AS source")
+        wanted.append(f"{sources} AS source")
     if columns.run is not None:
         wanted.append(f"coalesce(CAST({quoted(columns.run)} AS VARCHAR), 'NULL') AS run")
-    return connection.sql(f"SELECT {', '.join(wanted)} FROM loaded ORDER BY rowid").to_arrow_table()
+    # DuckDB keeps the order of insertion, so this is file order.
+    return connection.sql(f"SELECT {', '.join(wanted)} FROM loaded").to_arrow_table()
 
 
 def _by_run(
-    argument: str, table: pa.Table, time: TimeColumn, arrival: TimeColumn | None, unreadable_lines: int
+    argument: str,
+    columns: Columns,
+    table: pa.Table,
+    time: TimeColumn,
+    arrival: TimeColumn | None,
+    unreadable_lines: int,
 ) -> Iterator[Reading]:
     notes = [column.note for column in (time, arrival) if column is not None and column.note is not None]
     if arrival is None:
@@ -112,8 +132,12 @@ def _by_run(
     runs, run_names = _numbered(table, "run")
     usable = np.bincount(runs[_usable(table)], minlength=len(run_names))
     if not usable.any():
-        why = ", ".join(f"{count:,} with {reason}" for reason, count in _rejects(table, np.arange(table.num_rows)).items())
-        raise InputError(f"{argument}: no row has a usable time ({why}): is {time.name!r} the right column, and --unit?")
+        why = ", ".join(
+            f"{count:,} with {reason}" for reason, count in _rejects(table, np.arange(table.num_rows)).items()
+        )
+        raise InputError(
+            f"{argument}: no row has a usable time ({why}): is {time.name!r} the right column, and --unit?"
+        )
     empty = [run_names[number] for number in np.flatnonzero(usable == 0)]
     if empty:
         notes.append(f"runs without a usable row, left out: {', '.join(empty)}")
@@ -123,8 +147,14 @@ def _by_run(
     order = np.argsort(runs, kind="stable")
     bounds = np.searchsorted(runs[order], np.arange(len(run_names) + 1))
     for number in np.flatnonzero(usable):
-        run = run_names[number] if "run" in table.column_names else None
-        yield _reading(argument, run, table, order[bounds[number] : bounds[number + 1]], time.plain, notes)
+        rows = order[bounds[number] : bounds[number + 1]]
+        run = None if columns.run is None else run_names[number]
+        recording, said = _recording(argument, run, table, rows[_usable(table)[rows]])
+        rejects = _rejects(table, rows)
+        if rejects:
+            told = ", ".join(f"{count:,} with {reason}" for reason, count in rejects.items())
+            said.append(f"rows set aside: {told}")
+        yield Reading(argument, run, recording, columns, time.unit, (*notes, *said), rejects)
 
 
 def _reasons(table: pa.Table) -> dict[str, NDArray[np.int8]]:
@@ -145,27 +175,22 @@ def _rejects(table: pa.Table, rows: NDArray[np.intp]) -> dict[str, int]:
     }
 
 
-def _reading(
-    argument: str, run: str | None, table: pa.Table, rows: NDArray[np.intp], plain: bool, notes: list[str]
-) -> Reading:
-    rejects = _rejects(table, rows)
-    good = rows[_usable(table)[rows]]
-    time: Instants = _column(table, "time")[good]
+def _recording(argument: str, run: str | None, table: pa.Table, rows: NDArray[np.intp]) -> tuple[Recording, list[str]]:
+    """These rows in order of arrival, and what there is to say about that."""
+    said = []
+    time: Instants = _column(table, "time")[rows]
     if "arrival" not in table.column_names:
         arrival = np.maximum.accumulate(time)
     else:
-        arrival = _column(table, "arrival")[good]
+        arrival = _column(table, "arrival")[rows]
         unsorted = int(np.count_nonzero(arrival < np.maximum.accumulate(arrival)))
         if unsorted:
             by_arrival = np.argsort(arrival, kind="stable")
-            good, time, arrival = good[by_arrival], time[by_arrival], arrival[by_arrival]
-            notes = [*notes, f"{unsorted:,} rows were not in order of arrival: sorted by arrival, ties kept in file order"]
-    if rejects:
-        told = ", ".join(f"{count:,} with {reason}" for reason, count in rejects.items())
-        notes = [*notes, f"rows set aside: {told}"]
-    source, names = _numbered(table.take(good) if len(good) < table.num_rows else table, "source")
+            rows, time, arrival = rows[by_arrival], time[by_arrival], arrival[by_arrival]
+            said.append(f"{unsorted:,} rows were not in order of arrival: sorted by arrival, ties kept in file order")
+    source, names = _numbered(table, "source", rows)
     name = Path(argument).name + (f" / {run}" if run is not None else "")
-    return Reading(argument, run, Recording(name, time, arrival, source, names), plain, tuple(notes), rejects)
+    return Recording(name, time, arrival, source, names), said
 
 
 def _column(table: pa.Table, name: str) -> NDArray[Any]:
@@ -176,9 +201,12 @@ def _column(table: pa.Table, name: str) -> NDArray[Any]:
     return (pc.fill_null(column, 0) if column.null_count else column).to_numpy()  # type: ignore[no-any-return]
 
 
-def _numbered(table: pa.Table, name: str) -> tuple[NDArray[np.intp], tuple[str, ...]]:
+def _numbered(
+    table: pa.Table, name: str, rows: NDArray[np.intp] | None = None
+) -> tuple[NDArray[np.intp], tuple[str, ...]]:
     """Numbers for the names in a column, in order of first sight; one name for all when there is no such column."""
     if name not in table.column_names:
-        return np.zeros(table.num_rows, dtype=np.intp), ("all",)
-    encoded = table.column(name).combine_chunks().dictionary_encode()
+        return np.zeros(table.num_rows if rows is None else len(rows), dtype=np.intp), ("all",)
+    column = table.column(name).combine_chunks()
+    encoded = (column if rows is None else column.take(rows)).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.intp), tuple(encoded.dictionary.to_pylist())

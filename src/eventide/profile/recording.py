@@ -28,7 +28,9 @@ class Recording:
     source_names: tuple[str, ...]
 
     @classmethod
-    def of(cls, name: str, time: ArrayLike, arrival: ArrayLike, source: Sequence[object] | NDArray[np.generic]) -> Recording:
+    def of(
+        cls, name: str, time: ArrayLike, arrival: ArrayLike, source: Sequence[object] | NDArray[np.generic]
+    ) -> Recording:
         """Number the sources and check the columns.
 
         >>> Recording.of("backwards", [1, 2], [5, 4], ["a", "a"])

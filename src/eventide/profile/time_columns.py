@@ -3,10 +3,13 @@
 Law: an instant that is read lies within 2**61 of zero, so the distance of any two is exact. A value that is
 missing, that is no time, or that lies outside is set aside with the reason; it never stops the reading.
 
-Timestamps, dates and ISO text need no unit (text without a zone is UTC). Numbers do: it is given, or guessed from their magnitude.
+Timestamps, dates and ISO text need no unit (text without a zone is UTC). Numbers do: it is given, or guessed from
+their magnitude.
 
->>> guess_unit(1_415_624_019_862.0, fractions=False), guess_unit(412.0, fractions=False), guess_unit(3.5, fractions=True)
-('ms', 'none', 's')
+>>> guess_unit(1_415_624_019_862.0, fractions=False), guess_unit(412.0, fractions=False)
+('ms', 'none')
+>>> guess_unit(3.5, fractions=True)
+'s'
 """
 
 from __future__ import annotations
@@ -26,11 +29,22 @@ REASONS = ("missing", "not a time", "out of range")
 
 _LIMIT = 2**61
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1, "none": 1}
-_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+_WHOLE = {
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "UHUGEINT",
+}
 
 
 def guess_unit(magnitude: float, fractions: bool) -> str:
-    """The unit that puts numbers of this magnitude (their median) between 1973 and 5138; `none` for small whole numbers.
+    """The unit that puts numbers of this magnitude between the years 1973 and 5138; `none` for small whole numbers.
 
     Small numbers with fractions are seconds from some start: nobody numbers rows 1.5.
     """
@@ -42,7 +56,10 @@ def guess_unit(magnitude: float, fractions: bool) -> str:
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """How one column is turned into instants: SQL for the value, and for the reason to set a row aside."""
+    """How one column is turned into instants: SQL for the value, and for the reason to set a row aside.
+
+    `unit` is one of `UNITS`, "text" for ISO text, None for timestamps and dates.
+    """
 
     name: str
     unit: str | None
@@ -65,7 +82,7 @@ def time_column(connection: duckdb.DuckDBPyConnection, file: str, name: str, uni
         instant = f"epoch_ns({column}) // 1000" if kind == "TIMESTAMP_NS" else f"epoch_us({column})"
         return _described(name, None, None, missing=f"{column} IS NULL", parsed=column, instant=instant)
     if kind in _WHOLE:
-        return _whole_numbers(connection, name, unit, f"TRY_CAST({column} AS BIGINT)", missing=f"{column} IS NULL")
+        return _whole_numbers(connection, name, unit, missing=f"{column} IS NULL", parsed=column)
     if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
         value = f"CAST({column} AS DOUBLE)"
         return _fractions(connection, file, name, unit, value, missing=f"({column} IS NULL OR isnan({value}))")
@@ -78,32 +95,37 @@ def time_column(connection: duckdb.DuckDBPyConnection, file: str, name: str, uni
 def _text(connection: duckdb.DuckDBPyConnection, file: str, name: str, unit: str | None) -> TimeColumn:
     column = quoted(name)
     number, moment = f"TRY_CAST({column} AS DOUBLE)", f"TRY_CAST({column} AS TIMESTAMPTZ)"
-    whole = rf"regexp_full_match(trim({column}), '[+-]?\d{{1,19}}')"
+    whole = rf"regexp_full_match(trim({column}), '[+-]?\d+')"
     numbers, moments, fractions, present, example = only_row(
         connection,
         f"SELECT count({number}), count({moment}), "
-        f"count(*) FILTER (WHERE {number} IS NOT NULL AND NOT isnan({number}) AND NOT {whole}), "
-        f"count(nullif(trim({column}), '')), first({column}) FILTER (WHERE trim({column}) <> '') FROM loaded",
+        f"count(*) FILTER (WHERE isfinite({number}) AND NOT {whole}), "
+        f"count(nullif(trim({column}), '')), "
+        f"first({column}) FILTER (WHERE trim({column}) <> '' AND {number} IS NULL AND {moment} IS NULL) FROM loaded",
     )
-    if present and not numbers and not moments:
-        raise InputError(f"{file}: column {name!r} holds no times, but for example {example!r}: name a timestamp or a number")
+    if 2 * max(numbers, moments) < present:
+        raise InputError(
+            f"{file}: column {name!r} holds mostly no times, but for example {example!r}: name a timestamp or a number"
+        )
     missing = f"({column} IS NULL OR trim({column}) = '' OR lower(trim({column})) IN ('nan', 'null', 'na', 'nat'))"
     if moments > numbers:
-        return _described(name, None, None, missing, parsed=moment, instant=f"epoch_us({moment})")
+        return _described(name, "text", None, missing, parsed=moment, instant=f"epoch_us({moment})")
     if fractions:
         return _fractions(connection, file, name, unit, number, missing)
-    return _whole_numbers(connection, name, unit, f"TRY_CAST({column} AS BIGINT)", missing)
+    return _whole_numbers(connection, name, unit, missing, parsed=number)
 
 
 def _whole_numbers(
-    connection: duckdb.DuckDBPyConnection, name: str, unit: str | None, value: str, missing: str
+    connection: duckdb.DuckDBPyConnection, name: str, unit: str | None, missing: str, parsed: str
 ) -> TimeColumn:
+    # What is a number but does not fit is out of range, not unreadable: hence `parsed` beside the value.
+    value = f"TRY_CAST({quoted(name)} AS BIGINT)"
     magnitude, _ = _looked_at(connection, value)
     unit, note = _unit_and_note(name, unit, magnitude, fractions=False)
     # DuckDB divides towards zero; an instant is never later than what was written, so the rest is taken off first.
     instant = f"({value} - ({value} % 1000 + 1000) % 1000) // 1000" if unit == "ns" else f"{value} * {_PER_UNIT[unit]}"
     limit = 2**63 - 2000 if unit == "ns" else _LIMIT // _PER_UNIT[unit]
-    return _described(name, unit, note, missing, parsed=value, instant=_within(value, limit, instant))
+    return _described(name, unit, note, missing, parsed, instant=_within(value, limit, instant))
 
 
 def _fractions(
@@ -112,7 +134,9 @@ def _fractions(
     magnitude, fractions = _looked_at(connection, value)
     unit, note = _unit_and_note(name, unit, magnitude, fractions)
     if unit == "none" and fractions:
-        raise InputError(f"{file}: column {name!r} has fractions, so it is no sequence number: give --unit s, ms, us or ns")
+        raise InputError(
+            f"{file}: column {name!r} has fractions, so it is no sequence number: give --unit s, ms, us or ns"
+        )
     instant = f"floor({value} / 1000)" if unit == "ns" else f"round({value} * {_PER_UNIT[unit]})"
     limit = _LIMIT if unit == "ns" else _LIMIT // _PER_UNIT[unit]
     return _described(name, unit, note, missing, parsed=value, instant=_within(value, limit, instant))

@@ -1,9 +1,10 @@
 """The timetable of a dry run: when heartbeats are asked for, and which rows arrive between two questions.
 
-*Row at a time*: a question at the clock of a row just before it arrives, one at the same clock just after. *In rounds*: the rows whose
-arrival falls into [k x length, (k + 1) x length) arrive together at its end; the question at the end of one round is the last one
-before the rows of the next. Silent rounds are not gone through one by one: during a silence heartbeats are asked for
-after 1, 2, 4, 8, ... rounds and at its end, so that a policy can move on time alone and a long gap costs next to nothing.
+*Row at a time*: a question at the clock of a row just before it arrives, one at the same clock just after. *In
+rounds*: the rows whose arrival falls into [k x length, (k + 1) x length) arrive together at its end; the question at
+the end of one round is the last one before the rows of the next. Silent rounds are not gone through one by one:
+during a silence heartbeats are asked for after 1, 2, 4, 8, ... rounds and at its end, so that a policy can move on
+time alone and a long gap costs next to nothing.
 
 >>> from eventide.profile.recording import Recording
 >>> r = Recording.of("gap", time=[1, 2, 3], arrival=[12, 15, 99], source=["a", "a", "a"])
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +34,8 @@ from eventide.profile.recording import Recording
 class Timetable:
     """The clocks of all questions, in order, and the steps at which rows arrive.
 
-    Step k brings the rows from `first_row[k]` up to `first_row[k + 1]`; the first question after it is number `after[k]`, the last
-    one before it is number `after[k] - 1`. `cell_width` says how finely a step is summarised.
+    Step k brings the rows from `first_row[k]` up to `first_row[k + 1]`; the first question after it is number
+    `after[k]`, the last one before it is number `after[k] - 1`. `cell_width` says how finely a step is summarised.
     """
 
     recording: Recording
@@ -86,7 +88,7 @@ class Timetable:
         """How many times rows arrive."""
         return len(self.after)
 
-    @property
+    @cached_property
     def step_of_row(self) -> NDArray[np.intp]:
         """The step at which each row arrives."""
         return np.repeat(np.arange(self.steps), np.diff(self.first_row))
@@ -95,7 +97,9 @@ class Timetable:
         """The steps, as a policy sees them."""
         clocks = self.questions[self.after].tolist()
         if self.cell_width is None:
-            for clock, source, time in zip(clocks, self.recording.source.tolist(), self.recording.time.tolist(), strict=True):
+            for clock, source, time in zip(
+                clocks, self.recording.source.tolist(), self.recording.time.tolist(), strict=True
+            ):
                 yield Arrivals.of_row(clock, source, time)
             return
         bounds = self.first_row.tolist()

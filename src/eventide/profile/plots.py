@@ -1,0 +1,190 @@
+"""Three pictures of a recording: delay of each source over time, lag against loss, heartbeats against rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
+
+from eventide.eventtime.instant import NEVER, Instants, shift_all
+from eventide.profile.amounts import percent, spoken
+from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, OURS
+from eventide.profile.dry_run import DryRun
+from eventide.profile.profiling import Profile
+from eventide.profile.recommend import keeps
+from eventide.profile.segments import sorted_within
+from eventide.profile.trade_off import Point
+
+MOST_POINTS = 20_000
+"""Rows drawn at most, spread evenly: more only make the ink thicker."""
+
+COLOURED_SOURCES = 8
+
+STRETCHES = 150
+"""A heartbeat moves thousands of times: its line is drawn through so many stretches."""
+
+# Okabe and Ito's colours, told apart by colour-blind eyes too; grey is left for what is not to the point.
+_PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+_COLOURS = {
+    OURS: "#D55E00",
+    CLAIRVOYANT: "#999999",
+    FIXED_BEST: "#000000",
+    "kim": "#0072B2",
+    "kim_adhoc": "#56B4E9",
+    "delay_quantile": "#CC79A7",
+    "own_progress": "#009E73",
+    "skew_adaptive": "#E69F00",
+}
+_GREY = "#BBBBBB"
+
+
+def draw(profile: Profile, curves: Mapping[str, Sequence[Point]], directory: Path) -> list[Path]:
+    """Draw everything into a directory, as PNG and as SVG, and return what was written."""
+    stem = re.sub(r"[^\w.-]+", "-", profile.reading.recording.name).strip("-")
+    figures = {
+        "delay": _delay_figure(profile),
+        "lag-loss": _lag_loss_figure(profile, curves),
+        "heartbeat": _heartbeat_figure(profile),
+    }
+    written = []
+    for kind, figure in figures.items():
+        for ending in ("png", "svg"):
+            path = directory / f"{stem}-{kind}.{ending}"
+            figure.savefig(path, dpi=160)
+            written.append(path)
+    return written
+
+
+def _canvas(title: str, subtitle: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(10, 5.6), layout="constrained")
+    axes = figure.subplots()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=14, fontweight="bold")
+    axes.set_title(subtitle, loc="left", fontsize=10, color="#555555")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _time_axis(axes: Axes, profile: Profile) -> NDArray[np.float64]:
+    """Label the axis of arrival; return what turns instants into its numbers: start, and length of its unit."""
+    arrival = profile.reading.recording.arrival
+    start, span = float(arrival[0]), float(arrival[-1] - arrival[0])
+    if profile.reading.plain:
+        axes.set_xlabel("arrival, from the start")
+        return np.array([start, 1.0])
+    units = (("days", 86_400e6), ("hours", 3600e6), ("minutes", 60e6), ("seconds", 1e6))
+    name, length = next(((n, size) for n, size in units if span >= 3 * size), units[-1])
+    axes.set_xlabel(f"arrival, {name} from the start")
+    return np.array([start, length])
+
+
+def _speak_lengths(axes: Axes, plain: bool) -> None:
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: spoken(value, plain)))
+
+
+def _spread_rows(profile: Profile) -> NDArray[np.intp]:
+    rows = profile.reading.recording.rows
+    return np.linspace(0, rows - 1, min(rows, MOST_POINTS)).astype(np.intp)
+
+
+def _delay_figure(profile: Profile) -> Figure:
+    recording = profile.reading.recording
+    figure, axes = _canvas("Delay of each source over time", recording.name)
+    start, length = _time_axis(axes, profile)
+    rows = _spread_rows(profile)
+    source, x = recording.source[rows], (recording.arrival[rows] - start) / length
+    delay = (recording.arrival - recording.time)[rows]
+    busiest = np.argsort(-profile.disorder.by_source.rows, kind="stable")[:COLOURED_SOURCES]
+    others = ~np.isin(source, busiest)
+    if others.any():
+        axes.plot(x[others], delay[others], ".", ms=2.5, color=_GREY, label="all others", rasterized=True)
+    for at, colour in zip(busiest, _PALETTE, strict=False):
+        mine = source == at
+        axes.plot(x[mine], delay[mine], ".", ms=2.5, color=colour, label=recording.source_names[at], rasterized=True)
+    if delay.min() > 0 and delay.max() > 30 * np.median(delay):
+        axes.set_yscale("log")
+    axes.set_ylabel("delay (arrival - time)")
+    _speak_lengths(axes, profile.reading.plain)
+    figure.legend(loc="outside right upper", markerscale=4, frameon=False, fontsize=8)
+    return figure
+
+
+def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) -> Figure:
+    recording, plain = profile.reading.recording, profile.reading.plain
+    figure, axes = _canvas(
+        "Lag against loss",
+        f"{recording.name}; one point for each permitted ratio, hollow where more was lost than permitted",
+    )
+    lags = [point.outcome.lag_mean for points in curves.values() for point in points if point.outcome.lag_mean]
+    # Logarithmic axes have no place for nothing: what lost or waited nothing stands at the edge.
+    least_lag = min(lags, default=1.0) / 2
+    least_loss = 0.5 / max(recording.rows, 1_000)
+    for name, points in curves.items():
+        x = [max(point.outcome.drop_ratio, least_loss) for point in points]
+        y = [max(point.outcome.lag_mean or 0.0, least_lag) for point in points]
+        colour = _COLOURS[name]
+        yardstick = name in (CLAIRVOYANT, FIXED_BEST)
+        axes.plot(x, y, "--" if yardstick else "-", color=colour, lw=2.6 if name == OURS else 1.3, label=name)
+        for point, at_x, at_y in zip(points, x, y, strict=True):
+            fill = colour if keeps(point.outcome, point.permitted) else "white"
+            axes.plot(at_x, at_y, "o", ms=7 if name == OURS else 5, mfc=fill, mec=colour)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{100 * value:g} %" if value > 1.5 * least_loss else "none")
+    )
+    axes.set_xlabel("rows lost")
+    axes.set_ylabel("mean lag of the rows kept")
+    _speak_lengths(axes, plain)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return figure
+
+
+def _heartbeat_figure(profile: Profile) -> Figure:
+    """Rows and heartbeats by how far they trail the clock: a row above a line comes too late for it."""
+    recording = profile.reading.recording
+    figure, axes = _canvas(
+        "Heartbeats against rows",
+        f"{recording.name}; how far each trails the clock: a row above a line is late for it "
+        f"(permitted: {percent(profile.drop_ratio)})",
+    )
+    start, length = _time_axis(axes, profile)
+    rows = _spread_rows(profile)
+    delay = recording.arrival - recording.time
+    x = (recording.arrival - start) / length
+    axes.plot(x[rows], delay[rows], ".", ms=2, color=_GREY, label="rows", rasterized=True)
+    floor, ceiling = float(delay.min()), float(np.quantile(delay, 0.999))
+    for name in (FIXED_BEST, "own_progress", OURS):
+        # A policy that has promised nothing has no line.
+        if name in profile.runs and profile.runs[name].heartbeat[-1] > NEVER:
+            clock, low, middle, high = _trail(profile.runs[name])
+            at = (clock - start) / length
+            if name == OURS:
+                axes.fill_between(at, low, high, color=_COLOURS[name], alpha=0.15, lw=0)
+            axes.plot(at, middle, color=_COLOURS[name], lw=2.2 if name == OURS else 1.4, label=name)
+            ceiling = max(ceiling, floor + 1.6 * (float(np.median(middle)) - floor))
+    if OURS in profile.runs:
+        lost = np.flatnonzero(~profile.runs[OURS].kept)[:MOST_POINTS]
+        axes.plot(x[lost], delay[lost], "x", ms=5, color="#C00000", label=f"lost by {OURS}", rasterized=True)
+    axes.set_ylim(floor - 0.05 * (ceiling - floor + 1), ceiling + 0.05 * (ceiling - floor + 1))
+    axes.set_ylabel("behind the clock")
+    _speak_lengths(axes, profile.reading.plain)
+    figure.legend(loc="outside right upper", markerscale=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _trail(run: DryRun) -> tuple[Instants, Instants, Instants, Instants]:
+    """How far heartbeats trail the clock: least, middle and most in each of some hundred stretches of questions."""
+    told = run.heartbeat > NEVER
+    clock, heartbeat = run.clock[told], run.heartbeat[told]
+    bounds = np.unique(np.linspace(0, len(clock), min(len(clock), STRETCHES) + 1).astype(np.intp))
+    trail = sorted_within(shift_all(clock, -heartbeat), bounds)
+    first, last = bounds[:-1], bounds[1:] - 1
+    return clock[first], trail[first], trail[(first + last) // 2], trail[last]
