@@ -47,17 +47,17 @@ KIND, VERSION = "estimated_skew", 1
 class EstimatedSkew:
     """Estimate the skew between sources and promise by it; works without any argument.
 
-    The defaults: estimates fall by half after 1000 calm rows (`Adaptivity`), look ahead 8 units of a quarter second
-    each (the clock counting microseconds; with a slower clock only t = 0 plays a part), two references per source,
-    sources discovered.
+    The defaults: estimates fall by half after 100 calm rows, and 1 % of rows may exceed them before that gets slower
+    (`Adaptivity`); promises look ahead 4 units of half a second each, the clock counting microseconds (of a slower
+    clock only t = 0 plays a part); two references per source; sources are discovered.
 
     >>> EstimatedSkew(Adaptivity(window=None), clock_unit=1, units_ahead=20, pairwise=True, known=3).known
     3
     """
 
     adaptivity: Adaptivity = field(default_factory=Adaptivity)
-    clock_unit: int = 250_000
-    units_ahead: int = 8
+    clock_unit: int = 500_000
+    units_ahead: int = 4
     pairwise: bool = False
     known: int = 0
 
@@ -104,8 +104,8 @@ class EstimatedSkewPacemaker:
         self._grow(int(spoke[-1]) + 1)
         reference = self._references()
         reference = reference if len(reference) == 1 else reference[spoke]
-        earliest = np.maximum(arrivals.earliest_by_source, -FOREVER)
-        shown = np.maximum(shift_all(shift_all(reference, -earliest[:, None, None]), 1), 0)
+        distance = 1 - np.maximum(arrivals.earliest_by_source, 1 - FOREVER)
+        shown = np.maximum(shift_all(reference, distance[:, None, None]), 0)
         meant = np.broadcast_to(reference > NEVER, shown.shape)
         self._estimates.learn(spoke, shown, meant, arrivals.rows_by_source)
         self._reached[spoke, 0] = np.maximum(self._reached[spoke, 0], arrivals.latest_by_source)

@@ -50,7 +50,7 @@ class Adaptivity:
     eventide.errors.DeclarationError: a window of 0 rows: give 1 or more, or None for estimates that never fall
     """
 
-    window: int | None = 1000
+    window: int | None = 100
     weight: float = 0.5
     tolerated: float | None = 0.01
 
@@ -93,44 +93,33 @@ class SkewEstimates:
         self, targets: NDArray[np.intp], shown: Instants, meant: NDArray[np.bool_], rows: NDArray[np.int64]
     ) -> None:
         """Take in the most that the rows of a round showed for each of `targets`, where there was a reference."""
-        lag = self.lag[targets]
+        # When all speak, a slice spares a copy of every array.
+        at = slice(None) if len(targets) == len(self.lag) else targets
+        lag = self.lag[at]
         exceeded = meant & (shown > lag)
         if self._adaptivity.window is None:
-            self.lag[targets] = np.where(exceeded, shown, lag)
+            self.lag[at] = np.where(exceeded, shown, lag)
             return
         came = rows[:, None, None] * meant
-        count = self._rows[targets] + came
-        most = np.maximum(self._most[targets], np.where(meant, shown, 0))
-        full = ~exceeded & (count > self._window[targets])
+        count = self._rows[at] + came
+        most = np.maximum(self._most[at], np.where(meant, shown, 0))
+        full = ~exceeded & (count > self._window[at])
         falling = full & (most < lag)
+        if self._adaptivity.tolerated is not None:
+            calm = self._calm[at] + came
+            hasty = exceeded & (calm < 1 / self._adaptivity.tolerated)
+            self._calm[at] = np.where(exceeded, 0, calm)
+            falls = np.where(exceeded | (full & ~falling), 0, self._falls[at] + falling)
+            slow = falls >= FALLS_UNTIL_FASTER
+            self._falls[at] = np.where(slow, 0, falls)
+            shortest, longest = max(self._adaptivity.window // WIDEST, 1), self._adaptivity.window * WIDEST
+            window = np.where(hasty, self._window[at] * 2, np.where(slow, self._window[at] // 2, self._window[at]))
+            self._window[at] = np.clip(window, shortest, longest)
         # Floats near 2**63 may round beyond int64.
         fall = np.minimum((lag - most) * (1 - self._adaptivity.weight), 2.0**62).astype(np.int64)
-        self.lag[targets] = np.where(exceeded, shown, np.where(falling, lag - np.maximum(fall, 1), lag))
-        self._most[targets] = np.where(exceeded | full, 0, most)
-        self._rows[targets] = np.where(exceeded | full, 0, count)
-        if self._adaptivity.tolerated is not None:
-            self._adapt(self._adaptivity.window, 1 / self._adaptivity.tolerated, targets, came, exceeded, full, falling)
-
-    def _adapt(
-        self,
-        declared: int,
-        calm_enough: float,
-        targets: NDArray[np.intp],
-        came: Instants,
-        exceeded: NDArray[np.bool_],
-        full: NDArray[np.bool_],
-        falling: NDArray[np.bool_],
-    ) -> None:
-        calm = self._calm[targets] + came
-        falls = np.where(exceeded | (full & ~falling), 0, self._falls[targets] + falling)
-        window = self._window[targets]
-        longer = exceeded & (calm < calm_enough)
-        shorter = falls >= FALLS_UNTIL_FASTER
-        window = np.where(longer, np.minimum(window * 2, declared * WIDEST), window)
-        window = np.where(shorter, np.maximum(window // 2, max(declared // WIDEST, 1)), window)
-        self._window[targets] = window
-        self._calm[targets] = np.where(exceeded, 0, calm)
-        self._falls[targets] = np.where(shorter, 0, falls)
+        self.lag[at] = np.where(exceeded, shown, np.where(falling, lag - np.maximum(fall, 1), lag))
+        self._most[at] = np.where(exceeded | full, 0, most)
+        self._rows[at] = np.where(exceeded | full, 0, count)
 
     def snapshot(self) -> Snapshot:
         """All arrays, as nested lists."""
