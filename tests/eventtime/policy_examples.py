@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from eventide.eventtime.cap import Cap
 from eventide.eventtime.clock_skew import ClockSkew
+from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.delay_quantile import DelayQuantile
 from eventide.eventtime.disorder_histogram import DisorderHistogram
+from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.future_guard import FutureGuard
+from eventide.eventtime.grouped import Grouped
+from eventide.eventtime.grouping import group
 from eventide.eventtime.groupwise import Groupwise
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
@@ -20,8 +24,12 @@ from eventide.eventtime.minimum import Minimum
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.skew_systems import distributed_sensors
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
+
+TEN_SENSORS = distributed_sensors(deviation=range(1, 11), latency=[3] * 10)
+TWO_GROUPS = (0, 1) * 5
 
 EXAMPLES: dict[str, Policy] = {
     "fixed delay": FixedDelay(5),
@@ -41,6 +49,9 @@ EXAMPLES: dict[str, Policy] = {
     "on demand with slow clocks": OnDemand(max_skew=5, rate=0.9, internal=(1,)),
     "on demand of known sources": OnDemand(max_skew=5, known=2),
     "punctuated, with nothing promised": Punctuated(OwnProgress()),
+    "declared skew": DeclaredSkew(TEN_SENSORS),
+    "declared skew of groups": Grouped(DeclaredSkew(group(TEN_SENSORS, TWO_GROUPS)), TWO_GROUPS),
+    "estimated skew": EstimatedSkew(clock_unit=5),
     "timeout": Timeout(OwnProgress(), after=8),
     "idle": Idle(OwnProgress(known=2), after=8),
     "cap on rows": Cap(OwnProgress(), rows=4),

@@ -93,7 +93,7 @@ def _run_policy(transcript: dict[str, Any], restart_always: bool) -> None:
     policy: Policy = built(transcript["policy"])
     pacemaker: Any = policy.start()
     clock = 0
-    shown = pacemaker.heartbeats(NEVER) if transcript["steps"] else None
+    shown = Heartbeats(NEVER, _instants(()))
     for number, step in enumerate(transcript["steps"], start=1):
         assert set(step) <= STEP_KEYS, f"step {number}: unknown {sorted(set(step) - STEP_KEYS)}"
         if restart_always or step.get("restart"):
@@ -119,9 +119,8 @@ def _restarted(policy: Policy, pacemaker: Pacemaker) -> Pacemaker:
     return policy.resume(json.loads(json.dumps(pacemaker.snapshot())))
 
 
-def _heartbeat(shown: Heartbeats | None, source: int) -> int:
+def _heartbeat(shown: Heartbeats, source: int) -> int:
     """What the source was promised: an unknown one stands where all stand together."""
-    assert shown is not None
     return max(shown.combined, shown.of(source))
 
 

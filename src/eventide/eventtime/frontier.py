@@ -10,8 +10,8 @@ it, and it stays open until it is settled. Thus a range punctuation lets later s
 held up (prodding thesis, section 6, after Tucker).
 
 Limits: a span closed for each known source one by one is not closed for all together, for nobody has spoken for
-sources still unknown; heartbeats close it in the end. Spans are meant to be few: comparing costs a pass over the
-sources for each.
+sources still unknown; heartbeats close it in the end. Spans are meant to be few: comparing k of
+them takes about k squared passes over the sources.
 
 >>> f = Frontier.start().sidelining(Span(40, 50)).advanced(Heartbeats(59, np.array([59, 99])))
 >>> f.closed(0, 40), f.closed(40, 50), f.closed(50, 60), f.is_closed(80), f.is_closed(80, source=1)
