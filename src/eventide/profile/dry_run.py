@@ -82,8 +82,7 @@ def dry_runs(
 def judged(plan: Timetable, heartbeat: Instants) -> DryRun:
     """What the answers to all questions of a timetable mean for the rows."""
     recording = plan.recording
-    step = plan.step_of_row
-    kept = recording.time > heartbeat[plan.after[step] - 1]
+    kept = recording.time > np.repeat(heartbeat[plan.after - 1], np.diff(plan.first_row))
     # Heartbeats never go back, so the first answer at or above a time is found by halving. A kept row lies above
     # every answer before its arrival: what is found comes after it.
     answer = np.searchsorted(heartbeat, recording.time, side="left")

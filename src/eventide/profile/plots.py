@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from eventide.eventtime.instant import NEVER, Instants, shift_all
@@ -87,11 +87,17 @@ def _time_axis(axes: Axes, profile: Profile) -> NDArray[np.float64]:
 
 def _speak_lengths(axes: Axes, plain: bool) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: spoken(value, plain)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _spread_rows(profile: Profile) -> NDArray[np.intp]:
     rows = profile.reading.recording.rows
     return np.linspace(0, rows - 1, min(rows, MOST_POINTS)).astype(np.intp)
+
+
+def _short(name: str, most: int = 26) -> str:
+    """A name that leaves room for the plot: its beginning and its end."""
+    return name if len(name) <= most else f"{name[: most // 2]}...{name[-(most // 2 - 3) :]}"
 
 
 def _delay_figure(profile: Profile) -> Figure:
@@ -107,7 +113,9 @@ def _delay_figure(profile: Profile) -> Figure:
         axes.plot(x[others], delay[others], ".", ms=2.5, color=_GREY, label="all others", rasterized=True)
     for at, colour in zip(busiest, _PALETTE, strict=False):
         mine = source == at
-        axes.plot(x[mine], delay[mine], ".", ms=2.5, color=colour, label=recording.source_names[at], rasterized=True)
+        axes.plot(
+            x[mine], delay[mine], ".", ms=2.5, color=colour, label=_short(recording.source_names[at]), rasterized=True
+        )
     if delay.min() > 0 and delay.max() > 30 * np.median(delay):
         axes.set_yscale("log")
     axes.set_ylabel("delay (arrival - time)")
@@ -118,10 +126,7 @@ def _delay_figure(profile: Profile) -> Figure:
 
 def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) -> Figure:
     recording, plain = profile.reading.recording, profile.reading.plain
-    figure, axes = _canvas(
-        "Lag against loss",
-        f"{recording.name}; one point for each permitted ratio, hollow where more was lost than permitted",
-    )
+    figure, axes = _canvas("Lag against loss", recording.name)
     lags = [point.outcome.lag_mean for points in curves.values() for point in points if point.outcome.lag_mean]
     # Logarithmic axes have no place for nothing: what lost or waited nothing stands at the edge.
     least_lag = min(lags, default=1.0) / 2
@@ -137,10 +142,10 @@ def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) ->
             axes.plot(at_x, at_y, "o", ms=7 if name == OURS else 5, mfc=fill, mec=colour)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{100 * value:g} %" if value > 1.5 * least_loss else "none")
-    )
-    axes.set_xlabel("rows lost")
+    decades = [share for share in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0) if share > 2 * least_loss]
+    axes.set_xticks([least_loss, *decades], ["none", *(f"{100 * share:g} %" for share in decades)])
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.set_xlabel("rows lost (a point for each permitted ratio; hollow: more was lost than permitted)")
     axes.set_ylabel("mean lag of the rows kept")
     _speak_lengths(axes, plain)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
@@ -150,11 +155,7 @@ def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) ->
 def _heartbeat_figure(profile: Profile) -> Figure:
     """Rows and heartbeats by how far they trail the clock: a row above a line comes too late for it."""
     recording = profile.reading.recording
-    figure, axes = _canvas(
-        "Heartbeats against rows",
-        f"{recording.name}; how far each trails the clock: a row above a line is late for it "
-        f"(permitted: {percent(profile.drop_ratio)})",
-    )
+    figure, axes = _canvas("Heartbeats against rows", f"{recording.name}, {percent(profile.drop_ratio)} may be lost")
     start, length = _time_axis(axes, profile)
     rows = _spread_rows(profile)
     delay = recording.arrival - recording.time
@@ -174,7 +175,7 @@ def _heartbeat_figure(profile: Profile) -> Figure:
         lost = np.flatnonzero(~profile.runs[OURS].kept)[:MOST_POINTS]
         axes.plot(x[lost], delay[lost], "x", ms=5, color="#C00000", label=f"lost by {OURS}", rasterized=True)
     axes.set_ylim(floor - 0.05 * (ceiling - floor + 1), ceiling + 0.05 * (ceiling - floor + 1))
-    axes.set_ylabel("behind the clock")
+    axes.set_ylabel("behind the clock (a row above a line is late for it)")
     _speak_lengths(axes, profile.reading.plain)
     figure.legend(loc="outside right upper", markerscale=2, frameon=False, fontsize=9)
     return figure
