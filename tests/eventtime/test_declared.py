@@ -75,8 +75,8 @@ def inferable(skew: Skew, rounds: list[tuple[int, int, list[Row]]], clock: int, 
     """The largest promise to j at `clock` that follows from one arrival and one bound, by trying every history.
 
     A round (known, at, rows) says: its rows arrived after `known`, at `at` at the latest. A history gives the
-    sender's row an instant of emission c and a row of j that has not arrived an instant e. The bound binds that row unless some
-    history lets it escape.
+    sender's row an instant of emission c and a row of j that has not arrived an instant e. The bound binds that row
+    unless some history lets it escape.
     """
     latency = skew.latency[j]
     intervals = [(known + 1 - latency, at) for known, at, rows in rounds for row in rows if row.source == j]
