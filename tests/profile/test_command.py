@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from eventide.cli import main
-from eventide.profile.candidates import MEANING
+from eventide.profile.candidates import ONLINE, YARDSTICKS
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def test_json_is_one_line_with_the_promised_keys(eventide: Command, recording: s
     [run] = ran.runs
     assert {"file", "run", "rows", "sources", "disorder", "policies"} <= run.keys()
     assert (run["file"], run["run"], run["rows"], run["sources"]) == (recording, None, 2_000, 3)
-    assert set(run["policies"]) == set(MEANING)
+    assert set(run["policies"]) == {*ONLINE, *YARDSTICKS}
     promised = {
         "drop_ratio",
         "drop_ratio_after_1000",
@@ -109,7 +109,7 @@ def test_each_run_is_a_recording_of_its_own(eventide: Command, recording: str) -
 def test_the_report_tells_disorder_policies_and_what_to_paste(eventide: Command, recording: str) -> None:
     ran = eventide("profile", recording, *COLUMNS, "--drop-ratio", "5%")
     assert ran.code == 0
-    for told in ("2,000 rows from 3 sources", "row at a time", "Disorder", "north", "Policies", *MEANING):
+    for told in ("2,000 rows from 3 sources", "row at a time", "Disorder", "north", "Policies", *ONLINE, *YARDSTICKS):
         assert told in ran.out
     assert "policy = DropRatio(0.05)" in ran.out
     assert 'timestamp_millis("event_time")).withWatermark("event_time", "' in ran.out
@@ -151,11 +151,11 @@ def test_plain_numbers_stay_plain(eventide: Command, tmp_path: Path) -> None:
 def test_small_and_odd_recordings_get_an_answer(eventide: Command, tmp_path: Path, rows: str) -> None:
     path = tmp_path / "odd.csv"
     path.write_text("t\n" + rows)
-    for more in ((), ("--round", "2"), ("--json",), ("--plot", str(tmp_path / "plots"))):
+    for more in (("--plot", str(tmp_path / "plots"), "--policy", "own_progress"), ("--round", "2")):
         ran = eventide("profile", str(path), "--time", "t", "--unit", "none", *more)
         assert ran.code == 0, ran.err
     [run] = eventide("profile", str(path), "--time", "t", "--unit", "none", "--json").runs
-    assert set(run["policies"]) == set(MEANING)
+    assert set(run["policies"]) == {*ONLINE, *YARDSTICKS}
 
 
 def test_one_row_from_the_future_is_reported(eventide: Command, tmp_path: Path) -> None:

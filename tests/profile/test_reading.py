@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError, InputError
@@ -157,6 +157,7 @@ def test_time_and_arrival_may_have_different_units(write: Write) -> None:
     assert read_one(guessed, Columns("t", "a")).recording.arrival.tolist() == [1_723_161_254_087_896]
 
 
+@settings(max_examples=25)
 @given(st.lists(st.integers(-(2**61), 2**61), min_size=1, max_size=20))
 def test_plain_numbers_come_through_exactly(tmp_path_factory: pytest.TempPathFactory, numbers: list[int]) -> None:
     path = tmp_path_factory.mktemp("plain") / "r.csv"

@@ -21,7 +21,7 @@ def found(tmp_path: Path) -> Profile:
 
 
 def with_ours(found: Profile, **changes: float) -> Profile:
-    ours = replace(found.outcomes["eventide"], **changes)
+    ours = replace(found.outcomes["own_progress"], **changes)
     return replace(found, outcomes=found.outcomes | {"eventide": ours})
 
 

@@ -36,6 +36,7 @@ def _ours(drop_ratio: float) -> Policy:
 
 
 ONLINE: dict[str, Callable[[float], Policy]] = {
+    # Only until the policy is in the tree.
     **({OURS: _ours} if find_spec("eventide.eventtime.drop_ratio") else {}),
     "kim": lambda drop_ratio: Kim(drop_ratio),
     "kim_adhoc": lambda drop_ratio: KimAdhoc(drop_ratio),

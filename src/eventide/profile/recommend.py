@@ -105,7 +105,7 @@ def _remarks(profile: Profile) -> list[str]:
     if found.future_rows:
         remarks.append(
             f"{found.future_rows:,} rows are stamped far ahead of the clock: a policy that trusts "
-            "the largest time needs a guard against them."
+            "the largest time needs a guard against them (FutureGuard)."
         )
     if found.out_of_order > 0.01 and found.out_of_order_within_sources < found.out_of_order / 10:
         remarks.append(
