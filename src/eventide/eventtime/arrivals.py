@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eventide.eventtime.instant import Instants
+from eventide.eventtime.instant import FOREVER, Instants
 
 
 @dataclass(frozen=True)
@@ -125,3 +125,29 @@ class Arrivals:
         """
         quantity = np.asarray(of_cells, dtype=np.float64)
         return np.add.reduceat(quantity, self._starts) if len(self._starts) else quantity[:0]
+
+    def max_by_source(self, of_cells: Instants) -> Instants:
+        """The largest of a quantity of the cells for each of `sources`.
+
+        >>> Arrivals.of_rows(9, [0, 1, 1], [1, 2, 8], cell_width=4).max_by_source(np.array([5, 7, 6])).tolist()
+        [5, 7]
+        """
+        return np.maximum.reduceat(of_cells, self._starts) if len(self._starts) else of_cells[:0]
+
+    @cached_property
+    def cells_by_source(self) -> NDArray[np.intp]:
+        """How many cells each of `sources` has."""
+        return np.diff(np.append(self._starts, len(self.source)))
+
+    @cached_property
+    def second_earliest_by_source(self) -> Instants:
+        """A time not above the second smallest of each of `sources`; `FOREVER` where it has one row.
+
+        Within a cell only the smallest time is known, and stands for all of them.
+
+        >>> Arrivals.of_rows(9, [0, 1, 1, 2, 2], [1, 2, 8, 3, 3], cell_width=4).second_earliest_by_source.tolist()[1:]
+        [8, 3]
+        """
+        following = np.minimum(self._starts + 1, len(self.source) - 1)
+        second = np.where(self.cells_by_source > 1, self.earliest[following], FOREVER)
+        return np.where(self.rows[self._starts] > 1, self.earliest_by_source, second)

@@ -48,3 +48,22 @@ def shift_all(instants: Instants, distances: Instants | int) -> Instants:
         moved = np.where(overflowed, np.where(distance > 0, FOREVER, NEVER), moved)
     fixed = (instants == NEVER) | (instants == FOREVER)
     return np.where(fixed, instants, moved) if fixed.any() else moved
+
+
+LONG = 2**61
+"""The longest distance: sums of a few of them still fit."""
+
+
+def distances(later: Instants, earlier: Instants | int) -> Instants:
+    """How far `later` lies after `earlier`, element by element, at most `LONG` in either direction.
+
+    >>> distances(np.array([10, NEVER, FOREVER]), np.array([3, FOREVER, NEVER])).tolist() == [7, -LONG, LONG]
+    True
+    """
+    far = np.asarray(earlier, dtype=np.int64)
+    gap = later - far
+    # Two's complement: a difference overflowed exactly when the operands differ in sign and it has not that of the first.
+    overflowed = ((later ^ far) & (later ^ gap)) < 0
+    if overflowed.any():
+        gap = np.where(overflowed, np.where(later >= 0, LONG, -LONG), gap)
+    return np.clip(gap, -LONG, LONG)

@@ -1,0 +1,111 @@
+"""The progress of every source: its largest believed time, when it was heard, how densely it stamps its rows.
+
+Law: a leap needs a second witness. A time that runs ahead of the source's clock by more than sixteen times its longest
+leap or silence so far is not believed before another row says the like; so a single row stamped years ahead moves
+nothing, and a clock that is set forward costs one row of waiting.
+
+>>> progress = Progress(places=1)
+>>> for clock in range(0, 100, 10):
+...     progress.note(Arrivals.of_row(clock, source=0, time=clock), np.array([10]))
+>>> progress.note(Arrivals.of_row(100, 0, 10**12), np.array([10]))
+>>> progress.largest.tolist()
+[90]
+>>> progress.note(Arrivals.of_row(110, 0, 10**12 + 10), np.array([10]))
+>>> progress.largest.tolist()
+[1000000000010]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.heartbeat import Snapshot
+from eventide.eventtime.instant import LONG, NEVER, Instants, distances, shift_all
+from eventide.eventtime.packing import packed, unpacked
+from eventide.eventtime.per_source import grown
+
+_LEAP_TIMES = 16
+_YOUNG_ROWS = 8
+
+
+class Progress:
+    """Arrays over sources; a source without rows has `NEVER` as its largest time."""
+
+    _FILL = {"rows": 0, "steps": 0, "largest": NEVER, "first": 0, "born": 0, "heard": 0, "leap": 0, "doubted": 0}
+    rows: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    largest: Instants
+    first: Instants
+    born: Instants
+    heard: Instants
+    leap: Instants
+    doubted: NDArray[np.int64]
+
+    def __init__(self, places: int) -> None:
+        for name, fill in self._FILL.items():
+            setattr(self, name, np.full(places, fill, dtype=np.int64))
+
+    def grow(self, places: int) -> None:
+        """Make room for more sources."""
+        for name, fill in self._FILL.items():
+            setattr(self, name, grown(getattr(self, name), places, fill))
+
+    def expected(self, source: NDArray[np.intp], clock: int) -> Instants:
+        """Where the clock of each source stands if it ran on since the source was heard."""
+        return shift_all(
+            self.largest[source], distances(np.full(len(source), clock, dtype=np.int64), self.heard[source])
+        )
+
+    def note(self, arrivals: Arrivals, longest_silence: Instants) -> None:
+        """Learn from a round; `longest_silence` is known for every source, this round included."""
+        source = arrivals.sources
+        new = self.rows[source] == 0
+        expected = self.expected(source, arrivals.clock)
+        reach = np.maximum(self.leap[source], longest_silence[source])
+        bound = np.where(self.rows[source] < _YOUNG_ROWS, LONG, np.minimum(reach, LONG // _LEAP_TIMES) * _LEAP_TIMES)
+        latest = self._believed(arrivals, shift_all(expected, bound))
+
+        before = self.largest[source]
+        raised = latest > before
+        leaps = np.where(new | ~raised, 0, distances(latest, expected))
+        self.leap[source] = np.maximum(self.leap[source], leaps)
+        self.largest[source] = np.where(raised, latest, before)
+        self.steps[source] += raised
+        earliest = arrivals.earliest_by_source
+        self.first[source] = np.where(new, earliest, np.minimum(self.first[source], earliest))
+        self.born[source] = np.where(new, arrivals.clock, self.born[source])
+        self.heard[source] = arrivals.clock
+        self.rows[source] += arrivals.rows_by_source
+
+    def _believed(self, arrivals: Arrivals, bound: Instants) -> Instants:
+        """The latest time of each source, leaving out a single row beyond its bound."""
+        source, latest = arrivals.sources, arrivals.latest_by_source
+        leaping = (latest > bound) & (self.rows[source] > 0)
+        if not leaping.any():
+            self.doubted[source] = 0
+            return latest
+        cell_bound = np.repeat(bound, arrivals.cells_by_source)
+        beyond = arrivals.latest > cell_bound
+        witnesses = arrivals.sum_by_source(np.where(beyond, arrivals.rows, 0)) + self.doubted[source]
+        alone = leaping & (witnesses < 2)
+        self.doubted[source] = alone
+        left_out = beyond & np.repeat(alone, arrivals.cells_by_source)
+        return arrivals.max_by_source(np.where(left_out, NEVER, arrivals.latest))
+
+    def snapshot(self) -> Snapshot:
+        """Everything as plain data."""
+        return {name: packed(getattr(self, name)) for name in self._FILL}
+
+    @classmethod
+    def restored(cls, saved: Snapshot) -> Progress:
+        """The progress that `snapshot` described.
+
+        >>> Progress.restored(Progress(2).snapshot()).rows.tolist()
+        [0, 0]
+        """
+        progress = cls(0)
+        for name in cls._FILL:
+            setattr(progress, name, unpacked(saved[name]))
+        return progress

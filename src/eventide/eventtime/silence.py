@@ -1,0 +1,143 @@
+"""Silence: how much of it may be taken for progress, and what is at stake when it is.
+
+When a source is silent, either nothing happened there, or rows are on their way and late. A silence is *proven* up to
+the longest one that ended well: with a row that was not older than expected. Proven silence counts as progress of the
+source's clock. Beyond it, a heartbeat stakes rows: if the source is only held up, all rows it stamped meanwhile are lost.
+
+Law: rows are staked only out of the reserve (`loss_account.py`).
+
+- The stake of a source is the number of rows it would stamp in the unproven part of its silence, at the density of rows
+  it has shown, and at least as many as share one time there: a source that stamps a thousand rows with one second can
+  lose a thousand rows to a heartbeat one microsecond too far.
+- No single stake exceeds the reserve, nor what the source itself may lose (unless the source is so rare that all
+  its rows together are within the permitted share).
+- All stakes together, each weighted by the chance that such a silence ends badly (learned from those that ended),
+  stay within the reserve. The smallest come first: the rarest sources are not waited for.
+- A source silent for ten times its longest silence, and longer than it was ever heard, is gone: it is not waited for.
+
+>>> silence = Silence(places=2)
+>>> silence.end(np.array([0]), np.array([30]), np.array([False]))  # a silence of 30 ended well
+>>> rows = Stamped(rows=np.array([100, 4]), steps=np.array([100, 4]), extent=np.array([1000, 1000]))
+>>> silence.trusted(np.array([25, 90]), rows, Purse(reserve=0.5, by_source=np.array([9.0, 9.0]), rare=0.0)).tolist()
+[25, 0]
+>>> silence.trusted(np.array([25, 90]), rows, Purse(reserve=8.0, by_source=np.array([9.0, 9.0]), rare=0.0)).tolist()
+[25, 90]
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventide.eventtime.heartbeat import Snapshot
+from eventide.eventtime.instant import Instants
+from eventide.eventtime.packing import packed, unpacked
+from eventide.eventtime.per_source import grown
+
+_GONE_TIMES = 10
+
+
+class Stamped(NamedTuple):
+    """Per source: rows, how often its largest time rose, and from its first to its largest time."""
+
+    rows: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    extent: Instants
+
+
+class Purse(NamedTuple):
+    """What may be staked: in all, by each source, and how many rows make a source rare."""
+
+    reserve: float
+    by_source: NDArray[np.float64]
+    rare: float
+
+
+class Silence:
+    """Proven and longest silences per source, and how silences beyond the proven ones ended."""
+
+    def __init__(self, places: int) -> None:
+        self._proven = np.zeros(places, dtype=np.int64)
+        self.longest = np.zeros(places, dtype=np.int64)
+        self._ended = 0
+        self._ended_badly = 0
+
+    def grow(self, places: int) -> None:
+        """Make room for more sources."""
+        self._proven = grown(self._proven, places, 0)
+        self.longest = grown(self.longest, places, 0)
+
+    def end(self, source: NDArray[np.intp], length: Instants, badly: NDArray[np.bool_]) -> None:
+        """Silences of these sources ended; badly where a row was older than expected."""
+        unproven = length > self._proven[source]
+        self._ended += int(unproven.sum())
+        self._ended_badly += int((unproven & badly).sum())
+        proven = self._proven[source]
+        self._proven[source] = np.where(badly, np.minimum(proven, length), np.maximum(proven, length))
+        self.longest[source] = np.maximum(self.longest[source], length)
+
+    def gone(self, silent: Instants, heard_for: Instants) -> NDArray[np.bool_]:
+        """Which sources are not waited for any more.
+
+        >>> silence = Silence(places=1)
+        >>> silence.end(np.array([0]), np.array([7]), np.array([True]))
+        >>> [bool(silence.gone(np.array([s]), np.array([60]))[0]) for s in (50, 79, 80)]
+        [False, False, True]
+        """
+        gone: NDArray[np.bool_] = (silent // _GONE_TIMES > self.longest) & (silent > heard_for)
+        return gone
+
+    def trusted(self, silent: Instants, stamped: Stamped, purse: Purse) -> Instants:
+        """How much of each source's silence counts as progress of its clock."""
+        unproven = np.flatnonzero(silent > self._proven)
+        if len(unproven) == 0:
+            return silent
+        rows = stamped.rows[unproven].astype(np.float64)
+        beyond = (silent[unproven] - self._proven[unproven]).astype(np.float64)
+        extent = np.maximum(stamped.extent[unproven], 1).astype(np.float64)
+        sharing = rows / np.maximum(stamped.steps[unproven], 1)
+        stake = sharing + rows * beyond / (beyond + extent)
+
+        chance = (self._ended_badly + 1) / (self._ended + 2)
+        order = np.argsort(stake, kind="stable")
+        smallest_first = stake[order]
+        left = purse.reserve - chance * (np.cumsum(smallest_first) - smallest_first)
+        own = np.where(rows < purse.rare, np.inf, purse.by_source[unproven])
+        affordable = np.empty(len(order), dtype=np.bool_)
+        affordable[order] = (smallest_first <= left) & (smallest_first <= own[order])
+
+        trusted = silent.copy()
+        short = ~affordable
+        if short.any():
+            spent = chance * float(stake[affordable].sum())
+            each = np.minimum(max(purse.reserve - spent, 0.0) / int(short.sum()), own[short]) - sharing[short]
+            each = np.clip(each, 0.0, rows[short] * 0.999)
+            reach = each * extent[short] / (rows[short] - each)
+            place = unproven[short]
+            trusted[place] = np.minimum(
+                silent[place], self._proven[place] + np.minimum(reach, 2.0**60).astype(np.int64)
+            )
+        return trusted
+
+    def snapshot(self) -> Snapshot:
+        """Everything as plain data."""
+        return {
+            "proven": packed(self._proven),
+            "longest": packed(self.longest),
+            "ended": self._ended,
+            "ended_badly": self._ended_badly,
+        }
+
+    @classmethod
+    def restored(cls, saved: Snapshot) -> Silence:
+        """The silences that `snapshot` described.
+
+        >>> Silence.restored(Silence(2).snapshot()).longest.tolist()
+        [0, 0]
+        """
+        silence = cls(0)
+        silence._proven, silence.longest = unpacked(saved["proven"]), unpacked(saved["longest"])
+        silence._ended, silence._ended_badly = saved["ended"], saved["ended_badly"]
+        return silence
