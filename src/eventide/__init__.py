@@ -4,41 +4,54 @@ Rows say when something happened; they arrive late, out of order, from sources w
 how far time has come: after heartbeat h, no row with time <= h is accepted. Today there is the time core, which finds
 heartbeats, and the command `eventide profile`, which tries it on a recording. The tour in ten lines:
 
-At clock 100 a round brings three rows of two sources. A policy sees only this summary of them.
+A policy says what is tolerated. Here: at most 1 % of the rows may come too late. It starts a pacemaker.
 
->>> from eventide import NEVER, Arrivals, Heartbeats
->>> arrivals = Arrivals.of_rows(clock=100, source=[0, 1, 0], time=[90, 95, 97])
->>> arrivals.sources.tolist(), arrivals.rows_by_source.tolist(), arrivals.latest_by_source.tolist()
-([0, 1], [2, 1], [97, 95])
+>>> from eventide import NEVER, Arrivals, DropRatio
+>>> pacemaker = DropRatio(0.01).start()
 
-Suppose each source is in order, though a time may repeat: then all before its latest time is over.
+Every second a round brings one row of each of two sources; source 1 is always three seconds behind. The pacemaker is
+told the clock and a summary of the rows, never asks for more, and learns.
 
->>> own = arrivals.latest_by_source - 1
->>> promised = Heartbeats(combined=int(own.min()), by_source=own)
+>>> for clock in range(100, 160):
+...     pacemaker.observe(Arrivals.of_rows(clock, source=[0, 1], time=[clock, clock - 3]))
+
+Asked, it answers with heartbeats: one for all together, one per source. A source never seen has none of its own.
+
+>>> promised = pacemaker.heartbeats(clock=159)
 >>> promised.combined, promised.of(0), promised.of(1)
-(94, 96, 94)
+(156, 159, 156)
+>>> promised.of(7) == NEVER
+True
 
-The next row of source 0 says 96: at its heartbeat, so it is late. For a source never seen, nothing is promised.
+What it knows is plain data, fit for JSON, from which an equal pacemaker goes on.
 
->>> 96 <= promised.of(0), promised.of(7) == NEVER
-(True, True)
+>>> DropRatio(0.01).resume(pacemaker.snapshot()).heartbeats(clock=159).combined
+156
 """
 
 from eventide.errors import DeclarationError, EventideError, InputError, SnapshotError
 from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.future_guard import FutureGuard
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.timeout import Timeout
 
 __all__ = [
     "FOREVER",
     "NEVER",
     "Arrivals",
     "DeclarationError",
+    "DropRatio",
     "EventideError",
+    "FutureGuard",
     "Heartbeats",
     "InputError",
+    "OwnProgress",
     "Pacemaker",
     "Policy",
     "Snapshot",
     "SnapshotError",
+    "Timeout",
 ]

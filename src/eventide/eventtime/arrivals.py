@@ -14,13 +14,13 @@ looking like a whole late round.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eventide.eventtime.instant import FOREVER, Instants
+from eventide.eventtime.instant import EDGE, FOREVER, Instants, within_edges
 
 
 @dataclass(frozen=True)
@@ -151,3 +151,16 @@ class Arrivals:
         following = np.minimum(self._starts + 1, len(self.source) - 1)
         second = np.where(self.cells_by_source > 1, self.earliest[following], FOREVER)
         return np.where(self.rows[self._starts] > 1, self.earliest_by_source, second)
+
+    def within_edges(self) -> Arrivals:
+        """The same round, with instants beyond the edges of plain arithmetic taken to be at them.
+
+        >>> Arrivals.of_row(5, 0, -(2**63)).within_edges().earliest.tolist()
+        [-2000000000000000000]
+        """
+        if -EDGE <= self.clock <= EDGE and (
+            self.total == 0 or (self.earliest.min() >= -EDGE and self.latest.max() <= EDGE)
+        ):
+            return self
+        clock = max(-EDGE, min(EDGE, self.clock))
+        return replace(self, clock=clock, earliest=within_edges(self.earliest), latest=within_edges(self.latest))

@@ -38,8 +38,9 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
-from eventide.eventtime.instant import FOREVER, NEVER, Instants, distances, shift_all
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.loss_account import LossAccount
+from eventide.eventtime.per_source import grown
 from eventide.eventtime.progress import Progress
 from eventide.eventtime.ratchet import Ratchet
 from eventide.eventtime.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
@@ -54,6 +55,7 @@ _CLOCK_RUNGS = 6
 # The ladder holds two places for each source: what rows did against its largest time, and against its clock; and before
 # them the same two for all sources together.
 _OWN, _CLOCK, _ALL = 0, 1, 2
+_EVERY_RUNG = np.arange(SAFEST + 1)
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class DropRatioPacemaker:
 
     def __init__(self, policy: DropRatio) -> None:
         self.account = LossAccount(policy.ratio)
-        self._clock = NEVER
+        self._clock = -EDGE
         self._progress = Progress(0)
         self._passed = np.zeros(0, dtype=np.int64)
         self._ladder = RecordLadder(_ALL)
@@ -115,14 +117,16 @@ class DropRatioPacemaker:
 
     def observe(self, arrivals: Arrivals) -> None:
         """Book what the round lost, learn how late its rows were, and note how far it came."""
+        arrivals = arrivals.within_edges()
         self._clock = max(self._clock, arrivals.clock)
         if arrivals.total == 0:
             return
-        self._grow(int(arrivals.source.max()) + 1)
+        promised = self._current_slack()
+        self._grow(int(arrivals.source[-1]) + 1)
         late = arrivals.earliest <= self._ratchet.shown.combined
         lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
         self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
-        self._learn(arrivals)
+        self._learn(arrivals, promised)
         self._progress.note(arrivals, self._silence.longest)
         self._slack = None
 
@@ -132,84 +136,87 @@ class DropRatioPacemaker:
             self._silence.grow(places)
             self.account.grow(places)
             self._ladder.grow(_ALL + 2 * places)
-            self._passed = np.concatenate((self._passed, np.full(places - len(self._passed), NEVER)))
+            self._passed = grown(self._passed, places, -EDGE)
 
-    def _learn(self, arrivals: Arrivals) -> None:
-        known = self._progress.rows[arrivals.sources] > 0
-        if not known.any():
-            return
-        source = arrivals.sources[known]
-        rows = arrivals.rows_by_source[known]
-        earliest = arrivals.earliest_by_source[known]
-        second = arrivals.second_earliest_by_source[known]
+    def _learn(self, arrivals: Arrivals, promised: _Slack) -> None:
+        source, rows = arrivals.sources, arrivals.rows_by_source
+        earliest, second = arrivals.earliest_by_source, arrivals.second_earliest_by_source
+        known = self._progress.rows[source] > 0
+        if not known.all():
+            source, rows, earliest, second = source[known], rows[known], earliest[known], second[known]
+            if not len(source):
+                return
         largest = self._progress.largest[source]
         expected = self._progress.expected(source, self._clock)
-
-        slack = self._ladder.rung(self._rungs(_CLOCK_RUNGS)[source], _ALL + 2 * source + _CLOCK)
-        older = distances(expected, earliest)
-        self._silence.end(source, distances(expected, largest), older > slack)
+        self._silence.end(source, expected - largest, expected - earliest > promised.clock[source])
 
         # Rows that were held up come one behind the other, and are lost together to what was promised before the first
         # of them: so each is compared with how far the clock had ever been taken to be, not with its forerunner.
         self._passed[source] = passed = np.maximum(self._passed[source], expected)
-        places = np.concatenate(([_OWN, _CLOCK], _ALL + 2 * source + _OWN, _ALL + 2 * source + _CLOCK))
-        behind_own, behind_clock = distances(largest, earliest), distances(passed, earliest)
-        second_own = np.where(second == FOREVER, ABSENT, distances(largest, second))
-        second_clock = np.where(second == FOREVER, ABSENT, distances(passed, second))
-        total = rows.sum()
+        behind = np.concatenate((largest - earliest, passed - earliest))
+        next_behind = np.concatenate((largest - second, passed - second))
+        next_behind = np.where(np.concatenate((second, second)) == FOREVER, ABSENT, next_behind)
+        total, last = rows.sum(), len(source)
         self._ladder.add(
-            places,
+            np.concatenate(([_OWN, _CLOCK], _ALL + 2 * source + _OWN, _ALL + 2 * source + _CLOCK)),
             np.concatenate(([total, total], rows, rows)),
-            np.concatenate(([behind_own.max(), behind_clock.max()], behind_own, behind_clock)),
+            np.concatenate(([behind[:last].max(), behind[last:].max()], behind)),
             np.concatenate(
-                (_runner_up(behind_own, second_own), _runner_up(behind_clock, second_clock), second_own, second_clock)
+                (
+                    [
+                        _second_largest(behind[:last], next_behind[:last]),
+                        _second_largest(behind[last:], next_behind[last:]),
+                    ],
+                    next_behind,
+                )
             ),
         )
 
-    def _rungs(self, safer: int = 0) -> NDArray[np.int64]:
-        return np.minimum(self.account.rungs() + safer, SAFEST)
-
     def _current_slack(self) -> _Slack:
         if self._slack is None:
-            rungs = np.empty(len(self._ladder.seen), dtype=np.int64)
-            rungs[_ALL + _OWN :: 2] = self._rungs()
-            rungs[_ALL + _CLOCK :: 2] = self._rungs(_CLOCK_RUNGS)
-            progress = self._progress
+            progress, account = self._progress, self.account
+            own, clock = self._read_ladder(account.rungs())
             self._slack = _Slack(
-                own=self._of_young_and_old(rungs[_ALL + _OWN :: 2], _OWN),
-                clock=self._of_young_and_old(rungs[_ALL + _CLOCK :: 2], _CLOCK),
-                stamped=Stamped(progress.rows, progress.steps, distances(progress.largest, progress.first)),
-                purse=Purse(self.account.reserve, self.account.by_source, self.account.drop_ratio * self.account.rows),
+                own=own,
+                clock=clock,
+                stamped=Stamped(progress.rows, progress.steps, progress.largest - progress.first),
+                purse=Purse(account.reserve, account.by_source, account.drop_ratio * account.rows),
             )
         return self._slack
 
-    def _of_young_and_old(self, rungs: NDArray[np.int64], kind: int) -> Instants:
-        places = np.arange(len(rungs)) * 2 + _ALL + kind
-        own = self._ladder.rung(rungs, places)
-        young = (self._ladder.seen[places] < _YOUNG_ROWS) | (rungs >= SAFEST)
-        if not young.any():
-            return own
-        common = self._ladder.rung(rungs, np.full(len(rungs), kind))
-        worse = np.where(own == UNKNOWN, common, np.where(common == UNKNOWN, own, np.maximum(own, common)))
-        return np.where(young, worse, own)
+    def _read_ladder(self, rungs: NDArray[np.int64]) -> tuple[Instants, Instants]:
+        """Slack against own progress and against the clock, of each source at its rung."""
+        wanted = np.empty((len(rungs), 2), dtype=np.int64)
+        wanted[:, _OWN] = rungs
+        wanted[:, _CLOCK] = np.minimum(rungs + _CLOCK_RUNGS, SAFEST)
+        places = np.arange(_ALL, _ALL + 2 * len(rungs))
+        own = self._ladder.rung(wanted.ravel(), places).reshape(-1, 2)
+        young = (self._ladder.seen[places].reshape(-1, 2) < _YOUNG_ROWS) | (wanted == SAFEST)
+        if young.any():
+            everyone = self._ladder.rung(np.tile(_EVERY_RUNG, 2), np.repeat([_OWN, _CLOCK], len(_EVERY_RUNG)))
+            common = everyone.reshape(2, -1)[[_OWN, _CLOCK], wanted]
+            worse = np.where(own == UNKNOWN, common, np.where(common == UNKNOWN, own, np.maximum(own, common)))
+            own = np.where(young, worse, own)
+        return own[:, _OWN], own[:, _CLOCK]
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """The least over the sources of what each promises at this clock."""
-        self._clock = max(self._clock, clock)
-        progress = self._progress
+        self._clock = max(self._clock, min(max(clock, -EDGE), EDGE))
         if self.account.rows < _FIRST_ROWS:
             return self._ratchet.shown
-        slack = self._current_slack()
-        silent = distances(np.full(len(progress.rows), self._clock, dtype=np.int64), progress.heard)
-        unknown_own, unknown_clock = slack.own == UNKNOWN, slack.clock == UNKNOWN
-        promise = shift_all(progress.largest, np.where(unknown_own, 0, -slack.own) - 1)
+        progress, slack = self._progress, self._current_slack()
+        silent = self._clock - progress.heard
         trusted = self._silence.trusted(silent, slack.stamped, slack.purse)
-        by_clock = shift_all(progress.largest, trusted - np.where(unknown_clock, 0, slack.clock) - 1)
-        promise = np.where(unknown_clock, promise, np.maximum(promise, by_clock))
-        heard_for = distances(progress.heard, progress.born)
-        awaited = (progress.rows > 0) & ~((progress.rows > 1) & self._silence.gone(silent, heard_for))
-        combined = int(promise[awaited].min()) if awaited.any() else NEVER
-        return self._ratchet.lift(combined, np.where(progress.rows > 0, promise, NEVER))
+        ahead = np.maximum(
+            np.where(slack.own == UNKNOWN, 0, -slack.own),
+            np.where(slack.clock == UNKNOWN, -2 * EDGE, trusted - slack.clock),
+        )
+        promise = progress.largest + np.minimum(ahead, 2 * EDGE) - 1
+        speaking = progress.rows > 0
+        gone = self._silence.gone(silent, progress.heard - progress.born) & (progress.rows > 1)
+        awaited = promise[speaking & ~gone]
+        combined = int(awaited.min()) if len(awaited) else NEVER
+        return self._ratchet.lift(combined, np.where(speaking, promise, NEVER))
 
     def snapshot(self) -> Snapshot:
         """All of it as plain data; a resumed pacemaker gives the same heartbeats."""
@@ -226,9 +233,8 @@ class DropRatioPacemaker:
         }
 
 
-def _runner_up(largest: Instants, second: Instants) -> Instants:
+def _second_largest(largest: Instants, second: Instants) -> int:
     """The second largest of all, given the largest and the second largest of each."""
     if len(largest) == 1:
-        return second
-    two: Instants = np.partition(np.concatenate((largest, second)), -2)[-2:-1]
-    return two
+        return int(second[0])
+    return int(np.partition(np.concatenate((largest, second)), -2)[-2])

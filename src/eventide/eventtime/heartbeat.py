@@ -13,8 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-
 from eventide.errors import SnapshotError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import NEVER, Instants
@@ -27,6 +25,7 @@ Snapshot: TypeAlias = dict[str, Any]
 class Heartbeats:
     """The promises of one moment: one for all sources together, and one per source known so far.
 
+    >>> import numpy as np
     >>> h = Heartbeats(10, np.array([10, 25]))
     >>> h.of(1), h.of(7) == NEVER
     (25, True)

@@ -50,20 +50,14 @@ def shift_all(instants: Instants, distances: Instants | int) -> Instants:
     return np.where(fixed, instants, moved) if fixed.any() else moved
 
 
-LONG = 2**61
-"""The longest distance: sums of a few of them still fit."""
+EDGE = 2 * 10**18
+"""Between -EDGE and EDGE, sums of three instants and distances still fit into int64."""
 
 
-def distances(later: Instants, earlier: Instants | int) -> Instants:
-    """How far `later` lies after `earlier`, element by element, at most `LONG` in either direction.
+def within_edges(instants: Instants) -> Instants:
+    """Instants beyond the edges, taken to be at them: where arithmetic has to be plain and fast.
 
-    >>> distances(np.array([10, NEVER, FOREVER]), np.array([3, FOREVER, NEVER])).tolist() == [7, -LONG, LONG]
+    >>> within_edges(np.array([NEVER, 7, FOREVER])).tolist() == [-EDGE, 7, EDGE]
     True
     """
-    far = np.asarray(earlier, dtype=np.int64)
-    gap = later - far
-    # Two's complement: a difference overflowed exactly when the operands differ in sign and it has not that of the first.
-    overflowed = ((later ^ far) & (later ^ gap)) < 0
-    if overflowed.any():
-        gap = np.where(overflowed, np.where(later >= 0, LONG, -LONG), gap)
-    return np.clip(gap, -LONG, LONG)
+    return np.minimum(np.maximum(instants, -EDGE), EDGE)

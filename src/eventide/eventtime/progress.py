@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Snapshot
-from eventide.eventtime.instant import LONG, NEVER, Instants, distances, shift_all
+from eventide.eventtime.instant import EDGE, Instants
 from eventide.eventtime.packing import packed, unpacked
 from eventide.eventtime.per_source import grown
 
@@ -31,9 +31,9 @@ _YOUNG_ROWS = 8
 
 
 class Progress:
-    """Arrays over sources; a source without rows has `NEVER` as its largest time."""
+    """Arrays over sources; instants lie within the edges of plain arithmetic."""
 
-    _FILL = {"rows": 0, "steps": 0, "largest": NEVER, "first": 0, "born": 0, "heard": 0, "leap": 0, "doubted": 0}
+    _FILL = {"rows": 0, "steps": 0, "largest": -EDGE, "first": 0, "born": 0, "heard": 0, "leap": 0, "doubted": 0}
     rows: NDArray[np.int64]
     steps: NDArray[np.int64]
     largest: Instants
@@ -54,22 +54,20 @@ class Progress:
 
     def expected(self, source: NDArray[np.intp], clock: int) -> Instants:
         """Where the clock of each source stands if it ran on since the source was heard."""
-        return shift_all(
-            self.largest[source], distances(np.full(len(source), clock, dtype=np.int64), self.heard[source])
-        )
+        return np.minimum(self.largest[source] + (clock - self.heard[source]), EDGE)
 
     def note(self, arrivals: Arrivals, longest_silence: Instants) -> None:
         """Learn from a round; `longest_silence` is known for every source, this round included."""
         source = arrivals.sources
-        new = self.rows[source] == 0
+        rows = self.rows[source]
+        new = rows == 0
         expected = self.expected(source, arrivals.clock)
-        reach = np.maximum(self.leap[source], longest_silence[source])
-        bound = np.where(self.rows[source] < _YOUNG_ROWS, LONG, np.minimum(reach, LONG // _LEAP_TIMES) * _LEAP_TIMES)
-        latest = self._believed(arrivals, shift_all(expected, bound))
+        reach = np.minimum(np.maximum(self.leap[source], longest_silence[source]), EDGE // _LEAP_TIMES) * _LEAP_TIMES
+        latest = self._believed(arrivals, np.where(rows < _YOUNG_ROWS, EDGE, np.minimum(expected + reach, EDGE)))
 
         before = self.largest[source]
         raised = latest > before
-        leaps = np.where(new | ~raised, 0, distances(latest, expected))
+        leaps = np.where(new | ~raised, 0, latest - expected)
         self.leap[source] = np.maximum(self.leap[source], leaps)
         self.largest[source] = np.where(raised, latest, before)
         self.steps[source] += raised
@@ -77,12 +75,12 @@ class Progress:
         self.first[source] = np.where(new, earliest, np.minimum(self.first[source], earliest))
         self.born[source] = np.where(new, arrivals.clock, self.born[source])
         self.heard[source] = arrivals.clock
-        self.rows[source] += arrivals.rows_by_source
+        self.rows[source] = rows + arrivals.rows_by_source
 
     def _believed(self, arrivals: Arrivals, bound: Instants) -> Instants:
         """The latest time of each source, leaving out a single row beyond its bound."""
         source, latest = arrivals.sources, arrivals.latest_by_source
-        leaping = (latest > bound) & (self.rows[source] > 0)
+        leaping = latest > bound
         if not leaping.any():
             self.doubted[source] = 0
             return latest
@@ -92,7 +90,7 @@ class Progress:
         alone = leaping & (witnesses < 2)
         self.doubted[source] = alone
         left_out = beyond & np.repeat(alone, arrivals.cells_by_source)
-        return arrivals.max_by_source(np.where(left_out, NEVER, arrivals.latest))
+        return arrivals.max_by_source(np.where(left_out, -EDGE, arrivals.latest))
 
     def snapshot(self) -> Snapshot:
         """Everything as plain data."""

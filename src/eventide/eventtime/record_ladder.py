@@ -60,6 +60,7 @@ class RecordLadder:
         self._current = np.full((RUNGS, places), ABSENT, dtype=np.int64)
         self._records = np.full((3, RUNGS, places), ABSENT, dtype=np.int64)
         self._answer = np.full((RUNGS, places), ABSENT, dtype=np.int64)
+        self._worst = np.full(places, UNKNOWN, dtype=np.int64)
         self._recent = np.full((places, _RECENT), ABSENT, dtype=np.int64)
         self._written = np.zeros(places, dtype=np.int64)
 
@@ -70,6 +71,7 @@ class RecordLadder:
         self.seen = grown(self.seen, places, 0)
         self._written = grown(self._written, places, 0)
         self._recent = grown(self._recent, places, ABSENT)
+        self._worst = grown(self._worst, places, UNKNOWN)
         for name in ("_current", "_records", "_answer"):
             array: NDArray[np.int64] = getattr(self, name)
             wider = np.full((*array.shape[:-1], places), ABSENT, dtype=np.int64)
@@ -87,38 +89,40 @@ class RecordLadder:
         finished = (after >> _RUNG) - (before >> _RUNG)
         record = np.maximum(self._current[:, place], largest)
         newest, middle, oldest = self._records[:, :, place]
-        # Blocks that lie inside the round hold no more than its largest residual.
-        self._records[2][:, place] = np.where(
-            finished == 0,
-            oldest,
-            np.where(finished == 1, middle, np.where(finished == 2, newest, np.where(finished == 3, record, largest))),
+        none, one = finished == 0, finished == 1
+        if rows.max() == 1:
+            oldest = np.where(one, middle, oldest)
+            middle = np.where(one, newest, middle)
+            newest = np.where(one, record, newest)
+            current = np.where(one, ABSENT, record)
+        else:
+            # Blocks that lie inside the round hold no more than its largest residual.
+            two, three = finished == 2, finished == 3
+            oldest, middle, newest = (
+                np.where(none, oldest, np.where(one, middle, np.where(two, newest, np.where(three, record, largest)))),
+                np.where(none, middle, np.where(one, newest, np.where(two, record, largest))),
+                np.where(none, newest, np.where(one, record, largest)),
+            )
+            begun = after & ((1 << _RUNG) - 1) > 0
+            current = np.where(none, record, np.where(begun, largest, ABSENT))
+        self._current[:, place] = current
+        self._records[:, :, place] = newest, middle, oldest
+        higher, lower = np.maximum(newest, middle), np.minimum(newest, middle)
+        self._answer[:, place] = np.maximum(
+            np.maximum(lower, np.minimum(higher, oldest)), self._storm(place, largest, second)
         )
-        self._records[1][:, place] = middle = np.where(
-            finished == 0, middle, np.where(finished == 1, newest, np.where(finished == 2, record, largest))
-        )
-        self._records[0][:, place] = newest = np.where(finished == 0, newest, np.where(finished == 1, record, largest))
-        open_again = after & ((1 << _RUNG) - 1) > 0
-        self._current[:, place] = np.where(finished == 0, record, np.where(open_again, largest, ABSENT))
-        self._remember_recent(place, largest, second)
-        oldest = self._records[2][:, place]
-        median = np.maximum(np.minimum(newest, middle), np.minimum(np.maximum(newest, middle), oldest))
-        self._answer[:, place] = np.maximum(median, self._second_recent(place))
+        self._worst[place] = np.maximum(np.maximum(higher[-1], oldest[-1]), current[-1])
 
-    def _remember_recent(self, place: NDArray[np.intp], largest: Instants, second: Instants) -> None:
+    def _storm(self, place: NDArray[np.intp], largest: Instants, second: Instants) -> Instants:
+        """Remember the newest residuals; the second largest of the recent ones."""
         written = self._written[place]
         self._recent[place, written % _RECENT] = largest
         two = second > ABSENT
-        self._recent[place[two], (written[two] + 1) % _RECENT] = second[two]
+        if two.any():
+            self._recent[place[two], (written[two] + 1) % _RECENT] = second[two]
         self._written[place] = written + 1 + two
-
-    def _second_recent(self, place: NDArray[np.intp]) -> Instants:
         recent: Instants = np.partition(self._recent[place], _RECENT - 2, axis=1)[:, _RECENT - 2]
         return recent
-
-    def worst(self, place: NDArray[np.intp]) -> Instants:
-        """The largest residual remembered of each place; `UNKNOWN` where there is none."""
-        top = np.maximum(self._current[-1, place], self._records[:, -1, place].max(axis=0))
-        return np.where(self.seen[place] > 0, top, UNKNOWN)
 
     def rung(self, wanted: NDArray[np.int64], place: NDArray[np.intp]) -> Instants:
         """The answer of each place at the rung wanted for it; `UNKNOWN` where too little was seen."""
@@ -128,7 +132,7 @@ class RecordLadder:
         answer = self._answer[np.minimum(wanted, top), place]
         missing = wanted - available
         if (missing > 0).any():
-            worst = self.worst(place)
+            worst = self._worst[place]
             step = np.maximum(answer - self._answer[np.maximum(top - 1, 0), place], 0)
             # Compared by division: the product may not fit.
             too_far = step > np.maximum(worst - answer, 0) // np.maximum(missing, 1)
@@ -141,7 +145,7 @@ class RecordLadder:
         """Everything as plain data."""
         return {name: packed(getattr(self, name)) for name in self._ARRAYS}
 
-    _ARRAYS = ("seen", "_current", "_records", "_answer", "_recent", "_written")
+    _ARRAYS = ("seen", "_current", "_records", "_answer", "_worst", "_recent", "_written")
 
     @classmethod
     def restored(cls, saved: Snapshot) -> RecordLadder:

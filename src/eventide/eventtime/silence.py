@@ -71,10 +71,10 @@ class Silence:
 
     def end(self, source: NDArray[np.intp], length: Instants, badly: NDArray[np.bool_]) -> None:
         """Silences of these sources ended; badly where a row was older than expected."""
-        unproven = length > self._proven[source]
-        self._ended += int(unproven.sum())
-        self._ended_badly += int((unproven & badly).sum())
         proven = self._proven[source]
+        unproven = length > proven
+        self._ended += int(np.count_nonzero(unproven))
+        self._ended_badly += int(np.count_nonzero(unproven & badly))
         self._proven[source] = np.where(badly, np.minimum(proven, length), np.maximum(proven, length))
         self.longest[source] = np.maximum(self.longest[source], length)
 
@@ -92,7 +92,7 @@ class Silence:
     def trusted(self, silent: Instants, stamped: Stamped, purse: Purse) -> Instants:
         """How much of each source's silence counts as progress of its clock."""
         unproven = np.flatnonzero(silent > self._proven)
-        if len(unproven) == 0:
+        if not len(unproven):
             return silent
         rows = stamped.rows[unproven].astype(np.float64)
         beyond = (silent[unproven] - self._proven[unproven]).astype(np.float64)

@@ -14,10 +14,10 @@ eventide.errors.DeclarationError: no policy 'magic': choose from clairvoyant, de
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.delay_quantile import DelayQuantile
+from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.kim import Kim
@@ -28,16 +28,8 @@ OURS = "eventide"
 CLAIRVOYANT, FIXED_BEST = "clairvoyant", "fixed_best"
 YARDSTICKS = (CLAIRVOYANT, FIXED_BEST)
 
-
-def _ours(drop_ratio: float) -> Policy:
-    from eventide.eventtime.drop_ratio import DropRatio
-
-    return DropRatio(drop_ratio)
-
-
 ONLINE: dict[str, Callable[[float], Policy]] = {
-    # Only until the policy is in the tree.
-    **({OURS: _ours} if find_spec("eventide.eventtime.drop_ratio") else {}),
+    OURS: lambda drop_ratio: DropRatio(drop_ratio),
     "kim": lambda drop_ratio: Kim(drop_ratio),
     "kim_adhoc": lambda drop_ratio: KimAdhoc(drop_ratio),
     "delay_quantile": lambda drop_ratio: DelayQuantile(1 - drop_ratio, window_rows=1000),

@@ -126,7 +126,7 @@ def _eventide(profile: Profile) -> str:
     share = f"{profile.drop_ratio:.6g}"
     in_percent = f"{100 * profile.drop_ratio:.6g}%"
     return (
-        f"from eventide.eventtime.drop_ratio import DropRatio\n"
+        "from eventide import DropRatio\n"
         f"policy = DropRatio({share})    # in a query, once there is the language: DRATIO {in_percent}"
     )
 
