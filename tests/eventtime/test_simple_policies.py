@@ -191,6 +191,26 @@ def test_group_wise_gives_each_group_what_the_policy_gives_its_rows_alone(stream
 
 
 @given(rows)
+def test_group_wise_takes_all_undeclared_sources_as_one_group(stream: list[Row]) -> None:
+    pacemaker = Groupwise(OwnProgress(slack=1), group_of=(0,)).start()
+    declared, others = OwnProgress(slack=1).start(), OwnProgress(slack=1).start()
+    waited_for = [declared]
+    expected = []
+    for clock, source, time in stream:
+        pacemaker.observe(Arrivals.of_row(clock, source, time))
+        if source == 0:
+            declared.observe(Arrivals.of_row(clock, source, time))
+        else:
+            others.observe(Arrivals.of_row(clock, source - 1, time))
+            waited_for = [declared, others]
+        found = pacemaker.heartbeats(clock)
+        expected.append(min(one.heartbeats(clock).combined for one in waited_for))
+        assert found.combined == max(expected)
+        group = declared if source == 0 else others
+        assert found.of(source) == max(group.heartbeats(clock).combined, found.combined)
+
+
+@given(rows)
 def test_minimum_is_the_least_of_its_policies(stream: list[Row]) -> None:
     policies = (FixedDelay(5), OwnProgress(), ClockSkew(20))
     alone = [after_each_row(policy, stream) for policy in policies]

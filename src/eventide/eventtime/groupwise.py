@@ -2,20 +2,20 @@
 
 Law: each group runs its own `inner` policy, fed with its own rows only; its sources have the group's combined
 heartbeat. So a slow group holds nobody but itself. Operators that keep the groups apart read the heartbeats by
-source; the combined heartbeat, for those that mix them, is the least over the *declared* groups. It promises nothing
-(`NEVER`) when none is declared: nobody knows which groups are still to come.
+source; the combined heartbeat, for those that mix them, is the least over the groups.
 
-`group_of` says the group of source 0, 1, 2, ...; a source past its end is a group of its own.
+`group_of` says the group of source 0, 1, 2, ...; the sources past its end are one more group together. A declared group
+is waited for from the start, that of the others once one of them has spoken.
 
-Limits: one running policy per group. For policies that have a heartbeat per source already, nothing is gained beyond
-tens of groups.
+Limits: one running policy per declared group, and one for the others: meant for tens of groups. A policy that has a
+heartbeat per source already keeps sources apart by itself, as many as there are.
 
 >>> from eventide.eventtime.fixed_delay import FixedDelay
 >>> pacemaker = Groupwise(FixedDelay(10), group_of=(0, 0, 1)).start()
->>> pacemaker.observe(Arrivals.of_rows(clock=0, source=[0, 1, 2, 3], time=[50, 90, 30, 70]))
+>>> pacemaker.observe(Arrivals.of_rows(clock=0, source=[0, 1, 2, 3, 4], time=[50, 90, 30, 70, 40]))
 >>> h = pacemaker.heartbeats(0)
 >>> h.combined, h.by_source.tolist()
-(20, [80, 80, 20, 60])
+(20, [80, 80, 20, 60, 60])
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER
+from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
 from eventide.eventtime.selected import selected
 
@@ -37,7 +38,7 @@ KIND, VERSION = "groupwise", 1
 
 @dataclass(frozen=True)
 class Groupwise:
-    """Run `inner` once for each group of sources.
+    """Run `inner` once for each group of sources, and once for the sources that are in none.
 
     >>> from eventide.eventtime.fixed_delay import FixedDelay
     >>> Groupwise(FixedDelay(10), group_of=(0, 2))
@@ -61,33 +62,35 @@ class Groupwise:
         """A pacemaker that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
         pacemaker = GroupwisePacemaker(self)
-        undeclared = len(snapshot["groups"]) - pacemaker._declared
-        if undeclared < 0:
-            raise SnapshotError(f"this snapshot is of {len(snapshot['groups'])} groups, not of {pacemaker._declared}")
-        pacemaker._meet(len(self.group_of) + undeclared)
-        pacemaker._groups = [self.inner.resume(saved) for saved in snapshot["groups"]]
+        saved, here = snapshot["groups"], len(pacemaker._groups)
+        if len(saved) != here:
+            raise SnapshotError(f"this snapshot is of {len(saved) - 1} declared groups, not of {here - 1}")
+        pacemaker._groups = [self.inner.resume(group) for group in saved]
+        pacemaker._meet(snapshot["sources"])
         pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
         return pacemaker
 
 
 class GroupwisePacemaker:
-    """One pacemaker per group; declared groups first, then the others as they appear."""
+    """One pacemaker per declared group, and a last one for the sources that are in none."""
 
     def __init__(self, policy: Groupwise) -> None:
-        self._policy = policy
-        self._declared = len(set(policy.group_of))
-        self._groups: list[Pacemaker] = [policy.inner.start() for _ in range(self._declared)]
-        self._group: NDArray[np.intp] = np.array(policy.group_of, dtype=np.intp)
+        declared = np.array(policy.group_of, dtype=np.intp)
+        members = np.bincount(declared)
+        self._groups: list[Pacemaker] = [policy.inner.start() for _ in range(len(members) + 1)]
+        self._group: NDArray[np.intp] = declared
         # Within its group a source is numbered anew, so that the arrays of each group stay short.
-        ranks = [policy.group_of[:source].count(group) for source, group in enumerate(policy.group_of)]
-        self._rank: NDArray[np.intp] = np.array(ranks, dtype=np.intp)
+        self._rank: NDArray[np.intp] = np.empty_like(declared)
+        firsts = np.cumsum(members) - members
+        self._rank[np.argsort(declared, kind="stable")] = np.arange(len(declared)) - np.repeat(firsts, members)
+        self._declared_sources = len(declared)
         self._ratchet = Ratchet()
 
     def _meet(self, sources: int) -> None:
-        for _ in range(len(self._group), sources):
-            self._group = np.append(self._group, len(self._groups))
-            self._rank = np.append(self._rank, 0)
-            self._groups.append(self._policy.inner.start())
+        known = len(self._group)
+        if sources > known:
+            self._group = grown(self._group, sources, len(self._groups) - 1)
+            self._rank = np.append(self._rank, np.arange(known, sources) - self._declared_sources)
 
     def observe(self, arrivals: Arrivals) -> None:
         """Give each group that spoke its share of a round."""
@@ -100,16 +103,18 @@ class GroupwisePacemaker:
             self._groups[group[cells[0]]].observe(selected(arrivals, cells, self._rank[arrivals.source]))
 
     def heartbeats(self, clock: int) -> Heartbeats:
-        """The combined heartbeat of each group for its sources; for all together, the least of the declared groups."""
+        """The combined heartbeat of each group for its sources; for all together, the least of them."""
         by_group = np.array([group.heartbeats(clock).combined for group in self._groups], dtype=np.int64)
-        combined = int(by_group[: self._declared].min()) if self._declared else NEVER
-        return self._ratchet.lift(combined, by_group[self._group])
+        others_spoke = len(self._group) > self._declared_sources
+        waited_for = by_group if others_spoke else by_group[:-1]
+        return self._ratchet.lift(int(waited_for.min()) if len(waited_for) else NEVER, by_group[self._group])
 
     def snapshot(self) -> Snapshot:
-        """The snapshots of all groups, and the heartbeats shown."""
+        """The snapshots of all groups, how many sources are known, and the heartbeats shown."""
         return {
             "kind": KIND,
             "version": VERSION,
             "groups": [group.snapshot() for group in self._groups],
+            "sources": len(self._group),
             "ratchet": self._ratchet.snapshot(),
         }
