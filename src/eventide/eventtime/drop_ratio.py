@@ -52,9 +52,9 @@ _FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would p
 _YOUNG_ROWS = 192
 _CLOCK_RUNGS = 6
 
-# The ladder holds two places for each source: what rows did against its largest time, and against its clock; and before
-# them the same two for all sources together.
-_OWN, _CLOCK, _ALL = 0, 1, 2
+# The ladder judges two kinds of residual, against the source's largest time and against its clock. Its first place is
+# that of all sources together; source s has place s + 1.
+_EVERYONE = 0
 _EVERY_RUNG = np.arange(SAFEST + 1)
 
 
@@ -110,7 +110,7 @@ class DropRatioPacemaker:
         self._clock = -EDGE
         self._progress = Progress(0)
         self._passed = np.zeros(0, dtype=np.int64)
-        self._ladder = RecordLadder(_ALL)
+        self._ladder = RecordLadder(places=1, kinds=2)
         self._silence = Silence(0)
         self._ratchet = Ratchet()
         self._slack: _Slack | None = None
@@ -135,7 +135,7 @@ class DropRatioPacemaker:
             self._progress.grow(places)
             self._silence.grow(places)
             self.account.grow(places)
-            self._ladder.grow(_ALL + 2 * places)
+            self._ladder.grow(1 + places)
             self._passed = grown(self._passed, places, -EDGE)
 
     def _learn(self, arrivals: Arrivals, promised: _Slack) -> None:
@@ -153,23 +153,16 @@ class DropRatioPacemaker:
         # Rows that were held up come one behind the other, and are lost together to what was promised before the first
         # of them: so each is compared with how far the clock had ever been taken to be, not with its forerunner.
         self._passed[source] = passed = np.maximum(self._passed[source], expected)
-        behind = np.concatenate((largest - earliest, passed - earliest))
-        next_behind = np.concatenate((largest - second, passed - second))
-        next_behind = np.where(np.concatenate((second, second)) == FOREVER, ABSENT, next_behind)
-        total, last = rows.sum(), len(source)
+        reference = np.stack((largest, passed))
+        behind = reference - earliest
+        next_behind = np.where(second == FOREVER, ABSENT, reference - second)
+        together = np.concatenate((behind, next_behind), axis=1)
+        two = np.partition(together, -2, axis=1)[:, -2:]
         self._ladder.add(
-            np.concatenate(([_OWN, _CLOCK], _ALL + 2 * source + _OWN, _ALL + 2 * source + _CLOCK)),
-            np.concatenate(([total, total], rows, rows)),
-            np.concatenate(([behind[:last].max(), behind[last:].max()], behind)),
-            np.concatenate(
-                (
-                    [
-                        _second_largest(behind[:last], next_behind[:last]),
-                        _second_largest(behind[last:], next_behind[last:]),
-                    ],
-                    next_behind,
-                )
-            ),
+            np.concatenate(([_EVERYONE], source + 1)),
+            np.concatenate(([rows.sum()], rows)),
+            np.concatenate((two[:, 1:], behind), axis=1),
+            np.concatenate((two[:, :1], next_behind), axis=1),
         )
 
     def _current_slack(self) -> _Slack:
@@ -186,18 +179,16 @@ class DropRatioPacemaker:
 
     def _read_ladder(self, rungs: NDArray[np.int64]) -> tuple[Instants, Instants]:
         """Slack against own progress and against the clock, of each source at its rung."""
-        wanted = np.empty((len(rungs), 2), dtype=np.int64)
-        wanted[:, _OWN] = rungs
-        wanted[:, _CLOCK] = np.minimum(rungs + _CLOCK_RUNGS, SAFEST)
-        places = np.arange(_ALL, _ALL + 2 * len(rungs))
-        own = self._ladder.rung(wanted.ravel(), places).reshape(-1, 2)
-        young = (self._ladder.seen[places].reshape(-1, 2) < _YOUNG_ROWS) | (wanted == SAFEST)
+        wanted = np.stack((rungs, np.minimum(rungs + _CLOCK_RUNGS, SAFEST)))
+        own = self._ladder.rung(wanted, np.arange(1, len(rungs) + 1))
+        young = (self._ladder.seen[1:] < _YOUNG_ROWS) | (wanted == SAFEST)
         if young.any():
-            everyone = self._ladder.rung(np.tile(_EVERY_RUNG, 2), np.repeat([_OWN, _CLOCK], len(_EVERY_RUNG)))
-            common = everyone.reshape(2, -1)[[_OWN, _CLOCK], wanted]
+            every = np.stack((_EVERY_RUNG, _EVERY_RUNG))
+            table = self._ladder.rung(every, np.full(len(_EVERY_RUNG), _EVERYONE))
+            common = np.take_along_axis(table, wanted, axis=1)
             worse = np.where(own == UNKNOWN, common, np.where(common == UNKNOWN, own, np.maximum(own, common)))
             own = np.where(young, worse, own)
-        return own[:, _OWN], own[:, _CLOCK]
+        return own[0], own[1]
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """The least over the sources of what each promises at this clock."""
@@ -231,10 +222,3 @@ class DropRatioPacemaker:
             "account": self.account.snapshot(),
             "ratchet": self._ratchet.snapshot(),
         }
-
-
-def _second_largest(largest: Instants, second: Instants) -> int:
-    """The second largest of all, given the largest and the second largest of each."""
-    if len(largest) == 1:
-        return int(second[0])
-    return int(np.partition(np.concatenate((largest, second)), -2)[-2])

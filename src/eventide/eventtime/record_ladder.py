@@ -52,100 +52,115 @@ _RUNG = np.arange(RUNGS)[:, None]
 
 
 class RecordLadder:
-    """One ladder per place; a place is a source, or whatever the caller numbers."""
+    """Ladders for a number of places (sources, or whatever the caller numbers), of one or several kinds of residual.
 
-    def __init__(self, places: int) -> None:
+    Arrays of residuals have the shape of the places, or of kinds by places.
+    """
+
+    _ARRAYS = ("seen", "_current", "_records", "_median", "_recent", "_written", "_storm")
+
+    def __init__(self, places: int, kinds: int = 1) -> None:
         self.seen = np.zeros(places, dtype=np.int64)
-        # Rung by place, so that one rung of all places lies together.
-        self._current = np.full((RUNGS, places), ABSENT, dtype=np.int64)
-        self._records = np.full((3, RUNGS, places), ABSENT, dtype=np.int64)
-        self._answer = np.full((RUNGS, places), ABSENT, dtype=np.int64)
-        self._worst = np.full(places, UNKNOWN, dtype=np.int64)
-        self._recent = np.full((places, _RECENT), ABSENT, dtype=np.int64)
+        self._current = np.full((RUNGS, kinds, places), ABSENT, dtype=np.int64)
+        self._records = np.full((RUNGS, 3, kinds, places), ABSENT, dtype=np.int64)  # newest, middle, oldest
+        self._median = np.full((RUNGS, kinds, places), ABSENT, dtype=np.int64)
+        self._recent = np.full((kinds, places, _RECENT), ABSENT, dtype=np.int64)
         self._written = np.zeros(places, dtype=np.int64)
+        self._storm = np.full((kinds, places), ABSENT, dtype=np.int64)
 
     def grow(self, places: int) -> None:
         """Make room for more places."""
-        if places <= len(self.seen):
+        missing = places - len(self.seen)
+        if missing <= 0:
             return
-        self.seen = grown(self.seen, places, 0)
-        self._written = grown(self._written, places, 0)
-        self._recent = grown(self._recent, places, ABSENT)
-        self._worst = grown(self._worst, places, UNKNOWN)
-        for name in ("_current", "_records", "_answer"):
+        self.seen, self._written = grown(self.seen, places, 0), grown(self._written, places, 0)
+        for name, axis in (("_current", 2), ("_records", 3), ("_median", 2), ("_recent", 1), ("_storm", 1)):
             array: NDArray[np.int64] = getattr(self, name)
-            wider = np.full((*array.shape[:-1], places), ABSENT, dtype=np.int64)
-            wider[..., : array.shape[-1]] = array
-            setattr(self, name, wider)
+            shape = list(array.shape)
+            shape[axis] = missing
+            setattr(self, name, np.concatenate((array, np.full(shape, ABSENT, dtype=np.int64)), axis=axis))
 
     def add(self, place: NDArray[np.intp], rows: NDArray[np.int64], largest: Instants, second: Instants) -> None:
         """Take in the rows of one round: per place their number, the largest residual and the second largest.
 
-        Places are distinct. `second` is `ABSENT` where there is only one residual.
+        Places ascend. `second` is `ABSENT` where there is only one residual.
         """
-        before = self.seen[place]
+        # Where every place takes part, a view serves and nothing is gathered.
+        at = slice(None) if len(place) == len(self.seen) else place
+        before = self.seen[at]
         after = before + rows
-        self.seen[place] = after
+        self.seen[at] = after
         finished = (after >> _RUNG) - (before >> _RUNG)
-        record = np.maximum(self._current[:, place], largest)
-        newest, middle, oldest = self._records[:, :, place]
-        none, one = finished == 0, finished == 1
-        if rows.max() == 1:
-            oldest = np.where(one, middle, oldest)
-            middle = np.where(one, newest, middle)
-            newest = np.where(one, record, newest)
-            current = np.where(one, ABSENT, record)
+        current = self._current[:, :, at]
+        np.maximum(current, largest, out=current)
+        residuals = np.broadcast_to(largest, current.shape[1:])
+        # For a single row two rungs finish a block on average, whatever the number of rungs.
+        for rung in np.flatnonzero(finished.any(axis=1)):
+            ends = np.flatnonzero(finished[rung])
+            current[rung][:, ends] = self._finish(
+                rung, place[ends], finished[rung, ends], after[ends], current[rung][:, ends], residuals[:, ends]
+            )
+        self._current[:, :, at] = current
+        self._remember_recent(place, largest, second)
+
+    def _finish(
+        self,
+        rung: int,
+        place: NDArray[np.intp],
+        blocks: NDArray[np.int64],
+        after: NDArray[np.int64],
+        record: Instants,
+        largest: Instants,
+    ) -> Instants:
+        """Shift the records of one rung by the blocks that ended; what the blocks now begun hold."""
+        newest, middle, oldest = self._records[rung][:, :, place]
+        if blocks.max() == 1:
+            newest, middle, oldest = record, newest, middle
         else:
             # Blocks that lie inside the round hold no more than its largest residual.
-            two, three = finished == 2, finished == 3
-            oldest, middle, newest = (
-                np.where(none, oldest, np.where(one, middle, np.where(two, newest, np.where(three, record, largest)))),
-                np.where(none, middle, np.where(one, newest, np.where(two, record, largest))),
-                np.where(none, newest, np.where(one, record, largest)),
+            one, two, three = blocks == 1, blocks == 2, blocks == 3
+            newest, middle, oldest = (
+                np.where(one, record, largest),
+                np.where(one, newest, np.where(two, record, largest)),
+                np.where(one, middle, np.where(two, newest, np.where(three, record, largest))),
             )
-            begun = after & ((1 << _RUNG) - 1) > 0
-            current = np.where(none, record, np.where(begun, largest, ABSENT))
-        self._current[:, place] = current
-        self._records[:, :, place] = newest, middle, oldest
-        higher, lower = np.maximum(newest, middle), np.minimum(newest, middle)
-        self._answer[:, place] = np.maximum(
-            np.maximum(lower, np.minimum(higher, oldest)), self._storm(place, largest, second)
-        )
-        self._worst[place] = np.maximum(np.maximum(higher[-1], oldest[-1]), current[-1])
+        self._records[rung][:, :, place] = newest, middle, oldest
+        median = np.maximum(np.minimum(newest, middle), np.minimum(np.maximum(newest, middle), oldest))
+        self._median[rung][:, place] = median
+        return np.where(after & ((1 << int(rung)) - 1) > 0, largest, ABSENT)
 
-    def _storm(self, place: NDArray[np.intp], largest: Instants, second: Instants) -> Instants:
-        """Remember the newest residuals; the second largest of the recent ones."""
+    def _remember_recent(self, place: NDArray[np.intp], largest: Instants, second: Instants) -> None:
         written = self._written[place]
-        self._recent[place, written % _RECENT] = largest
-        two = second > ABSENT
+        self._recent[:, place, written % _RECENT] = largest
+        two = np.atleast_2d(second)[0] > ABSENT
         if two.any():
-            self._recent[place[two], (written[two] + 1) % _RECENT] = second[two]
+            self._recent[:, place[two], (written[two] + 1) % _RECENT] = second[..., two]
         self._written[place] = written + 1 + two
-        recent: Instants = np.partition(self._recent[place], _RECENT - 2, axis=1)[:, _RECENT - 2]
-        return recent
+        self._storm[:, place] = np.partition(self._recent[:, place], _RECENT - 2, axis=-1)[..., _RECENT - 2]
 
     def rung(self, wanted: NDArray[np.int64], place: NDArray[np.intp]) -> Instants:
         """The answer of each place at the rung wanted for it; `UNKNOWN` where too little was seen."""
+        kind = np.arange(self._storm.shape[0])[:, None] if wanted.ndim > 1 else 0
         # Rung k needs three blocks of 2^k rows.
         available = np.minimum(np.frexp(self.seen[place] // 3)[1] - 1, RUNGS - 1)
         top = np.maximum(available, 0)
-        answer = self._answer[np.minimum(wanted, top), place]
+        storm = self._storm[kind, place]
+        answer = np.maximum(self._median[np.minimum(wanted, top), kind, place], storm)
         missing = wanted - available
         if (missing > 0).any():
-            worst = self._worst[place]
-            step = np.maximum(answer - self._answer[np.maximum(top - 1, 0), place], 0)
+            worst = np.maximum(self._current[-1, kind, place], self._records[-1][:, kind, place].max(axis=0))
+            below = np.maximum(self._median[np.maximum(top - 1, 0), kind, place], storm)
+            step = np.maximum(answer - below, 0)
             # Compared by division: the product may not fit.
             too_far = step > np.maximum(worst - answer, 0) // np.maximum(missing, 1)
             beyond = np.where(too_far, np.maximum(worst, answer), answer + np.where(too_far, 0, step) * missing)
             answer = np.where(missing > 0, np.where(available < 1, UNKNOWN, beyond), answer)
-            answer = np.where(wanted >= SAFEST, worst, answer)
+            answer = np.where(wanted >= SAFEST, np.where(self.seen[place] > 0, worst, UNKNOWN), answer)
         return answer
 
     def snapshot(self) -> Snapshot:
         """Everything as plain data."""
         return {name: packed(getattr(self, name)) for name in self._ARRAYS}
-
-    _ARRAYS = ("seen", "_current", "_records", "_answer", "_worst", "_recent", "_written")
 
     @classmethod
     def restored(cls, saved: Snapshot) -> RecordLadder:
