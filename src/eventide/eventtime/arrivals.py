@@ -1,9 +1,9 @@
 """What one round brought: the summary from which every policy learns.
 
 Law: rows of one round arrive together, at its clock. A policy sees cells, never rows: a cell says how many rows of one
-source arrived with times from `earliest` to `latest`. A row alone is a round of one cell, so per row and per round are the
-same code. One cell per source is enough to be correct; several (one per stretch of time) keep a single straggler from
-looking like a whole late round.
+source arrived with times from `earliest` to `latest`. A row alone is a round of one cell, so per row and per round are
+the same code. One cell per source is enough to be correct; several (one per stretch of time) keep a single straggler
+from looking like a whole late round.
 
 >>> a = Arrivals.of_rows(clock=100, source=[1, 0, 1], time=[90, 95, 97], cell_width=5)
 >>> a.source.tolist(), a.rows.tolist(), a.earliest.tolist(), a.latest.tolist()
@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eventide.eventtime.instant import EDGE, FOREVER, Instants, within_edges
+
+_NO_SECOND_ROW: Instants = np.full(1, FOREVER, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ class Arrivals:
 
     @cached_property
     def _starts(self) -> NDArray[np.intp]:
-        if len(self.source) == 0:
-            return np.zeros(0, dtype=np.intp)
+        if len(self.source) < 2:
+            return np.zeros(len(self.source), dtype=np.intp)
         return np.flatnonzero(np.concatenate(([True], self.source[1:] != self.source[:-1])))
 
     @cached_property
@@ -148,6 +150,8 @@ class Arrivals:
         >>> Arrivals.of_rows(9, [0, 1, 1, 2, 2], [1, 2, 8, 3, 3], cell_width=4).second_earliest_by_source.tolist()[1:]
         [8, 3]
         """
+        if len(self.source) == 1 and self.rows[0] == 1:
+            return _NO_SECOND_ROW
         following = np.minimum(self._starts + 1, len(self.source) - 1)
         second = np.where(self.cells_by_source > 1, self.earliest[following], FOREVER)
         return np.where(self.rows[self._starts] > 1, self.earliest_by_source, second)

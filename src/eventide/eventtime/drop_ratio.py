@@ -5,19 +5,19 @@ records (`record_ladder.py`) that assumes no distribution:
 
 - *own progress*: the next row of the source will not lie further behind its largest time than rung k of what rows did
   so far. The slack is signed: a source that speaks every 500 ms lets one promise the next 490 ms at once.
-- *its clock*: in silence the source's clock runs on, so `largest time + elapsed - slack` is promised too, as the on-demand
-  timestamps of Stream Mill (section 5), six rungs safer because rows that were held up are lost together, and
-  only for silence that is proven or staked (`silence.py`).
+- *its clock*: in silence the source's clock runs on, so `largest time + elapsed - slack` is promised too, as by the
+  on-demand timestamps of Stream Mill (section 5); six rungs safer, because rows that were held up are lost together,
+  and only for silence that is proven or staked (`silence.py`).
 
 A source promises the larger of the two; the combined heartbeat is the least over the sources that are not gone. What is
 then lost is booked (`loss_account.py`), and the balance sets the rung: an integral control with a bound that holds on
 any stream. Sources with fewer than 192 rows are judged by the worse of their own ladder and that of all rows.
 
-**The guarantee.** Rows lost over any stretch of n rows are at most p * (n + constant) plus one round, as long as the safest
-rung (no row later than the latest ever seen of its source, no stake) loses nothing; so the share lost tends to p or
-less, and per source to 1.3 p or less. **The limits.** Nobody can foresee the first time that a source is later than ever
-before: a growing lateness is followed, not foreseen. A source that is first seen with rows older than the heartbeat
-loses them. A source whose clock is set back loses the rows it stamps twice. The first 1,000 rows are a warm-up.
+**The guarantee.** Rows lost over any stretch of n rows are at most p * (n + constant) plus one round, as long as the
+safest rung (no row later than the latest ever seen) loses nothing; so the share lost tends to p or less, and per source
+to 1.3 p or less. **The limits.** Nobody can foresee the first time that a source is later than ever before: a growing
+lateness is followed, not foreseen. A source that is first seen with rows older than the heartbeat loses them. A source
+whose clock is set back loses the rows it stamps twice. The first 1,000 rows are a warm-up.
 
 `docs/time-core/drop-ratio.md` has the derivation and the measurements.
 
@@ -93,13 +93,16 @@ class DropRatio:
 
 
 @dataclass(frozen=True)
-class _Slack:
-    """What the ladder says at the rungs of the moment: it changes with rows, not with the clock."""
+class _Promises:
+    """What can be said of every source before the clock is known: it changes with rows only."""
 
-    own: Instants
-    clock: Instants
+    ahead: Instants
+    """How far past its largest time the source's own progress promises."""
+    clock_slack: Instants
     stamped: Stamped
     purse: Purse
+    gone_after: Instants
+    """The silence after which the source is not waited for; below zero for one that has not spoken."""
 
 
 class DropRatioPacemaker:
@@ -113,7 +116,7 @@ class DropRatioPacemaker:
         self._ladder = RecordLadder(places=1, kinds=2)
         self._silence = Silence(0)
         self._ratchet = Ratchet()
-        self._slack: _Slack | None = None
+        self._promises: _Promises | None = None
 
     def observe(self, arrivals: Arrivals) -> None:
         """Book what the round lost, learn how late its rows were, and note how far it came."""
@@ -121,14 +124,14 @@ class DropRatioPacemaker:
         self._clock = max(self._clock, arrivals.clock)
         if arrivals.total == 0:
             return
-        promised = self._current_slack()
+        promised = self._current_promises()
         self._grow(int(arrivals.source[-1]) + 1)
         late = arrivals.earliest <= self._ratchet.shown.combined
         lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
         self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
         self._learn(arrivals, promised)
         self._progress.note(arrivals, self._silence.longest)
-        self._slack = None
+        self._promises = None
 
     def _grow(self, places: int) -> None:
         if places > len(self._progress.rows):
@@ -138,7 +141,7 @@ class DropRatioPacemaker:
             self._ladder.grow(1 + places)
             self._passed = grown(self._passed, places, -EDGE)
 
-    def _learn(self, arrivals: Arrivals, promised: _Slack) -> None:
+    def _learn(self, arrivals: Arrivals, promised: _Promises) -> None:
         source, rows = arrivals.sources, arrivals.rows_by_source
         earliest, second = arrivals.earliest_by_source, arrivals.second_earliest_by_source
         known = self._progress.rows[source] > 0
@@ -148,7 +151,7 @@ class DropRatioPacemaker:
                 return
         largest = self._progress.largest[source]
         expected = self._progress.expected(source, self._clock)
-        self._silence.end(source, expected - largest, expected - earliest > promised.clock[source])
+        self._silence.end(source, expected - largest, expected - earliest > promised.clock_slack[source])
 
         # Rows that were held up come one behind the other, and are lost together to what was promised before the first
         # of them: so each is compared with how far the clock had ever been taken to be, not with its forerunner.
@@ -165,17 +168,19 @@ class DropRatioPacemaker:
             np.concatenate((two[:, :1], next_behind), axis=1),
         )
 
-    def _current_slack(self) -> _Slack:
-        if self._slack is None:
+    def _current_promises(self) -> _Promises:
+        if self._promises is None:
             progress, account = self._progress, self.account
             own, clock = self._read_ladder(account.rungs())
-            self._slack = _Slack(
-                own=own,
-                clock=clock,
+            gone_after = self._silence.gone_after(progress.heard - progress.born)
+            self._promises = _Promises(
+                ahead=np.where(own == UNKNOWN, 0, -own),
+                clock_slack=clock,
                 stamped=Stamped(progress.rows, progress.steps, progress.largest - progress.first),
                 purse=Purse(account.reserve, account.by_source, account.drop_ratio * account.rows),
+                gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
             )
-        return self._slack
+        return self._promises
 
     def _read_ladder(self, rungs: NDArray[np.int64]) -> tuple[Instants, Instants]:
         """Slack against own progress and against the clock, of each source at its rung."""
@@ -195,19 +200,15 @@ class DropRatioPacemaker:
         self._clock = max(self._clock, min(max(clock, -EDGE), EDGE))
         if self.account.rows < _FIRST_ROWS:
             return self._ratchet.shown
-        progress, slack = self._progress, self._current_slack()
+        progress, promises = self._progress, self._current_promises()
         silent = self._clock - progress.heard
-        trusted = self._silence.trusted(silent, slack.stamped, slack.purse)
-        ahead = np.maximum(
-            np.where(slack.own == UNKNOWN, 0, -slack.own),
-            np.where(slack.clock == UNKNOWN, -2 * EDGE, trusted - slack.clock),
-        )
+        trusted = self._silence.trusted(silent, promises.stamped, promises.purse)
+        # An unknown slack is so large that the clock promises nothing.
+        ahead = np.maximum(promises.ahead, trusted - promises.clock_slack)
         promise = progress.largest + np.minimum(ahead, 2 * EDGE) - 1
-        speaking = progress.rows > 0
-        gone = self._silence.gone(silent, progress.heard - progress.born) & (progress.rows > 1)
-        awaited = promise[speaking & ~gone]
-        combined = int(awaited.min()) if len(awaited) else NEVER
-        return self._ratchet.lift(combined, np.where(speaking, promise, NEVER))
+        awaited = silent <= promises.gone_after
+        combined = int(promise.min(where=awaited, initial=FOREVER))
+        return self._ratchet.lift(NEVER if combined == FOREVER else combined, promise)
 
     def snapshot(self) -> Snapshot:
         """All of it as plain data; a resumed pacemaker gives the same heartbeats."""

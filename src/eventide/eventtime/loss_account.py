@@ -1,8 +1,9 @@
 """The loss account: what may still be lost, and how bold that allows one to be.
 
 Every row that arrives earns `drop_ratio`; every row lost costs 1. The balance decides the rung of the ladder of records
-(`record_ladder.py`) on which slack is read: each allowance of 1,000 rows that is saved makes the policy one rung bolder,
-each that is overdrawn one rung safer, and a rung halves the chance of a loss. It starts where 1 / 2^k is the ratio.
+(`record_ladder.py`) on which slack is read: each allowance of 1,000 rows that is saved makes the policy one rung
+bolder, each that is overdrawn one rung safer, and a rung halves the chance of a loss. It starts where 1 / 2^k is the
+ratio.
 
 Law: boldness is an integral of `permitted - lost`, as in online conformal control. Let the safest rung lose nothing.
 Then over any stretch of n rows, whatever the stream does, the rows lost are at most
@@ -13,8 +14,8 @@ because a larger loss would have pushed the rung past the safest. The share lost
 less. Boldness is not saved up beyond three rungs, so a calm year does not buy a reckless hour.
 
 Two further balances serve what a rung cannot express. The *reserve* (allowance saved, from that of 1,000 up to that of
-10,000 rows) is what may be staked on silent sources (`silence.py`). A balance *per source*, which earns 1.3 times the ratio,
-makes one source alone more careful when it loses more than its share: a fair promise holds for each of them.
+10,000 rows) is what may be staked on silent sources (`silence.py`). A balance *per source*, which earns 1.3 times the
+ratio, makes one source alone more careful when it loses more than its share: a fair promise holds for each of them.
 
 The first 1,000 rows are a warm-up: what they lose is counted and reported, but starts no debt.
 

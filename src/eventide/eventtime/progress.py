@@ -17,6 +17,8 @@ nothing, and a clock that is set forward costs one row of waiting.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,7 +35,16 @@ _YOUNG_ROWS = 8
 class Progress:
     """Arrays over sources; instants lie within the edges of plain arithmetic."""
 
-    _FILL = {"rows": 0, "steps": 0, "largest": -EDGE, "first": 0, "born": 0, "heard": 0, "leap": 0, "doubted": 0}
+    _FILL: ClassVar[dict[str, int]] = {
+        "rows": 0,
+        "steps": 0,
+        "largest": -EDGE,
+        "first": 0,
+        "born": 0,
+        "heard": 0,
+        "leap": 0,
+        "doubted": 0,
+    }
     rows: NDArray[np.int64]
     steps: NDArray[np.int64]
     largest: Instants
@@ -54,7 +65,8 @@ class Progress:
 
     def expected(self, source: NDArray[np.intp], clock: int) -> Instants:
         """Where the clock of each source stands if it ran on since the source was heard."""
-        return np.minimum(self.largest[source] + (clock - self.heard[source]), EDGE)
+        now: Instants = self.largest[source] + (clock - self.heard[source])
+        return np.minimum(now, EDGE)
 
     def note(self, arrivals: Arrivals, longest_silence: Instants) -> None:
         """Learn from a round; `longest_silence` is known for every source, this round included."""

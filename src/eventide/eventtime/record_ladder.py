@@ -95,7 +95,7 @@ class RecordLadder:
         np.maximum(current, largest, out=current)
         residuals = np.broadcast_to(largest, current.shape[1:])
         # For a single row two rungs finish a block on average, whatever the number of rungs.
-        for rung in np.flatnonzero(finished.any(axis=1)):
+        for rung in np.flatnonzero(finished.any(axis=1)).tolist():
             ends = np.flatnonzero(finished[rung])
             current[rung][:, ends] = self._finish(
                 rung, place[ends], finished[rung, ends], after[ends], current[rung][:, ends], residuals[:, ends]
@@ -127,7 +127,7 @@ class RecordLadder:
         self._records[rung][:, :, place] = newest, middle, oldest
         median = np.maximum(np.minimum(newest, middle), np.minimum(np.maximum(newest, middle), oldest))
         self._median[rung][:, place] = median
-        return np.where(after & ((1 << int(rung)) - 1) > 0, largest, ABSENT)
+        return np.where(after & ((1 << rung) - 1) > 0, largest, ABSENT)
 
     def _remember_recent(self, place: NDArray[np.intp], largest: Instants, second: Instants) -> None:
         written = self._written[place]
@@ -156,7 +156,8 @@ class RecordLadder:
             beyond = np.where(too_far, np.maximum(worst, answer), answer + np.where(too_far, 0, step) * missing)
             answer = np.where(missing > 0, np.where(available < 1, UNKNOWN, beyond), answer)
             answer = np.where(wanted >= SAFEST, np.where(self.seen[place] > 0, worst, UNKNOWN), answer)
-        return answer
+        found: Instants = answer
+        return found
 
     def snapshot(self) -> Snapshot:
         """Everything as plain data."""

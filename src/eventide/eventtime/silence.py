@@ -2,7 +2,8 @@
 
 When a source is silent, either nothing happened there, or rows are on their way and late. A silence is *proven* up to
 the longest one that ended well: with a row that was not older than expected. Proven silence counts as progress of the
-source's clock. Beyond it, a heartbeat stakes rows: if the source is only held up, all rows it stamped meanwhile are lost.
+source's clock. Beyond it, a heartbeat stakes rows: if the source is only held up, all rows it stamped meanwhile are
+lost.
 
 Law: rows are staked only out of the reserve (`loss_account.py`).
 
@@ -32,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.eventtime.heartbeat import Snapshot
-from eventide.eventtime.instant import Instants
+from eventide.eventtime.instant import EDGE, Instants
 from eventide.eventtime.packing import packed, unpacked
 from eventide.eventtime.per_source import grown
 
@@ -78,16 +79,16 @@ class Silence:
         self._proven[source] = np.where(badly, np.minimum(proven, length), np.maximum(proven, length))
         self.longest[source] = np.maximum(self.longest[source], length)
 
-    def gone(self, silent: Instants, heard_for: Instants) -> NDArray[np.bool_]:
-        """Which sources are not waited for any more.
+    def gone_after(self, heard_for: Instants) -> Instants:
+        """The silence after which a source is not waited for any more.
 
-        >>> silence = Silence(places=1)
-        >>> silence.end(np.array([0]), np.array([7]), np.array([True]))
-        >>> [bool(silence.gone(np.array([s]), np.array([60]))[0]) for s in (50, 79, 80)]
-        [False, False, True]
+        >>> silence = Silence(places=2)
+        >>> silence.end(np.array([0, 1]), np.array([7, 2]), np.array([True, False]))
+        >>> silence.gone_after(np.array([60, 60])).tolist()
+        [70, 60]
         """
-        gone: NDArray[np.bool_] = (silent // _GONE_TIMES > self.longest) & (silent > heard_for)
-        return gone
+        longest: Instants = np.minimum(self.longest, EDGE // _GONE_TIMES) * _GONE_TIMES
+        return np.maximum(longest, heard_for)
 
     def trusted(self, silent: Instants, stamped: Stamped, purse: Purse) -> Instants:
         """How much of each source's silence counts as progress of its clock."""
