@@ -10,6 +10,7 @@ from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.delay_quantile import DelayQuantile
 from eventide.eventtime.disorder_histogram import DisorderHistogram
+from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.future_guard import FutureGuard
@@ -52,6 +53,11 @@ EXAMPLES: dict[str, Policy] = {
     "declared skew": DeclaredSkew(TEN_SENSORS),
     "declared skew of groups": Grouped(DeclaredSkew(group(TEN_SENSORS, TWO_GROUPS)), TWO_GROUPS),
     "estimated skew": EstimatedSkew(clock_unit=5),
+    "drop ratio": DropRatio(0.01),
+    "drop ratio of nearly all": DropRatio(0.9),
+    "drop ratio of one in a million": DropRatio(1e-6),
+    "drop ratio with a cap": Cap(DropRatio(0.05), rows=9),
+    "drop ratio with declared idleness": Idle(DropRatio(0.05), after=8),
     "timeout": Timeout(OwnProgress(), after=8),
     "idle": Idle(OwnProgress(known=2), after=8),
     "cap on rows": Cap(OwnProgress(), rows=4),
