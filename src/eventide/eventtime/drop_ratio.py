@@ -142,11 +142,11 @@ class DropRatioPacemaker:
             self._passed = grown(self._passed, places, -EDGE)
 
     def _learn(self, arrivals: Arrivals, promised: _Promises) -> None:
-        source, rows = arrivals.sources, arrivals.rows_by_source
+        source = arrivals.sources
         earliest, second = arrivals.earliest_by_source, arrivals.second_earliest_by_source
         known = self._progress.rows[source] > 0
         if not known.all():
-            source, rows, earliest, second = source[known], rows[known], earliest[known], second[known]
+            source, earliest, second = source[known], earliest[known], second[known]
             if not len(source):
                 return
         largest = self._progress.largest[source]
@@ -163,7 +163,7 @@ class DropRatioPacemaker:
         two = np.partition(together, -2, axis=1)[:, -2:]
         self._ladder.add(
             np.concatenate(([_EVERYONE], source + 1)),
-            np.concatenate(([rows.sum()], rows)),
+            np.concatenate(([len(source)], np.ones(len(source), dtype=np.int64))),
             np.concatenate((two[:, 1:], behind), axis=1),
             np.concatenate((two[:, :1], next_behind), axis=1),
         )

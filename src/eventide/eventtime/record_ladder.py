@@ -87,10 +87,9 @@ class RecordLadder:
         """
         # Where every place takes part, a view serves and nothing is gathered.
         at = slice(None) if len(place) == len(self.seen) else place
-        before = self.seen[at]
-        after = before + rows
+        after = self.seen[at] + rows
+        finished = (after >> _RUNG) - (self.seen[at] >> _RUNG)
         self.seen[at] = after
-        finished = (after >> _RUNG) - (before >> _RUNG)
         current = self._current[:, :, at]
         np.maximum(current, largest, out=current)
         residuals = np.broadcast_to(largest, current.shape[1:])
