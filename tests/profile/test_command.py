@@ -65,7 +65,7 @@ COLUMNS = ("--time", "event_time", "--arrival", "received", "--source", "sensor"
 
 
 def test_json_is_one_line_with_the_promised_keys(eventide: Command, recording: str) -> None:
-    ran = eventide("profile", recording, *COLUMNS, "--json")
+    ran = eventide("profile", recording, *COLUMNS, "--round", "1s", "--json")
     assert ran.code == 0
     assert ran.out.count("\n") == 1
     [run] = ran.runs
@@ -118,7 +118,8 @@ def test_the_report_tells_disorder_policies_and_what_to_paste(eventide: Command,
 
 def test_plots_are_drawn_as_png_and_svg(eventide: Command, recording: str, tmp_path: Path) -> None:
     plots = tmp_path / "deep" / "plots"
-    ran = eventide("profile", recording, *COLUMNS, "--json", "--plot", str(plots), "--policy", "eventide")
+    asked = ("profile", recording, *COLUMNS, "--round", "1s", "--policy", "eventide")
+    ran = eventide(*asked, "--json", "--plot", str(plots))
     assert len(ran.runs) == 1
     names = {path.name for path in plots.iterdir()}
     kinds = ("delay", "lag-loss", "heartbeat")
@@ -158,12 +159,13 @@ def test_small_and_odd_recordings_get_an_answer(eventide: Command, tmp_path: Pat
     assert set(run["policies"]) == {*ONLINE, *YARDSTICKS}
 
 
-def test_one_row_from_the_future_is_reported(eventide: Command, tmp_path: Path) -> None:
+def test_one_row_from_the_future_is_reported_and_can_be_drawn(eventide: Command, tmp_path: Path) -> None:
     path = tmp_path / "future.csv"
     rows = [(at, at) for at in range(1_700_000_000, 1_700_000_300)]
     rows[150] = (1_900_000_000, rows[150][1])
     path.write_text("t,a\n" + "".join(f"{time},{arrival}\n" for time, arrival in rows))
-    ran = eventide("profile", str(path), "--time", "t", "--arrival", "a")
+    more = ("--policy", "own_progress", "--plot", str(tmp_path))
+    ran = eventide("profile", str(path), "--time", "t", "--arrival", "a", *more)
     assert ran.code == 0
     assert "1 rows are stamped far ahead of the clock" in " ".join(ran.out.replace("│", " ").split())
 

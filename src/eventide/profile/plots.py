@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from eventide.eventtime.instant import NEVER, Instants, shift_all
-from eventide.profile.amounts import percent, spoken
+from eventide.profile.amounts import percent
 from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, OURS
 from eventide.profile.dry_run import DryRun
+from eventide.profile.length_axis import log_lengths, span_lengths
 from eventide.profile.profiling import Profile
 from eventide.profile.recommend import keeps
-from eventide.profile.segments import sorted_within
+from eventide.profile.segments import grouped, sorted_within
 from eventide.profile.trade_off import Point
 
 MOST_POINTS = 20_000
@@ -85,11 +85,6 @@ def _time_axis(axes: Axes, profile: Profile) -> NDArray[np.float64]:
     return np.array([start, length])
 
 
-def _speak_lengths(axes: Axes, plain: bool) -> None:
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: spoken(value, plain)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-
-
 def _spread_rows(profile: Profile) -> NDArray[np.intp]:
     rows = profile.reading.recording.rows
     return np.linspace(0, rows - 1, min(rows, MOST_POINTS)).astype(np.intp)
@@ -107,21 +102,31 @@ def _delay_figure(profile: Profile) -> Figure:
     rows = _spread_rows(profile)
     source, x = recording.source[rows], (recording.arrival[rows] - start) / length
     delay = (recording.arrival - recording.time)[rows]
-    busiest = np.argsort(-profile.disorder.by_source.rows, kind="stable")[:COLOURED_SOURCES]
-    others = ~np.isin(source, busiest)
+    odd = _oddest(source, delay, len(recording.source_names))
+    others = ~np.isin(source, odd)
     if others.any():
         axes.plot(x[others], delay[others], ".", ms=2.5, color=_GREY, label="all others", rasterized=True)
-    for at, colour in zip(busiest, _PALETTE, strict=False):
-        mine = source == at
-        axes.plot(
-            x[mine], delay[mine], ".", ms=2.5, color=colour, label=_short(recording.source_names[at]), rasterized=True
-        )
-    if delay.min() > 0 and delay.max() > 30 * np.median(delay):
-        axes.set_yscale("log")
+    for place, (at, colour) in enumerate(zip(odd, _PALETTE, strict=False)):
+        mine, name = source == at, _short(recording.source_names[at])
+        # The oddest on top.
+        above = 3 - place / COLOURED_SOURCES
+        axes.plot(x[mine], delay[mine], ".", ms=2.5, color=colour, label=name, zorder=above, rasterized=True)
     axes.set_ylabel("delay (arrival - time)")
-    _speak_lengths(axes, profile.reading.plain)
+    span_lengths(axes, delay, float(delay.min()), float(delay.max()), profile.reading.plain)
     figure.legend(loc="outside right upper", markerscale=4, frameon=False, fontsize=8)
     return figure
+
+
+def _oddest(source: NDArray[np.intp], delay: Instants, sources: int) -> NDArray[np.intp]:
+    """The sources to look at, those whose rows are farthest from the usual delay first.
+
+    A tenth of its rows makes a source odd, not a single one; the busier goes first among equals.
+    """
+    order, bounds = grouped(source, sources)
+    away = sorted_within(np.abs(delay - np.int64(np.median(delay)))[order], bounds)
+    seen = np.flatnonzero(np.diff(bounds))
+    ninetieth = away[(bounds[seen] + 0.9 * (bounds[seen + 1] - 1 - bounds[seen])).astype(np.intp)]
+    return seen[np.lexsort((-np.diff(bounds)[seen], -ninetieth))][:COLOURED_SOURCES]
 
 
 def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) -> Figure:
@@ -141,13 +146,13 @@ def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) ->
             fill = colour if keeps(point.outcome, point.permitted) else "white"
             axes.plot(at_x, at_y, "o", ms=7 if name == OURS else 5, mfc=fill, mec=colour)
     axes.set_xscale("log")
-    axes.set_yscale("log")
     decades = [share for share in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0) if share > 2 * least_loss]
     axes.set_xticks([least_loss, *decades], ["none", *(f"{100 * share:g} %" for share in decades)])
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    losses = [max(point.outcome.drop_ratio, least_loss) for points in curves.values() for point in points]
+    axes.set_xlim(0.7 * min(losses), min(1.6 * max(losses), 1.1))
     axes.set_xlabel("rows lost (a point for each permitted ratio; hollow: more was lost than permitted)")
     axes.set_ylabel("mean lag of the rows kept")
-    _speak_lengths(axes, plain)
+    log_lengths(axes, plain)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
@@ -161,7 +166,7 @@ def _heartbeat_figure(profile: Profile) -> Figure:
     delay = recording.arrival - recording.time
     x = (recording.arrival - start) / length
     axes.plot(x[rows], delay[rows], ".", ms=2, color=_GREY, label="rows", rasterized=True)
-    floor, ceiling = float(delay.min()), float(np.quantile(delay, 0.999))
+    lowest, highest = float(delay.min()), float(delay.max())
     for name in (FIXED_BEST, "own_progress", OURS):
         # A policy that has promised nothing has no line.
         if name in profile.runs and profile.runs[name].heartbeat[-1] > NEVER:
@@ -169,14 +174,13 @@ def _heartbeat_figure(profile: Profile) -> Figure:
             at = (clock - start) / length
             if name == OURS:
                 axes.fill_between(at, low, high, color=_COLOURS[name], alpha=0.15, lw=0)
-            axes.plot(at, middle, color=_COLOURS[name], lw=2.2 if name == OURS else 1.4, label=name)
-            ceiling = max(ceiling, floor + 1.6 * (float(np.median(middle)) - floor))
+            axes.plot(at, middle, color=_COLOURS[name], lw=2.2 if name == OURS else 1.2, label=name)
+            lowest, highest = min(lowest, float(middle.min())), max(highest, float(middle.max()))
     if OURS in profile.runs:
         lost = np.flatnonzero(~profile.runs[OURS].kept)[:MOST_POINTS]
-        axes.plot(x[lost], delay[lost], "x", ms=5, color="#C00000", label=f"lost by {OURS}", rasterized=True)
-    axes.set_ylim(floor - 0.05 * (ceiling - floor + 1), ceiling + 0.05 * (ceiling - floor + 1))
+        axes.plot(x[lost], delay[lost], "x", ms=4, mew=0.8, color="#C00000", label=f"lost by {OURS}", rasterized=True)
     axes.set_ylabel("behind the clock (a row above a line is late for it)")
-    _speak_lengths(axes, profile.reading.plain)
+    span_lengths(axes, delay, lowest, highest, profile.reading.plain)
     figure.legend(loc="outside right upper", markerscale=2, frameon=False, fontsize=9)
     return figure
 
