@@ -193,7 +193,7 @@ def test_a_new_source_has_a_small_credit() -> None:
     credit = 1.3 * 0.01 * CREDIT_ROWS
     settle(account, 1, credit - 1, source=1)
     assert account.by_source[1] > 0
-    settle(account, 1, 1, source=1)
+    settle(account, 1, 2, source=1)
     assert account.by_source[1] < 0
 
 
