@@ -220,7 +220,8 @@ def test_a_round_never_estimates_less_than_its_rows_one_by_one(
 
 @given(streams(), st.integers(1, 5))
 def test_the_width_of_cells_changes_nothing(rounds: list[Round], width: int) -> None:
-    whole, cut = EstimatedSkew().start(), EstimatedSkew().start()
+    policy = EstimatedSkew(units_ahead=2)
+    whole, cut = policy.start(), policy.start()
     for clock, rows in rounds:
         whole.observe(arrivals((clock, rows)))
         cut.observe(Arrivals.of_rows(clock, [s for s, _ in rows], [t for _, t in rows], cell_width=width))
@@ -249,7 +250,7 @@ def test_a_spike_is_forgotten_after_calm_windows() -> None:
 
 
 def test_estimates_that_keep_being_exceeded_lengthen_the_window_and_calm_shortens_it() -> None:
-    pacemaker = EstimatedSkew(Adaptivity(window=16, tolerated=0.1), units_ahead=0).start()
+    pacemaker = EstimatedSkew(Adaptivity(window=16, tolerated=0.1)).start()
 
     def windows() -> list[int]:
         window: list[list[list[int]]] = pacemaker.snapshot()["estimates"]["window"]
@@ -282,7 +283,7 @@ def test_a_silent_source_goes_on_behind_the_others() -> None:
 
 @pytest.mark.parametrize("pairwise", [False, True])
 def test_instants_at_the_edges_saturate(pairwise: bool) -> None:
-    pacemaker = EstimatedSkew(Adaptivity(window=1, weight=0.0), clock_unit=1, pairwise=pairwise).start()
+    pacemaker = EstimatedSkew(Adaptivity(window=1, weight=0.0), units_ahead=4, pairwise=pairwise).start()
     before = NEVER
     for clock, time in [
         (NEVER + 1, FOREVER - 1),

@@ -17,7 +17,7 @@ by what they last showed.
 
 **Limits.** Nothing is guaranteed: a row is late whenever it trails by more than was seen lately. A discovered source
 has no estimate before its first row; declare it `known` and all wait for that row. In silence heartbeats come to rest
-after `units_ahead` units: wrap in a timeout.
+after `units_ahead` units, by default at once: wrap in a timeout.
 
 >>> pacemaker = EstimatedSkew().start()
 >>> for clock, source, time in [(0, 0, 100), (1, 1, 70), (2, 0, 110), (3, 1, 85)]:
@@ -48,16 +48,16 @@ class EstimatedSkew:
     """Estimate the skew between sources and promise by it; works without any argument.
 
     The defaults: estimates fall by half after 100 calm rows, and 1 % of rows may exceed them before that gets slower
-    (`Adaptivity`); promises look ahead 4 units of half a second each, the clock counting microseconds (of a slower
-    clock only t = 0 plays a part); two references per source; sources are discovered.
+    (`Adaptivity`); only t = 0, so promises change with rows alone and whatever the clock counts will do, row numbers
+    too; two references per source; sources are discovered. With `units_ahead`, also say what a unit of the clock is.
 
-    >>> EstimatedSkew(Adaptivity(window=None), clock_unit=1, units_ahead=20, pairwise=True, known=3).known
+    >>> EstimatedSkew(Adaptivity(window=None), clock_unit=500_000, units_ahead=4, pairwise=True, known=3).known
     3
     """
 
     adaptivity: Adaptivity = field(default_factory=Adaptivity)
-    clock_unit: int = 500_000
-    units_ahead: int = 4
+    clock_unit: int = 1
+    units_ahead: int = 0
     pairwise: bool = False
     known: int = 0
 
