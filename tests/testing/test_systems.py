@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from eventide.profile.recording import Recording
 from eventide.testing.building import MILLISECOND, SECOND
 from eventide.testing.systems import counter_system, kim_experiment, sensor_system
 
@@ -17,21 +21,24 @@ def test_tokens_are_given_once_and_each_worker_sends_them_in_order(seed: int) ->
         assert (np.diff(recording.time[recording.source == source]) > 0).all()
 
 
+def smallest_to_come(recording: Recording, source: int, after: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The smallest time that a source sends after each of these instants of arrival; infinity when it sends no more."""
+    mine = recording.source == source
+    from_here_on = np.minimum.accumulate(recording.time[mine][::-1].astype(np.float64))[::-1]
+    following = np.searchsorted(recording.arrival[mine], after, side="right")
+    return np.append(from_here_on, np.inf)[following]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_after_the_declared_delay_no_worker_sends_an_older_token(seed: int) -> None:
     """STREAM 4.1: once i's token is out, j can still be busy with an older one, but not for longer than the skew."""
     system = counter_system(seed, sources=4, rows=3_000)
     recording = system.recording
-    for j in range(4):
-        of_j = np.flatnonzero(recording.source == j)
-        smallest_to_come = np.minimum.accumulate(recording.time[of_j][::-1])[::-1]
-        for i in range(4):
-            of_i = np.flatnonzero(recording.source == i)
-            # j's row left at least its latency bound before this instant, or after i's row plus the skew.
-            safe = recording.arrival[of_i] + max(system.slowest[j] - system.fastest[i], 0) + system.latency[j]
-            next_of_j = np.searchsorted(recording.arrival[of_j], safe, side="right")
-            there = next_of_j < len(of_j)
-            assert (smallest_to_come[next_of_j[there]] > recording.time[of_i][there]).all()
+    for i, j in product(range(4), repeat=2):
+        of_i = recording.source == i
+        # j's row left at least its latency bound before this instant, or after i's row plus the skew.
+        safe = recording.arrival[of_i] + max(system.slowest[j] - system.fastest[i], 0) + system.latency[j]
+        assert (smallest_to_come(recording, j, safe) > recording.time[of_i]).all()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -39,17 +46,11 @@ def test_no_sensor_is_further_behind_another_than_both_deviations(seed: int) -> 
     """STREAM 4.2, at arrival: what j sends later than its latency after i's row is above i's time minus both."""
     system = sensor_system(seed, sources=5, seconds=200)
     recording = system.recording
-    for j in range(5):
-        of_j = np.flatnonzero(recording.source == j)
-        smallest_to_come = np.minimum.accumulate(recording.time[of_j][::-1])[::-1]
-        for i in range(5):
-            of_i = np.flatnonzero(recording.source == i)
-            skew = system.deviation[i] + system.deviation[j] if i != j else system.deviation[i]
-            next_of_j = np.searchsorted(
-                recording.arrival[of_j], recording.arrival[of_i] + system.latency[j], side="right"
-            )
-            there = next_of_j < len(of_j)
-            assert (smallest_to_come[next_of_j[there]] > recording.time[of_i][there] - skew).all()
+    for i, j in product(range(5), repeat=2):
+        of_i = recording.source == i
+        skew = system.deviation[i] + system.deviation[j] if i != j else system.deviation[i]
+        safe = recording.arrival[of_i] + system.latency[j]
+        assert (smallest_to_come(recording, j, safe) > recording.time[of_i] - skew).all()
 
 
 def test_sensor_clocks_run_ahead_and_behind_and_are_set_back() -> None:

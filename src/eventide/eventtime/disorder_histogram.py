@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
-from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
+from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.waiting import slowest
 
 KIND, VERSION = "disorder_histogram", 1
 
@@ -96,7 +97,7 @@ class DisorderHistogramPacemaker:
         own = shift_all(shift_all(self._largest, -UPPER_EDGES[np.minimum(bucket, len(UPPER_EDGES) - 1)]), -1)
         own = np.where(rows >= self._policy.warm_up, own, NEVER)
         seen = rows > 0
-        return self._ratchet.lift(int(own.min(where=seen, initial=FOREVER)) if seen.any() else NEVER, own)
+        return self._ratchet.lift(slowest(own, seen), own)
 
     def snapshot(self) -> Snapshot:
         """The largest times, the histograms and the heartbeats shown."""

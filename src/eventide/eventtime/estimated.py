@@ -39,6 +39,7 @@ from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
 from eventide.eventtime.skew_estimates import Adaptivity, SkewEstimates
+from eventide.eventtime.waiting import check_known, slowest
 
 KIND, VERSION = "estimated_skew", 1
 
@@ -68,8 +69,7 @@ class EstimatedSkew:
             raise DeclarationError(
                 f"units_ahead {self.units_ahead} is negative: give 0 to promise only when rows arrive"
             )
-        if self.known < 0:
-            raise DeclarationError(f"{self.known} known sources: give how many are waited for, 0 to discover them all")
+        check_known(self.known)
 
     def start(self) -> EstimatedSkewPacemaker:
         """A pacemaker that has seen nothing."""
@@ -116,10 +116,7 @@ class EstimatedSkewPacemaker:
         heard = self._reached[:, 0] > NEVER
         promised = shift_all(self._references(), -self._estimates.lag).max(axis=(1, 2), initial=NEVER)
         own = np.where(heard, promised, NEVER)
-        waited_for = heard.copy()
-        waited_for[: self._policy.known] = True
-        combined = int(own.min(where=waited_for, initial=FOREVER)) if waited_for.any() else NEVER
-        return self._ratchet.lift(combined, own)
+        return self._ratchet.lift(slowest(own, heard, self._policy.known), own)
 
     def _references(self) -> Instants:
         # (target, reference, t); a first axis of one where all targets share the references.

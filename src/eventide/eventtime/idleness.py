@@ -27,9 +27,10 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot, check_snapshot
-from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
+from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.waiting import slowest
 
 KIND, VERSION = "idle", 1
 
@@ -103,8 +104,7 @@ class IdlePacemaker:
         inner = self.inner.heartbeats(self._clock)
         self._meet(len(inner.by_source))
         awake = self._heard[: len(inner.by_source)] > shift(self._clock, -self._after)
-        slowest = int(inner.by_source.min(where=awake, initial=FOREVER)) if awake.any() else NEVER
-        return self._ratchet.lift(max(inner.combined, slowest), inner.by_source)
+        return self._ratchet.lift(max(inner.combined, slowest(inner.by_source, awake)), inner.by_source)
 
     def snapshot(self) -> Snapshot:
         """The inner snapshot, when each source spoke last, the clock, and the heartbeats shown."""

@@ -27,9 +27,10 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
-from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
+from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.waiting import check_known, slowest
 
 KIND, VERSION = "on_demand", 1
 
@@ -54,8 +55,9 @@ class OnDemand:
             raise DeclarationError(f"skew {self.max_skew} is negative: give the largest skew between two arrivals")
         if not 0 < self.rate <= 1:
             raise DeclarationError(f"rate {self.rate} is not in (0, 1]: give the least speed of a source's clock")
-        if self.known < 0 or any(source < 0 for source in self.internal):
-            raise DeclarationError("sources are numbered 0, 1, 2, ...: neither `known` nor `internal` can be negative")
+        check_known(self.known)
+        if any(source < 0 for source in self.internal):
+            raise DeclarationError(f"internal {self.internal}: sources are numbered 0, 1, 2, ..., never below")
 
     def start(self) -> OnDemandPacemaker:
         """A pacemaker that has seen nothing."""
@@ -96,10 +98,7 @@ class OnDemandPacemaker:
         """Just below the enabling timestamp of each source, and the least of them."""
         self._clock = max(self._clock, clock)
         own = shift_all(self._enabling_timestamps(), -1)
-        waited_for = self._time > NEVER
-        waited_for[: self._policy.known] = True
-        combined = int(own.min(where=waited_for, initial=FOREVER)) if waited_for.any() else NEVER
-        return self._ratchet.lift(combined, own)
+        return self._ratchet.lift(slowest(own, self._time > NEVER, self._policy.known), own)
 
     def _enabling_timestamps(self) -> Instants:
         now = np.full(len(self._time), self._clock, dtype=np.int64)

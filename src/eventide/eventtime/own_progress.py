@@ -23,9 +23,10 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
-from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
+from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.waiting import check_known, slowest
 
 KIND, VERSION = "own_progress", 1
 
@@ -48,8 +49,7 @@ class OwnProgress:
             raise DeclarationError(
                 f"slack {self.slack} is negative: give how far a source's rows may be out of order, 0 or more"
             )
-        if self.known < 0:
-            raise DeclarationError(f"{self.known} known sources: give how many are waited for, 0 to discover them all")
+        check_known(self.known)
 
     def start(self) -> OwnProgressPacemaker:
         """A pacemaker that has seen nothing."""
@@ -82,10 +82,7 @@ class OwnProgressPacemaker:
     def heartbeats(self, clock: int) -> Heartbeats:
         """The own progress of each source, and the least of them; the clock plays no part."""
         own = shift_all(shift_all(self._largest, -self._policy.slack), -1)
-        waited_for = self._largest > NEVER
-        waited_for[: self._policy.known] = True
-        combined = int(own.min(where=waited_for, initial=FOREVER)) if waited_for.any() else NEVER
-        return self._ratchet.lift(combined, own)
+        return self._ratchet.lift(slowest(own, self._largest > NEVER, self._policy.known), own)
 
     def snapshot(self) -> Snapshot:
         """The largest times and the heartbeats shown."""

@@ -33,7 +33,6 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.frontier import Frontier
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot, check_snapshot
@@ -41,6 +40,7 @@ from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift, shift_al
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.punctuation import Punctuation
 from eventide.eventtime.span import Span
+from eventide.eventtime.waiting import check_known, slowest
 
 KIND, VERSION = "punctuated", 1
 
@@ -63,8 +63,7 @@ class Punctuated:
     known: int = 0
 
     def __post_init__(self) -> None:
-        if self.known < 0:
-            raise DeclarationError(f"{self.known} known sources: give how many are waited for, 0 to discover them all")
+        check_known(self.known)
 
     def start(self) -> PunctuatedPacemaker:
         """A pacemaker that has been promised nothing."""
@@ -179,10 +178,8 @@ class PunctuatedPacemaker:
         """What is believed of the promises, or what the inner policy says where that is more."""
         if self.inner is not None:
             self._frontier = self._frontier.advanced(self.inner.heartbeats(clock))
-        if self._waited_for.any():
-            by_source = self._frontier.by_source[: len(self._waited_for)]
-            slowest = int(by_source.min(where=self._waited_for, initial=FOREVER))
-            self._frontier = self._frontier.advanced(Heartbeats(slowest, by_source))
+        by_source = self._frontier.by_source[: len(self._waited_for)]
+        self._frontier = self._frontier.advanced(Heartbeats(slowest(by_source, self._waited_for), by_source))
         return Heartbeats(self._frontier.combined, self._frontier.by_source)
 
     def snapshot(self) -> Snapshot:
