@@ -176,7 +176,7 @@ class DropRatioPacemaker:
             self._promises = _Promises(
                 ahead=np.where(own == UNKNOWN, 0, -own),
                 clock_slack=clock,
-                stamped=Stamped(progress.rows, progress.steps, progress.largest - progress.first),
+                stamped=Stamped(progress.rows, progress.mean_crowd(), progress.largest - progress.first),
                 purse=Purse(account.reserve, account.by_source, account.drop_ratio * account.rows),
                 gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
             )

@@ -13,9 +13,9 @@ Then over any stretch of n rows, whatever the stream does, the rows lost are at 
 because a larger loss would have pushed the rung past the safest. The share lost thus tends to the permitted one or
 less. Boldness is not saved up beyond three rungs, so a calm year does not buy a reckless hour.
 
-Two further balances serve what a rung cannot express. The *reserve* (allowance saved, from that of 1,000 up to that of
-10,000 rows) is what may be staked on silent sources (`silence.py`). A balance *per source*, which earns 1.3 times the
-ratio, makes one source alone more careful when it loses more than its share: a fair promise holds for each of them.
+Two further balances serve what a rung cannot express. The *reserve* (allowance saved, up to that of 10,000 rows or of a
+tenth of all rows) is what may be staked on silent sources (`silence.py`). A balance *per source*, which earns 1.3 times
+the ratio, makes one source alone more careful when it loses more than its share: a fair promise holds for each of them.
 
 The first 1,000 rows are a warm-up: what they lose is counted and reported, but starts no debt.
 
@@ -78,7 +78,7 @@ class LossAccount:
         earned = self.drop_ratio * arrived
         self._balance = min(self._balance + _SPEND * earned, BOLDER_RUNGS * self._turn) - gone
         self._balance = max(self._balance, self._safest_debt)
-        self._reserve = min(self._reserve + earned, self.drop_ratio * RESERVE_ROWS) - gone
+        self._reserve = min(self._reserve + earned, self.drop_ratio * max(RESERVE_ROWS, self.rows / 10)) - gone
         if warming_up and self.rows >= WARM_UP_ROWS:
             self._balance = max(self._balance, 0.0)
             self._reserve = max(self._reserve, self.drop_ratio * WARM_UP_ROWS)

@@ -37,7 +37,8 @@ class Progress:
 
     _FILL: ClassVar[dict[str, int]] = {
         "rows": 0,
-        "steps": 0,
+        "crowd": 0,
+        "crowds": 0,
         "largest": -EDGE,
         "first": 0,
         "born": 0,
@@ -46,7 +47,8 @@ class Progress:
         "doubted": 0,
     }
     rows: NDArray[np.int64]
-    steps: NDArray[np.int64]
+    crowd: NDArray[np.int64]
+    crowds: NDArray[np.int64]
     largest: Instants
     first: Instants
     born: Instants
@@ -82,12 +84,28 @@ class Progress:
         leaps = np.where(new | ~raised, 0, latest - expected)
         self.leap[source] = np.maximum(self.leap[source], leaps)
         self.largest[source] = np.where(raised, latest, before)
-        self.steps[source] += raised
+        self._note_crowds(arrivals, raised, same=latest == before)
         earliest = arrivals.earliest_by_source
         self.first[source] = np.where(new, earliest, np.minimum(self.first[source], earliest))
         self.born[source] = np.where(new, arrivals.clock, self.born[source])
         self.heard[source] = arrivals.clock
         self.rows[source] = rows + arrivals.rows_by_source
+
+    def _note_crowds(self, arrivals: Arrivals, raised: NDArray[np.bool_], same: NDArray[np.bool_]) -> None:
+        """Count the rows that share a time, by the sum of squares: that of a row's crowd over all rows."""
+        source = arrivals.sources
+        top = arrivals.rows[np.cumsum(arrivals.cells_by_source) - 1]
+        squares = arrivals.sum_by_source(arrivals.rows * arrivals.rows).astype(np.int64)
+        crowd = self.crowd[source]
+        self.crowds[source] += squares + np.where(same, 2 * crowd * top, 0)
+        self.crowd[source] = np.where(raised, top, np.where(same, crowd + top, crowd))
+
+    def mean_crowd(self) -> NDArray[np.float64]:
+        """How many rows of the source share the time of one of its rows, on average over the rows.
+
+        Within a cell all rows are taken to share one time.
+        """
+        return self.crowds / np.maximum(self.rows, 1)
 
     def _believed(self, arrivals: Arrivals, bound: Instants) -> Instants:
         """The latest time of each source, leaving out a single row beyond its bound."""

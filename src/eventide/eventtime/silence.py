@@ -8,21 +8,23 @@ lost.
 Law: rows are staked only out of the reserve (`loss_account.py`).
 
 - The stake of a source is the number of rows it would stamp in the unproven part of its silence, at the density of rows
-  it has shown, and at least as many as share one time there: a source that stamps a thousand rows with one second can
-  lose a thousand rows to a heartbeat one microsecond too far.
+  it has shown, and at least the crowd, the rows that share the time of a row: a source that stamps a thousand rows
+  with one second can lose a thousand rows to a heartbeat one microsecond too far.
 - No single stake exceeds the reserve, nor what the source itself may lose (unless the source is so rare that all
-  its rows together are within the permitted share).
+  its rows together are within the permitted share). Proven silence is free, but not beyond the reserve either: a source
+  that always came back in order may still be held up once.
 - All stakes together, each weighted by the chance that such a silence ends badly (learned from those that ended),
   stay within the reserve. The smallest come first: the rarest sources are not waited for.
 - A source silent for ten times its longest silence, and longer than it was ever heard, is gone: it is not waited for.
 
 >>> silence = Silence(places=2)
 >>> silence.end(np.array([0]), np.array([30]), np.array([False]))  # a silence of 30 ended well
->>> rows = Stamped(rows=np.array([100, 4]), steps=np.array([100, 4]), extent=np.array([1000, 1000]))
->>> silence.trusted(np.array([25, 90]), rows, Purse(reserve=0.5, by_source=np.array([9.0, 9.0]), rare=0.0)).tolist()
-[25, 0]
->>> silence.trusted(np.array([25, 90]), rows, Purse(reserve=8.0, by_source=np.array([9.0, 9.0]), rare=0.0)).tolist()
-[25, 90]
+>>> rows = Stamped(rows=np.array([100, 100]), crowd=np.array([1.0, 1.0]), extent=np.array([1000, 1000]))
+>>> own = np.array([9.0, 9.0])
+>>> silence.trusted(np.array([25, 25]), rows, Purse(reserve=4.0, by_source=own, rare=0.0)).tolist()
+[25, 25]
+>>> silence.trusted(np.array([25, 90]), rows, Purse(reserve=4.0, by_source=own, rare=0.0)).tolist()  # 10 rows at stake
+[25, 31]
 """
 
 from __future__ import annotations
@@ -41,11 +43,32 @@ _GONE_TIMES = 10
 
 
 class Stamped(NamedTuple):
-    """Per source: rows, how often its largest time rose, and from its first to its largest time."""
+    """Per source: rows, how many share the time of a row on average, and from its first to its largest time."""
 
     rows: NDArray[np.int64]
-    steps: NDArray[np.int64]
+    crowd: NDArray[np.float64]
     extent: Instants
+
+    def only(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> Stamped:
+        """The chosen sources."""
+        return Stamped(self.rows[chosen], self.crowd[chosen], self.extent[chosen])
+
+    def stake(self, silence: Instants) -> NDArray[np.float64]:
+        """The rows each source would stamp in so long a silence, and at least those that share one time."""
+        of_extent = silence / (silence + np.maximum(self.extent, 1).astype(np.float64))
+        return self.crowd + self.rows * of_extent
+
+    def reach(self, stake: float | NDArray[np.float64]) -> Instants:
+        """The silence in which each source would stamp that many rows.
+
+        >>> source = Stamped(np.array([100]), np.array([1.0]), np.array([1000]))
+        >>> source.reach(source.stake(np.array([25]))).tolist()
+        [25]
+        """
+        rows = np.maximum(self.rows, 1).astype(np.float64)
+        more = np.maximum(stake - self.crowd, 0.0)
+        reach = more * np.maximum(self.extent, 1) / np.maximum(rows - more, 1e-9)
+        return np.where(more < rows, np.minimum(np.round(reach), EDGE), EDGE).astype(np.int64)
 
 
 class Purse(NamedTuple):
@@ -92,34 +115,28 @@ class Silence:
 
     def trusted(self, silent: Instants, stamped: Stamped, purse: Purse) -> Instants:
         """How much of each source's silence counts as progress of its clock."""
-        unproven = np.flatnonzero(silent > self._proven)
+        proven = np.minimum(self._proven, stamped.reach(purse.reserve))
+        unproven = np.flatnonzero(silent > proven)
         if not len(unproven):
             return silent
-        rows = stamped.rows[unproven].astype(np.float64)
-        beyond = (silent[unproven] - self._proven[unproven]).astype(np.float64)
-        extent = np.maximum(stamped.extent[unproven], 1).astype(np.float64)
-        sharing = rows / np.maximum(stamped.steps[unproven], 1)
-        stake = sharing + rows * beyond / (beyond + extent)
+        of_unproven = stamped.only(unproven)
+        stake = of_unproven.stake(silent[unproven] - proven[unproven])
 
         chance = (self._ended_badly + 1) / (self._ended + 2)
         order = np.argsort(stake, kind="stable")
         smallest_first = stake[order]
         left = purse.reserve - chance * (np.cumsum(smallest_first) - smallest_first)
-        own = np.where(rows < purse.rare, np.inf, purse.by_source[unproven])
+        own = np.where(of_unproven.rows < purse.rare, np.inf, purse.by_source[unproven])
         affordable = np.empty(len(order), dtype=np.bool_)
         affordable[order] = (smallest_first <= left) & (smallest_first <= own[order])
 
         trusted = silent.copy()
-        short = ~affordable
-        if short.any():
+        if not affordable.all():
+            short = ~affordable
             spent = chance * float(stake[affordable].sum())
-            each = np.minimum(max(purse.reserve - spent, 0.0) / int(short.sum()), own[short]) - sharing[short]
-            each = np.clip(each, 0.0, rows[short] * 0.999)
-            reach = each * extent[short] / (rows[short] - each)
+            each = np.minimum(max(purse.reserve - spent, 0.0) / int(np.count_nonzero(short)), own[short])
             place = unproven[short]
-            trusted[place] = np.minimum(
-                silent[place], self._proven[place] + np.minimum(reach, 2.0**60).astype(np.int64)
-            )
+            trusted[place] = np.minimum(silent[place], proven[place] + of_unproven.only(short).reach(each))
         return trusted
 
     def snapshot(self) -> Snapshot:
