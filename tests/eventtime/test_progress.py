@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
@@ -22,7 +23,6 @@ class Plain:
     """What is known of one source, row by row, in Python's own numbers."""
 
     rows: int = 0
-    steps: int = 0
     largest: int = -EDGE
     first: int = 0
     born: int = 0
@@ -39,7 +39,6 @@ class Plain:
             if self.rows:
                 self.leap = max(self.leap, time - expected)
             self.largest = time
-            self.steps += 1
         self.first = time if self.rows == 0 else min(self.first, time)
         self.born = self.born if self.rows else clock
         self.heard = clock
@@ -146,6 +145,22 @@ def test_rounds_without_leaps_end_where_their_rows_end(rounds: list[list[tuple[i
         assert progress.rows[source] == len(said)
         if said:
             assert (progress.largest[source], progress.first[source]) == (max(said), min(said))
+
+
+@limits(max_examples=100)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=20), st.integers(1, 9))
+def test_the_mean_crowd_is_how_many_rows_share_the_time_of_a_row(crowds: list[int], round_size: int) -> None:
+    """In order: so many rows at each time. A round may cut a crowd in two, and then it counts for half at least."""
+    times = [time for time, crowd in enumerate(crowds) for _ in range(crowd)]
+    progress = Progress(places=1)
+    for clock, first in enumerate(range(0, len(times), round_size)):
+        rows = times[first : first + round_size]
+        progress.note(Arrivals.of_rows(clock, [0] * len(rows), rows, cell_width=1), no_silence(1, 100))
+    expected = sum(crowd * crowd for crowd in crowds) / len(times)
+    found = progress.mean_crowd()[0]
+    assert expected / 2 <= found <= expected
+    if round_size == 1:
+        assert found == pytest.approx(expected)
 
 
 def test_the_expected_time_runs_on_with_the_clock() -> None:
