@@ -93,6 +93,7 @@ class EstimatedSkewPacemaker:
         self._reached: Instants = np.full((0, units), NEVER, dtype=np.int64)
         self._estimates = SkewEstimates(policy.adaptivity, 0 if policy.pairwise else 2, units)
         self._ratchet = Ratchet()
+        self._up_to_date = False
         self._grow(policy.known)
 
     def observe(self, arrivals: Arrivals) -> None:
@@ -106,13 +107,16 @@ class EstimatedSkewPacemaker:
         reference = reference if len(reference) == 1 else reference[spoke]
         distance = 1 - np.maximum(arrivals.earliest_by_source, 1 - FOREVER)
         shown = np.maximum(shift_all(reference, distance[:, None, None]), 0)
-        meant = np.broadcast_to(reference > NEVER, shown.shape)
-        self._estimates.learn(spoke, shown, meant, arrivals.rows_by_source)
+        self._estimates.learn(spoke, shown, reference > NEVER, arrivals.rows_by_source)
         self._reached[spoke, 0] = np.maximum(self._reached[spoke, 0], arrivals.latest_by_source)
+        self._up_to_date = False
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """What the estimates promise at this clock; a source that has not spoken is promised nothing of its own."""
         self._move(clock)
+        if self._up_to_date:
+            return self._ratchet.shown
+        self._up_to_date = True
         heard = self._reached[:, 0] > NEVER
         promised = shift_all(self._references(), -self._estimates.lag).max(axis=(1, 2), initial=NEVER)
         own = np.where(heard, promised, NEVER)
@@ -122,15 +126,19 @@ class EstimatedSkewPacemaker:
         # (target, reference, t); a first axis of one where all targets share the references.
         if self._policy.pairwise:
             return self._reached[None]
-        of_all = np.broadcast_to(self._reached.max(axis=0, initial=NEVER), self._reached.shape)
-        return np.stack((self._reached, of_all), axis=1)
+        sources, units = self._reached.shape
+        references = np.empty((sources, 2, units), dtype=np.int64)
+        references[:, 0] = self._reached
+        references[:, 1] = self._reached.max(axis=0, initial=NEVER)
+        return references
 
     def _move(self, clock: int) -> None:
         slot = clock // self._policy.clock_unit
         passed = 0 if self._slot is None else slot - self._slot
-        if passed > 0:
+        if passed > 0 and self._policy.units_ahead:
             units = np.arange(self._policy.units_ahead + 1)
             self._reached = self._reached[:, np.maximum(units - passed, 0)]
+            self._up_to_date = False
         if self._slot is None or passed > 0:
             self._slot = slot
 

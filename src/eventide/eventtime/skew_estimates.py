@@ -114,7 +114,7 @@ class SkewEstimates:
             self._falls[at] = np.where(slow, 0, falls)
             shortest, longest = max(self._adaptivity.window // WIDEST, 1), self._adaptivity.window * WIDEST
             window = np.where(hasty, self._window[at] * 2, np.where(slow, self._window[at] // 2, self._window[at]))
-            self._window[at] = np.clip(window, shortest, longest)
+            self._window[at] = np.minimum(np.maximum(window, shortest), longest)
         # Floats near 2**63 may round beyond int64.
         fall = np.minimum((lag - most) * (1 - self._adaptivity.weight), 2.0**62).astype(np.int64)
         self.lag[at] = np.where(exceeded, shown, np.where(falling, lag - np.maximum(fall, 1), lag))
