@@ -42,14 +42,14 @@ def lost_after_warm_up(recording: Recording, round: int | None) -> float:
 @pytest.mark.parametrize("case", HARD_CASES)
 def test_on_hard_streams_in_rounds_no_more_is_lost_than_permitted(case: str) -> None:
     # Times are microseconds; in `sequence` they are plain numbers.
-    round = 100 if case == "sequence" else 5_000_000
+    round = 100 if case == "sequence" else 10_000_000
     assert lost_after_warm_up(shortened(case, 4_000), round) <= 1.1 * PERMITTED
 
 
 # Row at a time is slow to test: one stream for each way in which time goes wrong.
-@pytest.mark.parametrize("case", ["backlog", "clock_jump", "delay_step", "future_row"])
+@pytest.mark.parametrize("case", ["backlog", "clock_jump", "future_row"])
 def test_on_hard_streams_row_by_row_no_more_is_lost_than_permitted(case: str) -> None:
-    assert lost_after_warm_up(shortened(case, 1_700), None) <= 1.1 * PERMITTED
+    assert lost_after_warm_up(shortened(case, 1_500), None) <= 1.1 * PERMITTED
 
 
 @pytest.mark.parametrize("length", [500_000, 2_000_000, 60_000_000])

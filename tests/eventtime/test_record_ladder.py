@@ -71,7 +71,7 @@ def ladder_of(residuals: list[int]) -> RecordLadder:
     return ladder
 
 
-@limits(max_examples=150)
+@limits(max_examples=100)
 @given(st.one_of(st.lists(RESIDUAL, max_size=120), st.lists(EDGE_RESIDUAL, max_size=40)))
 def test_row_by_row_every_rung_says_what_the_plain_lists_say(residuals: list[int]) -> None:
     assert answers(ladder_of(residuals)) == [brute_answer(residuals, rung) for rung in EVERY_RUNG]
@@ -131,7 +131,7 @@ def test_all_places_at_once_are_as_one_after_the_other() -> None:
 ROUNDS = st.lists(st.lists(RESIDUAL, min_size=1, max_size=12), min_size=1, max_size=30)
 
 
-@limits(max_examples=200)
+@limits(max_examples=150)
 @given(ROUNDS)
 def test_digested_by_rounds_no_record_is_below_that_of_the_rows(rounds: list[list[int]]) -> None:
     digested = RecordLadder(places=1)
