@@ -38,11 +38,16 @@ def test_the_worst_excess_is_of_all_streams_at_one_and_five_percent_only() -> No
     assert found["own_policy_worst_excess_0.1"] == pytest.approx(9.0)
 
 
-def test_no_promise_for_single_sources_where_lateness_grows_without_bound() -> None:
+def test_what_lies_beyond_the_promise_is_shown_apart() -> None:
     lost = [(Stream("growing_disorder", real=False), 0.5), (HARD, 0.015), (A, 0.012)]
-    measured = [Measured(s, 0.01, OURS, replace(PLAIN, worst_source_drop_ratio=x)) for s, x in lost]
+    measured = [
+        Measured(s, 0.01, OURS, replace(PLAIN, worst_source_drop_ratio=x, drop_ratio_after_1000=x / 2)) for s, x in lost
+    ]
     measured += [Measured(s, 0.01, yardstick, PLAIN) for s, _ in lost for yardstick in (CLAIRVOYANT, FIXED_BEST)]
-    assert headline(measured)["own_policy_worst_source_excess"] == pytest.approx(1.5)
+    found = headline(measured)
+    assert found["own_policy_worst_source_excess"] == pytest.approx(1.5)
+    assert found["own_policy_worst_excess"] == pytest.approx(0.75)
+    assert found["beyond_the_promise"] == {"growing_disorder": {"0.01": pytest.approx(25.0)}}
 
 
 def test_the_lag_against_the_best_fixed_delay_is_a_geometric_mean_over_recordings() -> None:
