@@ -108,7 +108,7 @@ class Task:
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Every policy and drop ratio on recordings; on hard cases ours at every ratio, the others at 1 % on the named ones.
+    """Every policy and drop ratio on recordings; on hard cases ours at every ratio, the others at 1 % on some.
 
     >>> {task.permitted for task in tasks(quick=True)}
     {(0.01,)}

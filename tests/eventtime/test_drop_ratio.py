@@ -208,3 +208,26 @@ def test_a_damaged_snapshot_is_refused_with_the_way_out() -> None:
     saved["ladder"] = {**saved["ladder"], "seen": {"dtype": "<i8", "shape": [9], "data": "eJw="}}
     with pytest.raises(SnapshotError, match="take the snapshot before it"):
         DropRatio(0.01).resume(saved)
+
+
+def test_rows_at_a_clock_that_stepped_back_arrive_at_the_clock_that_stands_still() -> None:
+    steps_back, stands_still = DropRatio(0.01).start(), DropRatio(0.01).start()
+    for pacemaker, last_clock in ((steps_back, 350), (stands_still, 400)):
+        for clock in range(0, 400, 10):
+            pacemaker.observe(Arrivals.of_row(clock, source=0, time=clock))
+            pacemaker.heartbeats(clock)
+        pacemaker.heartbeats(400)
+        pacemaker.observe(Arrivals.of_row(last_clock, source=0, time=400))
+    assert steps_back.snapshot() == stands_still.snapshot()
+
+
+def test_one_future_row_among_honest_rows_of_a_single_cell_moves_nothing() -> None:
+    pacemaker = DropRatio(0.01).start()
+    for start in range(0, 1_000, 10):
+        times = [start + j for j in range(10)]
+        if start == 600:
+            times[5] = 10**15
+        pacemaker.observe(Arrivals.of_rows(start + 10, [0] * 10, times))
+        heartbeats = pacemaker.heartbeats(start + 10)
+    assert pacemaker.account.lost == 0
+    assert heartbeats.combined < 1_100

@@ -14,8 +14,8 @@ then lost is booked (`loss_account.py`), and the balance sets the rung: an integ
 any stream. Sources with fewer than 192 rows are judged by the worse of their own ladder and that of all rows.
 
 **The guarantee.** Rows lost over any stretch of n rows are at most p * (n + constant) plus one round, as long as the
-safest rung (no row later than the latest ever seen) loses nothing; so the share lost tends to p or less, and per source
-to 1.3 p or less. **The limits.** Nobody can foresee the first time that a source is later than ever before: a growing
+safest rung (no row later than the latest remembered) loses nothing; so the share lost tends to p or less, and per
+source to 1.3 p or less. **The limits.** Nobody can foresee the first time that a source is later than ever before: a growing
 lateness is followed, not foreseen. A source that is first seen with rows older than the heartbeat loses them. A source
 whose clock is set back loses the rows it stamps twice. The first 1,000 rows are a warm-up.
 
@@ -30,7 +30,7 @@ whose clock is set back loses the rows it stamps twice. The first 1,000 rows are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +121,9 @@ class DropRatioPacemaker:
     def observe(self, arrivals: Arrivals) -> None:
         """Book what the round lost, learn how late its rows were, and note how far it came."""
         arrivals = arrivals.within_edges()
-        self._clock = max(self._clock, arrivals.clock)
+        if arrivals.clock < self._clock:
+            arrivals = replace(arrivals, clock=self._clock)
+        self._clock = arrivals.clock
         if arrivals.total == 0:
             return
         promised = self._current_promises()

@@ -58,7 +58,7 @@ class LossAccount:
         self.drop_ratio = drop_ratio
         self._turn = drop_ratio * ROWS_PER_RUNG
         self._nominal = -math.log2(drop_ratio)
-        self._safest_debt = -self._turn * (SAFEST - self._nominal + 1)
+        self._safest_below = -self._turn * (SAFEST - 1 - self._nominal)
         self.rows = 0
         self.lost = 0.0
         self._balance = 0.0
@@ -76,8 +76,11 @@ class LossAccount:
         self.rows += arrived
         self.lost += gone
         earned = self.drop_ratio * arrived
-        self._balance = min(self._balance + _SPEND * earned, BOLDER_RUNGS * self._turn) - gone
-        self._balance = max(self._balance, self._safest_debt)
+        before = self._balance
+        self._balance = min(before + _SPEND * earned, BOLDER_RUNGS * self._turn) - gone
+        if before < self._safest_below:
+            # What the safest rung loses could not be helped, and is not owed; what a bolder one lost is, to the row.
+            self._balance = max(self._balance, before)
         self._reserve = min(self._reserve + earned, self.drop_ratio * max(RESERVE_ROWS, self.rows / 10)) - gone
         if warming_up and self.rows >= WARM_UP_ROWS:
             self._balance = max(self._balance, 0.0)

@@ -116,11 +116,14 @@ class Progress:
             return latest
         cell_bound = np.repeat(bound, arrivals.cells_by_source)
         beyond = arrivals.latest > cell_bound
-        witnesses = arrivals.sum_by_source(np.where(beyond, arrivals.rows, 0)) + self.doubted[source]
+        # Of a cell that only ends beyond the bound, one row is known to lie there; its first row is believed anyway.
+        partly = beyond & (arrivals.earliest <= cell_bound)
+        leapt = np.where(partly, 1, np.where(beyond, arrivals.rows, 0))
+        witnesses = arrivals.sum_by_source(leapt) + self.doubted[source]
         alone = leaping & (witnesses < 2)
         self.doubted[source] = alone
         left_out = beyond & np.repeat(alone, arrivals.cells_by_source)
-        return arrivals.max_by_source(np.where(left_out, -EDGE, arrivals.latest))
+        return arrivals.max_by_source(np.where(left_out, np.where(partly, arrivals.earliest, -EDGE), arrivals.latest))
 
     def snapshot(self) -> Snapshot:
         """Everything as plain data."""

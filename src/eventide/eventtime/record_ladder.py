@@ -3,17 +3,18 @@
 A residual says by how much a row missed what was expected of it; smaller is better, and it may be negative. Rung k
 cuts the residuals of a source into blocks of 2^k rows and answers with the median of the last three block records.
 
-Law: if the residuals of a source are exchangeable, the next one exceeds rung k with a probability of about 0.7 / 2^k,
-whatever their distribution: the chance to beat the median of three records of m rows each is near ln 2 / m. One outlier
-in one block moves nothing; two blocks must agree. Where residuals are not exchangeable the ladder has two reflexes:
+Law: if the residuals of a source are exchangeable, the next one exceeds rung k with a probability of about 0.83 / 2^k,
+whatever their distribution: the chance to beat the median of three records of m rows each is near 5 / 6 / m. One
+outlier in one block moves nothing; two blocks must agree. Where residuals are not exchangeable the ladder has two
+reflexes:
 
 - *recent*: the second largest of the last eight residuals is a floor under every rung, so that a storm is believed
   after two rows, and a single freak is not;
 - *extrapolation*: above the highest rung that three blocks fill, each further rung adds the step between the last two
   (an exponential tail), up to the worst residual remembered.
 
-A round is digested by its largest residual per source, which then stands for every block the round touches: rungs below
-the size of a round are safer than they need be, never bolder.
+A round is digested by its largest residual per source, which then stands for every block the round touches: rungs that
+are filled are safer than they need be, never bolder.
 
 >>> ladder = RecordLadder(places=1)
 >>> for residual in [3, 1, 4, 1, 5, 9, 2, 6]:
@@ -130,10 +131,11 @@ class RecordLadder:
 
     def _remember_recent(self, place: NDArray[np.intp], largest: Instants, second: Instants) -> None:
         written = self._written[place]
-        self._recent[:, place, written % _RECENT] = largest
         two = np.atleast_2d(second)[0] > ABSENT
         if two.any():
-            self._recent[:, place[two], (written[two] + 1) % _RECENT] = second[..., two]
+            self._recent[:, place[two], written[two] % _RECENT] = second[..., two]
+        # The larger one last, so that it is the last to be forgotten: the newest eight rows may begin with it.
+        self._recent[:, place, (written + two) % _RECENT] = largest
         self._written[place] = written + 1 + two
         self._storm[:, place] = np.partition(self._recent[:, place], _RECENT - 2, axis=-1)[..., _RECENT - 2]
 
