@@ -71,7 +71,7 @@ def trusted(silence: Silence, sources: list[Source], reserve: float, rare: float
     )
     silent = np.array([*(source.silent for source in sources), 0])
     purse = Purse(reserve, np.array([*(source.may_lose for source in sources), 0.0]), rare)
-    answer: list[int] = silence.trusted(silent, stamped, purse)[:-1].tolist()
+    answer: list[int] = silence.trusted(silent, stamped, purse, np.ones(len(silent), dtype=np.bool_))[:-1].tolist()
     return answer
 
 
@@ -155,14 +155,25 @@ def test_a_silence_that_ended_badly_takes_back_what_was_proven() -> None:
 
 @limits(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 100), st.booleans()), max_size=20), st.integers(0, 2_000))
-def test_a_source_is_gone_after_ten_of_its_longest_silences_and_as_long_as_it_was_heard(
+def test_a_source_is_gone_after_ten_of_its_longest_silences_and_as_long_as_it_was_heard_or_stamped_rows_for(
     ends: list[tuple[int, bool]], heard_for: int
 ) -> None:
+    extent = 2 * heard_for // 3 + 5
     silence = Silence(places=1)
     for length, badly in ends:
         silence.end(np.array([0]), np.array([length]), np.array([badly]))
     longest = max((length for length, _ in ends), default=0)
-    assert silence.gone_after(np.array([heard_for])).tolist() == [max(10 * longest, heard_for)]
+    gone_after = silence.gone_after(np.array([heard_for]), np.array([extent]))
+    assert gone_after.tolist() == [max(10 * (longest or extent), heard_for, extent)]
+
+
+def test_a_source_that_is_gone_stakes_nothing() -> None:
+    silence = Silence(places=2)
+    stamped = Stamped(rows=np.array([50, 50]), crowd=np.array([1.0, 1.0]), extent=np.array([100, 100]))
+    silent, purse = np.array([90, 90]), Purse(30.0, np.array([60.0, 60.0]), 0.0)
+    both, one = np.array([True, True]), np.array([False, True])
+    assert silence.trusted(silent, stamped, purse, both).tolist() == [90, 50]
+    assert silence.trusted(silent, stamped, purse, one).tolist() == [90, 90]
 
 
 @pytest.mark.parametrize("length", [1, 10**6, EDGE])
@@ -172,7 +183,7 @@ def test_the_longest_silences_neither_wrap_around_nor_raise(length: int) -> None
     silence.end(np.array([0]), np.array([length]), np.array([False]))
     assert 0 <= trusted(silence, [source], reserve=9.0)[0] <= 2 * EDGE
     assert trusted(silence, [source], reserve=1e9)[0] >= length
-    assert silence.gone_after(np.array([2 * EDGE, 0]))[0] >= 2 * EDGE
+    assert silence.gone_after(np.array([2 * EDGE, 0]), np.array([0, 0]))[0] >= 2 * EDGE
 
 
 def test_new_places_have_proven_nothing() -> None:

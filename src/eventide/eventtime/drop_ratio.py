@@ -15,9 +15,9 @@ any stream. Sources with fewer than 192 rows are judged by the worse of their ow
 
 **The guarantee.** Rows lost over any stretch of n rows are at most p * (n + constant) plus one round, as long as the
 safest rung (no row later than the latest remembered) loses nothing; so the share lost tends to p or less, and per
-source to 1.3 p or less. **The limits.** Nobody can foresee the first time that a source is later than ever before: a growing
-lateness is followed, not foreseen. A source that is first seen with rows older than the heartbeat loses them. A source
-whose clock is set back loses the rows it stamps twice. The first 1,000 rows are a warm-up.
+source to 1.3 p or less. **The limits.** Nobody can foresee the first time that a source is later than ever before: a
+growing lateness is followed, not foreseen. A source that is first seen with rows older than the heartbeat loses them. A
+source whose clock is set back loses the rows it stamps twice. The first 1,000 rows are a warm-up.
 
 `docs/time-core/drop-ratio.md` has the derivation and the measurements.
 
@@ -113,7 +113,7 @@ class DropRatioPacemaker:
         self._clock = -EDGE
         self._progress = Progress(0)
         self._passed = np.zeros(0, dtype=np.int64)
-        self._ladder = RecordLadder(places=1, kinds=2)
+        self._ladder = RecordLadder(places=1, kinds=2, safe_from=self.account.nominal_rung)
         self._silence = Silence(0)
         self._ratchet = Ratchet()
         self._promises: _Promises | None = None
@@ -174,12 +174,13 @@ class DropRatioPacemaker:
         if self._promises is None:
             progress, account = self._progress, self.account
             own, clock = self._read_ladder(account.rungs())
-            gone_after = self._silence.gone_after(progress.heard - progress.born)
+            extent = progress.largest - progress.first
+            gone_after = self._silence.gone_after(progress.heard - progress.born, extent)
             self._promises = _Promises(
                 ahead=np.where(own == UNKNOWN, 0, -own),
                 clock_slack=clock,
-                stamped=Stamped(progress.rows, progress.mean_crowd(), progress.largest - progress.first),
-                purse=Purse(account.reserve, account.by_source, account.drop_ratio * account.rows),
+                stamped=Stamped(progress.rows, progress.mean_crowd(), extent),
+                purse=account.purse(),
                 gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
             )
         return self._promises
@@ -204,11 +205,11 @@ class DropRatioPacemaker:
             return self._ratchet.shown
         progress, promises = self._progress, self._current_promises()
         silent = self._clock - progress.heard
-        trusted = self._silence.trusted(silent, promises.stamped, promises.purse)
+        awaited = silent <= promises.gone_after
+        trusted = self._silence.trusted(silent, promises.stamped, promises.purse, awaited)
         # An unknown slack is so large that the clock promises nothing.
         ahead = np.maximum(promises.ahead, trusted - promises.clock_slack)
         promise = progress.largest + np.minimum(ahead, 2 * EDGE) - 1
-        awaited = silent <= promises.gone_after
         combined = int(promise.min(where=awaited, initial=FOREVER))
         return self._ratchet.lift(NEVER if combined == FOREVER else combined, promise)
 

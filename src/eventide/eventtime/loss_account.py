@@ -2,13 +2,13 @@
 
 Every row that arrives earns `drop_ratio`; every row lost costs 1. The balance decides the rung of the ladder of records
 (`record_ladder.py`) on which slack is read: each allowance of 1,000 rows that is saved makes the policy one rung
-bolder, each that is overdrawn one rung safer, and a rung halves the chance of a loss. It starts where 1 / 2^k is the
-ratio.
+bolder, each of 300 rows that is overdrawn one rung safer, and a rung halves the chance of a loss. It starts where
+1 / 2^k is the ratio.
 
 Law: boldness is an integral of `permitted - lost`, as in online conformal control. Let the safest rung lose nothing.
 Then over any stretch of n rows, whatever the stream does, the rows lost are at most
 
-    drop_ratio * (n + 1,000 * (rungs between the boldest and the safest)) + the rows lost in one round,
+    drop_ratio * (n + 3,000 + 300 * (rungs from the first to the safest)) + the rows lost in one round,
 
 because a larger loss would have pushed the rung past the safest. The share lost thus tends to the permitted one or
 less. Boldness is not saved up beyond three rungs, so a calm year does not buy a reckless hour.
@@ -22,10 +22,10 @@ The first 1,000 rows are a warm-up: what they lose is counted and reported, but 
 >>> account = LossAccount(0.01, places=1)
 >>> account.rungs().tolist()  # 1 / 2^7 is the first power below 1 %
 [7]
->>> account.settle(np.array([0]), np.array([1000]), np.array([40.0]))  # warm-up
+>>> account.settle(np.array([0]), np.array([1000]), np.array([0.0]))  # warm-up
 >>> account.settle(np.array([0]), np.array([1000]), np.array([40.0]))  # 4 % lost
 >>> account.rungs().tolist()
-[11]
+[15]
 """
 
 from __future__ import annotations
@@ -39,11 +39,15 @@ from eventide.eventtime.heartbeat import Snapshot
 from eventide.eventtime.packing import packed, unpacked
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.record_ladder import SAFEST
+from eventide.eventtime.silence import Purse
 
 WARM_UP_ROWS = 1_000
 ROWS_PER_RUNG = 1_000
+DEBT_ROWS_PER_RUNG = 300
 BOLDER_RUNGS = 3
 RESERVE_ROWS = 10_000
+RARE_ROWS = 2_000
+"""A source all of whose rows are within the allowance of so many is too rare to be owed a share of its own."""
 CREDIT_ROWS = 300
 """What a new source may lose before it has earned anything, as the allowance of so many rows."""
 
@@ -58,7 +62,7 @@ class LossAccount:
         self.drop_ratio = drop_ratio
         self._turn = drop_ratio * ROWS_PER_RUNG
         self._nominal = -math.log2(drop_ratio)
-        self._safest_below = -self._turn * (SAFEST - 1 - self._nominal)
+        self._safest_below = -drop_ratio * DEBT_ROWS_PER_RUNG * (SAFEST - 1 - self._nominal)
         self.rows = 0
         self.lost = 0.0
         self._balance = 0.0
@@ -94,10 +98,21 @@ class LossAccount:
         """Rows that may be staked on silent sources: what was saved, and never less than the last 1,000 rows earned."""
         return max(self._reserve, self.drop_ratio * min(self.rows, WARM_UP_ROWS))
 
+    @property
+    def nominal_rung(self) -> int:
+        """Where the rungs start."""
+        return math.ceil(self._nominal)
+
+    def purse(self) -> Purse:
+        """What may be staked on silent sources."""
+        return Purse(self.reserve, self.by_source, self.drop_ratio * RARE_ROWS)
+
     def rungs(self) -> NDArray[np.int64]:
         """The rung of each source: the common one, or a safer one where the source's own balance asks for it."""
-        common = math.ceil(self._nominal - self._balance / self._turn)
-        own = np.ceil(self._nominal - self.by_source / (_FAIR * self._turn))
+        debt = self.drop_ratio * DEBT_ROWS_PER_RUNG
+        common = math.ceil(self._nominal - self._balance / (debt if self._balance < 0 else self._turn))
+        balances = self.by_source / _FAIR
+        own = np.ceil(self._nominal - np.where(balances < 0, balances / debt, balances / self._turn))
         return np.clip(np.maximum(own, common), 0, SAFEST).astype(np.int64)
 
     def snapshot(self) -> Snapshot:

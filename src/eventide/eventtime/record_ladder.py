@@ -5,11 +5,13 @@ cuts the residuals of a source into blocks of 2^k rows and answers with the medi
 
 Law: if the residuals of a source are exchangeable, the next one exceeds rung k with a probability of about 0.83 / 2^k,
 whatever their distribution: the chance to beat the median of three records of m rows each is near 5 / 6 / m. One
-outlier in one block moves nothing; two blocks must agree. Where residuals are not exchangeable the ladder has two
+outlier in one block moves nothing; two blocks must agree. Where residuals are not exchangeable the ladder has three
 reflexes:
 
 - *recent*: the second largest of the last eight residuals is a floor under every rung, so that a storm is believed
   after two rows, and a single freak is not;
+- *caution*: from the rung `safe_from` on, none answers less than one below it: long blocks are slow to learn that
+  things got worse, and whoever climbs does so because they did;
 - *extrapolation*: above the highest rung that three blocks fill, each further rung adds the step between the last two
   (an exponential tail), up to the worst residual remembered.
 
@@ -60,7 +62,8 @@ class RecordLadder:
 
     _ARRAYS = ("seen", "_current", "_records", "_median", "_recent", "_written", "_storm")
 
-    def __init__(self, places: int, kinds: int = 1) -> None:
+    def __init__(self, places: int, kinds: int = 1, safe_from: int = RUNGS) -> None:
+        self._safe_from = min(safe_from, RUNGS)
         self.seen = np.zeros(places, dtype=np.int64)
         self._current = np.full((RUNGS, kinds, places), ABSENT, dtype=np.int64)
         self._records = np.full((RUNGS, 3, kinds, places), ABSENT, dtype=np.int64)  # newest, middle, oldest
@@ -146,7 +149,13 @@ class RecordLadder:
         available = np.minimum(np.frexp(self.seen[place] // 3)[1] - 1, RUNGS - 1)
         top = np.maximum(available, 0)
         storm = self._storm[kind, place]
-        answer = np.maximum(self._median[np.minimum(wanted, top), kind, place], storm)
+        within = np.minimum(wanted, top)
+        answer = np.maximum(self._median[within, kind, place], storm)
+        climbed = within - self._safe_from
+        if (climbed > 0).any():
+            highest = np.maximum.accumulate(self._median[self._safe_from :, kind, place], axis=0)
+            lead = np.take_along_axis(highest, np.maximum(climbed, 0)[None], axis=0)[0]
+            answer = np.where(climbed > 0, np.maximum(answer, lead), answer)
         missing = wanted - available
         if (missing > 0).any():
             worst = np.maximum(self._current[-1, kind, place], self._records[-1][:, kind, place].max(axis=0))
@@ -162,7 +171,7 @@ class RecordLadder:
 
     def snapshot(self) -> Snapshot:
         """Everything as plain data."""
-        return {name: packed(getattr(self, name)) for name in self._ARRAYS}
+        return {"safe_from": self._safe_from, **{name: packed(getattr(self, name)) for name in self._ARRAYS}}
 
     @classmethod
     def restored(cls, saved: Snapshot) -> RecordLadder:
@@ -171,7 +180,7 @@ class RecordLadder:
         >>> RecordLadder.restored(RecordLadder(3).snapshot()).seen.tolist()
         [0, 0, 0]
         """
-        ladder = cls(0)
+        ladder = cls(0, safe_from=saved["safe_from"])
         for name in cls._ARRAYS:
             setattr(ladder, name, unpacked(saved[name]))
         return ladder

@@ -15,15 +15,16 @@ Law: rows are staked only out of the reserve (`loss_account.py`).
   that always came back in order may still be held up once.
 - All stakes together, each weighted by the chance that such a silence ends badly (learned from those that ended),
   stay within the reserve. The smallest come first: the rarest sources are not waited for.
-- A source silent for ten times its longest silence, and longer than it was ever heard, is gone: it is not waited for.
+- A source silent for ten times its longest silence, and longer than it was ever heard or stamped rows for, is gone: it
+  is not waited for.
 
 >>> silence = Silence(places=2)
 >>> silence.end(np.array([0]), np.array([30]), np.array([False]))  # a silence of 30 ended well
 >>> rows = Stamped(rows=np.array([100, 100]), crowd=np.array([1.0, 1.0]), extent=np.array([1000, 1000]))
->>> own = np.array([9.0, 9.0])
->>> silence.trusted(np.array([25, 25]), rows, Purse(reserve=4.0, by_source=own, rare=0.0)).tolist()
+>>> purse = Purse(reserve=4.0, by_source=np.array([9.0, 9.0]), rare=0.0)
+>>> silence.trusted(np.array([25, 25]), rows, purse, np.array([True, True])).tolist()
 [25, 25]
->>> silence.trusted(np.array([25, 90]), rows, Purse(reserve=4.0, by_source=own, rare=0.0)).tolist()  # 10 rows at stake
+>>> silence.trusted(np.array([25, 90]), rows, purse, np.array([True, True])).tolist()  # 10 rows at stake
 [25, 31]
 """
 
@@ -102,21 +103,24 @@ class Silence:
         self._proven[source] = np.where(badly, np.minimum(proven, length), np.maximum(proven, length))
         self.longest[source] = np.maximum(self.longest[source], length)
 
-    def gone_after(self, heard_for: Instants) -> Instants:
-        """The silence after which a source is not waited for any more.
+    def gone_after(self, heard_for: Instants, extent: Instants) -> Instants:
+        """The silence after which a source is not waited for any more, given how long it was heard and what it stamped.
 
-        >>> silence = Silence(places=2)
+        A source that delivered an hour of rows in one visit has shown no silence yet: it may be an hour till the next.
+
+        >>> silence = Silence(places=3)
         >>> silence.end(np.array([0, 1]), np.array([7, 2]), np.array([True, False]))
-        >>> silence.gone_after(np.array([60, 60])).tolist()
-        [70, 60]
+        >>> silence.gone_after(np.array([60, 60, 0]), np.array([60, 60, 60])).tolist()
+        [70, 60, 600]
         """
-        longest: Instants = np.minimum(self.longest, EDGE // _GONE_TIMES) * _GONE_TIMES
-        return np.maximum(longest, heard_for)
+        longest = np.where(self.longest > 0, self.longest, extent)
+        times: Instants = np.minimum(longest, EDGE // _GONE_TIMES) * _GONE_TIMES
+        return np.maximum(times, np.maximum(heard_for, extent))
 
-    def trusted(self, silent: Instants, stamped: Stamped, purse: Purse) -> Instants:
-        """How much of each source's silence counts as progress of its clock."""
+    def trusted(self, silent: Instants, stamped: Stamped, purse: Purse, awaited: NDArray[np.bool_]) -> Instants:
+        """How much of each source's silence counts as progress of its clock; only those awaited stake anything."""
         proven = np.minimum(self._proven, stamped.reach(purse.reserve))
-        unproven = np.flatnonzero(silent > proven)
+        unproven = np.flatnonzero((silent > proven) & awaited)
         if not len(unproven):
             return silent
         of_unproven = stamped.only(unproven)
