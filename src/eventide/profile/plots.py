@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.profile.amounts import percent
-from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, OURS
+from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, OURS, YARDSTICKS
 from eventide.profile.dry_run import DryRun
 from eventide.profile.length_axis import log_lengths, span_lengths
 from eventide.profile.profiling import Profile
@@ -139,12 +139,11 @@ def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) ->
     for name, points in curves.items():
         x = [max(point.outcome.drop_ratio, least_loss) for point in points]
         y = [max(point.outcome.lag_mean or 0.0, least_lag) for point in points]
-        colour = _COLOURS[name]
-        yardstick = name in (CLAIRVOYANT, FIXED_BEST)
-        axes.plot(x, y, "--" if yardstick else "-", color=colour, lw=2.6 if name == OURS else 1.3, label=name)
-        for point, at_x, at_y in zip(points, x, y, strict=True):
-            fill = colour if keeps(point.outcome, point.permitted) else "white"
-            axes.plot(at_x, at_y, "o", ms=7 if name == OURS else 5, mfc=fill, mec=colour)
+        colour, size, width = _COLOURS[name], *((7, 2.6) if name == OURS else (5, 1.3))
+        style = "o--" if name in YARDSTICKS else "o-"
+        axes.plot(x, y, style, color=colour, lw=width, ms=size, label=name)
+        broken = [at for at, point in enumerate(points) if not keeps(point.outcome, point.permitted)]
+        axes.plot([x[at] for at in broken], [y[at] for at in broken], "o", ms=size, mfc="white", mec=colour)
     axes.set_xscale("log")
     decades = [share for share in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0) if share > 2 * least_loss]
     axes.set_xticks([least_loss, *decades], ["none", *(f"{100 * share:g} %" for share in decades)])
