@@ -21,6 +21,8 @@ from eventide.testing.streams import HARD_CASES
 
 SEED = 1
 PERMITTED = (0.001, 0.01, 0.05)
+PROMISED = (0.01, 0.05)
+"""The drop ratios at which the promise must hold."""
 HEADLINE = 0.01
 """The drop ratio at which policies are compared."""
 
@@ -108,7 +110,7 @@ class Task:
 
 
 def tasks(quick: bool) -> list[Task]:
-    """Every policy and drop ratio on recordings; on hard cases ours at every ratio, the others at 1 % on some.
+    """Every policy and drop ratio on recordings; on hard cases ours at 1 and 5 %, the others at 1 % on some.
 
     >>> {task.permitted for task in tasks(quick=True)}
     {(0.01,)}
@@ -118,7 +120,7 @@ def tasks(quick: bool) -> list[Task]:
     others = tuple(name for name in ONLINE if name != OURS)
     real = [Task(Stream(run.name, real=True), permitted, (*ours, *others)) for run in RUNS]
     hard = [Stream(name, real=False) for name in (NAMED_CASES if quick else HARD_CASES)]
-    generated = [Task(stream, permitted, ours) for stream in hard]
+    generated = [Task(stream, permitted if quick else PROMISED, ours) for stream in hard]
     compared = [] if quick else [Task(Stream(name, real=False), (HEADLINE,), others) for name in NAMED_CASES]
     return [*real, *generated, *compared]
 

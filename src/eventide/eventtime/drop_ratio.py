@@ -117,6 +117,7 @@ class DropRatioPacemaker:
         self._silence = Silence(0)
         self._ratchet = Ratchet()
         self._promises: _Promises | None = None
+        self._answered = NEVER
 
     def observe(self, arrivals: Arrivals) -> None:
         """Book what the round lost, learn how late its rows were, and note how far it came."""
@@ -133,7 +134,7 @@ class DropRatioPacemaker:
         self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
         self._learn(arrivals, promised)
         self._progress.note(arrivals, self._silence.longest)
-        self._promises = None
+        self._promises, self._answered = None, NEVER
 
     def _grow(self, places: int) -> None:
         if places > len(self._progress.rows):
@@ -201,8 +202,9 @@ class DropRatioPacemaker:
     def heartbeats(self, clock: int) -> Heartbeats:
         """The least over the sources of what each promises at this clock."""
         self._clock = max(self._clock, min(max(clock, -EDGE), EDGE))
-        if self.account.rows < _FIRST_ROWS:
+        if self.account.rows < _FIRST_ROWS or (self._promises is not None and self._clock == self._answered):
             return self._ratchet.shown
+        self._answered = self._clock
         progress, promises = self._progress, self._current_promises()
         silent = self._clock - progress.heard
         awaited = silent <= promises.gone_after
