@@ -12,7 +12,7 @@ Twelve devices report for an hour, about 200,000 rows in the order of their arri
 | rare               | speaks about once a minute                                                       |
 | heavy-tail         | most rows come at once, some minutes late (Pareto), overtaking each other        |
 
-And meter-08 is silent from minute 40 to 50.
+And meter-08 is silent for half a minute from minute 40 on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Seconds = NDArray[np.float64]
 START = np.datetime64("2025-03-01T08:00:00", "us")
 HOUR = 3600.0
 CLOCK_AHEAD = 4.0
-SILENCE = (40 * 60.0, 50 * 60.0)
+SILENCE = (40 * 60.0, 40 * 60.0 + 30.0)
 NARROW_LINK = (15 * 60.0, 30 * 60.0)
 NARROWNESS = 1.1
 ROWS_PER_SECOND = 5.2

@@ -64,7 +64,7 @@ def profile(
         typer.Option(
             metavar="LENGTH",
             help="'row' to decide row by row, or the length of a round such as 1s. "
-            "Default: row up to 100,000 rows; beyond, 1s, or longer for long recordings.",
+            "Default: row up to 20,000 rows; beyond, 1s, or longer for long recordings.",
         ),
     ] = None,
     unit: Annotated[

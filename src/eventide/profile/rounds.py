@@ -17,7 +17,7 @@ from eventide.errors import DeclarationError
 from eventide.profile.amounts import duration
 from eventide.profile.recording import Recording
 
-ROW_AT_A_TIME_LIMIT = 100_000
+ROW_AT_A_TIME_LIMIT = 20_000
 """Beyond so many rows, a dry run goes in rounds unless told otherwise."""
 
 MOST_ROUNDS = 20_000
