@@ -20,7 +20,6 @@ from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, OURS
 
 BEYOND_THE_PROMISE = {
     "growing_disorder": "lateness grows without bound",
-    "batch_upload": "every source is first seen with rows a minute old",
     "reordered_batches": "every source's first rows are its latest ever",
 }
 """Streams that no policy can keep a ratio on from the start, and why: measured and shown, but not in the headline."""

@@ -52,7 +52,7 @@ EXAMPLES: dict[str, Policy] = {
     "punctuated, with nothing promised": Punctuated(OwnProgress()),
     "declared skew": DeclaredSkew(TEN_SENSORS),
     "declared skew of groups": Grouped(DeclaredSkew(group(TEN_SENSORS, TWO_GROUPS)), TWO_GROUPS),
-    "estimated skew": EstimatedSkew(clock_unit=5),
+    "estimated skew": EstimatedSkew(clock_unit=5, units_ahead=4),
     "drop ratio": DropRatio(0.01),
     "drop ratio of nearly all": DropRatio(0.9),
     "drop ratio of one in a million": DropRatio(1e-6),

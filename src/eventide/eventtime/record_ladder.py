@@ -99,11 +99,14 @@ class RecordLadder:
         residuals = np.broadcast_to(largest, current.shape[1:])
         # For a single row two rungs finish a block on average, whatever the number of rungs.
         for rung in np.flatnonzero(finished.any(axis=1)).tolist():
-            ends = np.flatnonzero(finished[rung])
-            current[rung][:, ends] = self._finish(
-                rung, place[ends], finished[rung, ends], after[ends], current[rung][:, ends], residuals[:, ends]
-            )
-        self._current[:, :, at] = current
+            once, often = np.flatnonzero(finished[rung] == 1), np.flatnonzero(finished[rung] > 1)
+            for ends in (once, often):
+                if len(ends):
+                    current[rung][:, ends] = self._finish(
+                        rung, place[ends], finished[rung, ends], after[ends], current[rung][:, ends], residuals[:, ends]
+                    )
+        if at is place:
+            self._current[:, :, at] = current
         self._remember_recent(place, largest, second)
 
     def _finish(
@@ -115,17 +118,20 @@ class RecordLadder:
         record: Instants,
         largest: Instants,
     ) -> Instants:
-        """Shift the records of one rung by the blocks that ended; what the blocks now begun hold."""
+        """Shift the records of one rung by the blocks that ended, one at every place or several at every place.
+
+        Returns what the blocks now begun hold.
+        """
         newest, middle, oldest = self._records[rung][:, :, place]
-        if blocks.max() == 1:
+        if blocks[0] == 1:
             newest, middle, oldest = record, newest, middle
         else:
             # Blocks that lie inside the round hold no more than its largest residual.
-            one, two, three = blocks == 1, blocks == 2, blocks == 3
+            two, three = blocks == 2, blocks == 3
             newest, middle, oldest = (
-                np.where(one, record, largest),
-                np.where(one, newest, np.where(two, record, largest)),
-                np.where(one, middle, np.where(two, newest, np.where(three, record, largest))),
+                largest,
+                np.where(two, record, largest),
+                np.where(two, newest, np.where(three, record, largest)),
             )
         self._records[rung][:, :, place] = newest, middle, oldest
         median = np.maximum(np.minimum(newest, middle), np.minimum(np.maximum(newest, middle), oldest))

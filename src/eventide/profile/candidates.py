@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.delay_quantile import DelayQuantile
+from eventide.eventtime.disorder_histogram import DisorderHistogram
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.heartbeat import Policy
@@ -33,7 +34,8 @@ ONLINE: dict[str, Callable[[float], Policy]] = {
     "kim": lambda drop_ratio: Kim(drop_ratio),
     "kim_adhoc": lambda drop_ratio: KimAdhoc(drop_ratio),
     "delay_quantile": lambda drop_ratio: DelayQuantile(1 - drop_ratio, window_rows=1000),
-    # These two wait for what they know, whatever may be lost.
+    # These wait for what they know, whatever may be lost.
+    "disorder_histogram": lambda drop_ratio: DisorderHistogram(),
     "own_progress": lambda drop_ratio: OwnProgress(),
     "skew_adaptive": lambda drop_ratio: EstimatedSkew(),
 }
@@ -44,7 +46,8 @@ MEANING = {
     FIXED_BEST: "largest time - D, D in hindsight",
     "kim": "Kim et al., adaptive buffer",
     "kim_adhoc": "Kim et al., ad hoc estimator",
-    "delay_quantile": "clock - delay quantile (as Confluent)",
+    "delay_quantile": "clock - delay quantile",
+    "disorder_histogram": "95 % of each source's disorder (as Confluent)",
     "own_progress": "every source's own progress",
     "skew_adaptive": "STREAM, estimated skew bounds",
 }
