@@ -40,7 +40,6 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.loss_account import LossAccount
-from eventide.eventtime.per_source import grown
 from eventide.eventtime.progress import Progress
 from eventide.eventtime.ratchet import Ratchet
 from eventide.eventtime.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
@@ -84,7 +83,6 @@ class DropRatio:
         pacemaker = DropRatioPacemaker(self)
         pacemaker._clock = snapshot["clock"]
         pacemaker._progress = Progress.restored(snapshot["progress"])
-        pacemaker._passed = np.array(snapshot["passed"], dtype=np.int64)
         pacemaker._ladder = RecordLadder.restored(snapshot["ladder"])
         pacemaker._silence = Silence.restored(snapshot["silence"])
         pacemaker.account = LossAccount.restored(self.ratio, snapshot["account"])
@@ -112,7 +110,6 @@ class DropRatioPacemaker:
         self.account = LossAccount(policy.ratio)
         self._clock = -EDGE
         self._progress = Progress(0)
-        self._passed = np.zeros(0, dtype=np.int64)
         self._ladder = RecordLadder(places=1, kinds=2, safe_from=self.account.nominal_rung)
         self._silence = Silence(0)
         self._ratchet = Ratchet()
@@ -142,7 +139,6 @@ class DropRatioPacemaker:
             self._silence.grow(places)
             self.account.grow(places)
             self._ladder.grow(1 + places)
-            self._passed = grown(self._passed, places, -EDGE)
 
     def _learn(self, arrivals: Arrivals, promised: _Promises) -> None:
         source = arrivals.sources
@@ -158,8 +154,7 @@ class DropRatioPacemaker:
 
         # Rows that were held up come one behind the other, and are lost together to what was promised before the first
         # of them: so each is compared with how far the clock had ever been taken to be, not with its forerunner.
-        self._passed[source] = passed = np.maximum(self._passed[source], expected)
-        reference = np.stack((largest, passed))
+        reference = np.stack((largest, self._progress.furthest(source, self._clock)))
         behind = reference - earliest
         next_behind = np.where(second == FOREVER, ABSENT, reference - second)
         together = np.concatenate((behind, next_behind), axis=1)
@@ -222,7 +217,6 @@ class DropRatioPacemaker:
             "version": VERSION,
             "clock": self._clock,
             "progress": self._progress.snapshot(),
-            "passed": self._passed.tolist(),
             "ladder": self._ladder.snapshot(),
             "silence": self._silence.snapshot(),
             "account": self.account.snapshot(),

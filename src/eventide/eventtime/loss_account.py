@@ -62,7 +62,8 @@ class LossAccount:
         self.drop_ratio = drop_ratio
         self._turn = drop_ratio * ROWS_PER_RUNG
         self._nominal = -math.log2(drop_ratio)
-        self._safest_below = -drop_ratio * DEBT_ROWS_PER_RUNG * (SAFEST - 1 - self._nominal)
+        self._debt_turn = drop_ratio * DEBT_ROWS_PER_RUNG
+        self._safest_below = -self._debt_turn * (SAFEST - 1 - self._nominal)
         self.rows = 0
         self.lost = 0.0
         self._balance = 0.0
@@ -109,10 +110,9 @@ class LossAccount:
 
     def rungs(self) -> NDArray[np.int64]:
         """The rung of each source: the common one, or a safer one where the source's own balance asks for it."""
-        debt = self.drop_ratio * DEBT_ROWS_PER_RUNG
-        common = math.ceil(self._nominal - self._balance / (debt if self._balance < 0 else self._turn))
+        common = math.ceil(self._nominal - self._balance / (self._debt_turn if self._balance < 0 else self._turn))
         balances = self.by_source / _FAIR
-        own = np.ceil(self._nominal - np.where(balances < 0, balances / debt, balances / self._turn))
+        own = np.ceil(self._nominal - np.where(balances < 0, balances / self._debt_turn, balances / self._turn))
         return np.clip(np.maximum(own, common), 0, SAFEST).astype(np.int64)
 
     def snapshot(self) -> Snapshot:

@@ -43,6 +43,7 @@ class Progress:
         "first": 0,
         "born": 0,
         "heard": 0,
+        "passed": -EDGE,
         "leap": 0,
         "doubted": 0,
     }
@@ -53,6 +54,7 @@ class Progress:
     first: Instants
     born: Instants
     heard: Instants
+    passed: Instants
     leap: Instants
     doubted: NDArray[np.int64]
 
@@ -69,6 +71,11 @@ class Progress:
         """Where the clock of each source stands if it ran on since the source was heard."""
         now: Instants = self.largest[source] + (clock - self.heard[source])
         return np.minimum(now, EDGE)
+
+    def furthest(self, source: NDArray[np.intp], clock: int) -> Instants:
+        """How far the clock of each source was ever taken to be, now included."""
+        self.passed[source] = passed = np.maximum(self.passed[source], self.expected(source, clock))
+        return passed
 
     def note(self, arrivals: Arrivals, longest_silence: Instants) -> None:
         """Learn from a round; `longest_silence` is known for every source, this round included."""
