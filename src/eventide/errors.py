@@ -23,3 +23,11 @@ class InputError(EventideError):
 
 class SnapshotError(EventideError):
     """A saved state cannot be restored: another kind, another version, or damaged."""
+
+
+class EngineError(EventideError):
+    """The engine cannot go on: Spark did not start, a sink refused, the disk is full. What was committed is safe."""
+
+
+class CheckpointError(EngineError):
+    """A checkpoint cannot be continued from: damaged, of another query, or of another format."""

@@ -1,0 +1,108 @@
+"""A Spark session with the settings that make rounds short and answers the same everywhere.
+
+Law: nothing Spark says reaches the user's terminal; all of it goes to one log file. Times are UTC. A setting given by the
+user wins over ours, and a session that already runs is taken as it is, but for what can be set while it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eventide.errors import EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHECKPOINT_SETTINGS = {
+    # Each took tens of milliseconds from a small round on a local disk; see docs/decisions.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+}
+
+SETTINGS = {
+    **CHECKPOINT_SETTINGS,
+    # The reduce has one shuffle of small partials: re-planning it while it runs costs more than it can gain.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # A round that fails is told by Eventide, once.
+    "spark.sql.streaming.stopTimeout": "30s",
+}
+
+LOG4J = """rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log_file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+
+def local_session(
+    master: str = "local[*]",
+    settings: Mapping[str, str] | None = None,
+    packages: Sequence[str] = (),
+    log_file: Path | None = None,
+) -> SparkSession:
+    """Start Spark, or take the session that already runs in this process."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as missing:
+        raise EngineError("Spark is not installed here: `pip install pyspark`, or use the local engine") from missing
+    log_file = log_file or Path(tempfile.mkdtemp(prefix="eventide-")) / "spark.log"
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    log_settings = log_file.with_suffix(".log4j2.properties")
+    log_settings.write_text(LOG4J.format(log_file=log_file), encoding="utf-8")
+    builder = SparkSession.builder.master(master).appName("eventide")
+    chosen = {
+        **SETTINGS,
+        "spark.sql.shuffle.partitions": str(_cores(master)),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log_settings}",
+        **({"spark.jars.packages": ",".join(packages)} if packages else {}),
+        **(settings or {}),
+    }
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    try:
+        with _output_of_children(log_file):
+            return builder.getOrCreate()
+    except Exception as failure:
+        raise EngineError(f"Spark did not start on {master}: {_first_line(failure)}. Its log: {log_file}") from failure
+
+
+def _cores(master: str) -> int:
+    """Partitions of a shuffle of partials: as many as this machine or the local master has cores, few on a cluster."""
+    if master.startswith("local["):
+        asked = master.removeprefix("local[").rstrip("]").split(",")[0]
+        if asked.isdigit():
+            return int(asked)
+    return os.cpu_count() or 2
+
+
+@contextlib.contextmanager
+def _output_of_children(log_file: Path) -> Iterator[None]:
+    """Whatever is started inside writes its standard output and error to the log: the JVM's first words included."""
+    saved = os.dup(1), os.dup(2)
+    with log_file.open("ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        for place, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, place)
+            os.close(copy)
+
+
+def _first_line(failure: Exception) -> str:
+    return (str(failure).strip() or type(failure).__name__).splitlines()[0]

@@ -1,0 +1,81 @@
+"""Columns of a stream: a name and a type, the type in Spark's own words.
+
+>>> columns("ts TIMESTAMP, device STRING, speed DECIMAL(10, 2)")[2]
+Column(name='speed', type='DECIMAL(10, 2)')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import sqlglot
+from sqlglot import exp
+
+from eventide.errors import DeclarationError
+
+WHOLE_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name as declared, its Spark SQL type in capital letters."""
+
+    name: str
+    type: str
+
+
+def columns(ddl: str) -> tuple[Column, ...]:
+    """Read a schema as Spark writes it.
+
+    >>> columns("a INT, a INT")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: the column 'a' is declared twice
+    """
+    try:
+        schema = sqlglot.parse_one(f"CREATE TABLE t ({ddl})", read="spark").find(exp.Schema)
+    except sqlglot.errors.ParseError as error:
+        raise DeclarationError(f"cannot read the columns {ddl!r}: write them as 'name TYPE, name TYPE'") from error
+    definitions = schema.expressions if schema is not None else []
+    if not definitions or not all(isinstance(d, exp.ColumnDef) and d.args.get("kind") for d in definitions):
+        raise DeclarationError(f"cannot read the columns {ddl!r}: write them as 'name TYPE, name TYPE'")
+    return checked(Column(d.name, spark_type(d.args["kind"])) for d in definitions)
+
+
+def checked(given: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns, unless a name comes twice; Spark does not tell capital letters apart."""
+    found = tuple(given)
+    seen: set[str] = set()
+    for column in found:
+        if column.name.lower() in seen:
+            raise DeclarationError(f"the column {column.name!r} is declared twice")
+        seen.add(column.name.lower())
+    return found
+
+
+def spark_type(kind: exp.DataType | str) -> str:
+    """A type in Spark's words, whatever dialect or capital letters it came in.
+
+    >>> spark_type("integer"), spark_type("decimal(10,2)"), spark_type("array<string>")
+    ('INT', 'DECIMAL(10, 2)', 'ARRAY<STRING>')
+    """
+    return (exp.DataType.build(kind, dialect="spark") if isinstance(kind, str) else kind).sql(dialect="spark")
+
+
+def named(name: str, among: Iterable[Column], owner: str) -> Column:
+    """The column of that name, or an error that shows what there is.
+
+    >>> named("sped", columns("ts TIMESTAMP, speed INT"), "stream 'traffic'")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: stream 'traffic' has no column 'sped': did you mean 'speed'? It has ts, speed
+    """
+    known = {column.name.lower(): column for column in among}
+    if name.lower() in known:
+        return known[name.lower()]
+    close = get_close_matches(name.lower(), known, n=1)
+    hint = f"did you mean {known[close[0]].name!r}? " if close else ""
+    has = ", ".join(column.name for column in known.values())
+    raise DeclarationError(f"{owner} has no column {name!r}: {hint}It has {has}")

@@ -1,0 +1,84 @@
+"""A continuous query as declared: a window aggregate over one stream. The language compiles to this.
+
+>>> from eventide.plan.window import Window
+>>> Query("speeds", "traffic", Window(300, 60), groups=named_as("detector"), select=named_as(mean="avg(speed)"))
+Query(name='speeds', stream='traffic', window=Window(range=300, slide=60, offset=0, empty=False), \
+select=(Named(name='mean', sql='avg(speed)'),), groups=(Named(name='detector', sql='detector'),), \
+where=None, having=None, retain=0)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventide.errors import DeclarationError
+from eventide.plan.window import RowWindow, Window
+
+RESERVED = ("query", "kind", "window_start", "window_end", "round", "rows", "heartbeat")
+"""The columns that every result has beside the user's own."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """An expression in Spark SQL, and the name of the column it gives."""
+
+    name: str
+    sql: str
+
+
+def named_as(*columns: str, **expressions: str) -> tuple[Named, ...]:
+    """Columns under their own names, then expressions under the given ones.
+
+    >>> named_as("device", minute="ts div 60")
+    (Named(name='device', sql='device'), Named(name='minute', sql='ts div 60'))
+    """
+    return (*(Named(c, c) for c in columns), *(Named(name, sql) for name, sql in expressions.items()))
+
+
+@dataclass(frozen=True)
+class Query:
+    """For every window and group: `select` over the rows that pass `where`, where `having` holds.
+
+    Each of `select` is an expression over aggregates of the stream's columns, such as `max(price) - min(price)`.
+    `retain`: for how long after its end a window can still be revised by a late row (0: never).
+
+    >>> Query("q", "s", Window(300), select=named_as(round="count(*)"))
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: query 'q': 'round' is a column of every result; choose another name for yours
+    """
+
+    name: str
+    stream: str
+    window: Window | RowWindow
+    select: tuple[Named, ...]
+    groups: tuple[Named, ...] = ()
+    where: str | None = None
+    having: str | None = None
+    retain: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.select:
+            raise DeclarationError(f"query {self.name!r} selects nothing: give at least one aggregate")
+        seen: set[str] = set()
+        for item in (*self.groups, *self.select):
+            if item.name.lower() in RESERVED:
+                raise DeclarationError(
+                    f"query {self.name!r}: {item.name!r} is a column of every result; choose another name for yours"
+                )
+            if item.name.lower() in seen:
+                raise DeclarationError(f"query {self.name!r}: two columns are named {item.name!r}")
+            seen.add(item.name.lower())
+        if self.retain < 0:
+            raise DeclarationError(f"query {self.name!r}: cannot retain windows for {self.retain}: give 0 or more")
+        if isinstance(self.window, RowWindow) and self.retain:
+            raise DeclarationError(f"query {self.name!r}: windows over a count of rows cannot be revised; drop `retain`")
+        if isinstance(self.window, Window) and 0 < self.retain < self.window.range:
+            raise DeclarationError(
+                f"query {self.name!r}: its window of {self.window.range} is larger than what is retained "
+                f"({self.retain}), so it could never be revised whole: retain {self.window.range} or more"
+            )
+        if isinstance(self.window, Window) and self.window.empty and self.groups:
+            raise DeclarationError(
+                f"query {self.name!r}: empty windows have no groups to show: ask for them without GROUP BY"
+            )

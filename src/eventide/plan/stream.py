@@ -1,0 +1,136 @@
+"""A stream as declared: its columns, which of them tells the time, who its sources are, how its time moves.
+
+Three kinds of timestamps (Stream Mill paper, section 5): *external*, a column of the row; *internal*, the clock of
+the round in which the row arrived; *latent*, none until an operator needs one, which then stamps it with its clock.
+
+>>> s = Stream("traffic", columns("ts TIMESTAMP, detector STRING, speed INT"), time="ts", source=("detector",))
+>>> s.time_kind.value, s.timestamps.value
+('timestamp', 'external')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from eventide.errors import DeclarationError
+from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.heartbeat import Policy
+from eventide.plan.columns import WHOLE_NUMBERS, Column, checked, columns, named
+
+__all__ = ["Future", "Input", "Stream", "TimeKind", "Timestamps", "columns"]
+
+
+class Timestamps(Enum):
+    """Where the time of a row comes from."""
+
+    EXTERNAL = "external"
+    INTERNAL = "internal"
+    LATENT = "latent"
+
+
+class TimeKind(Enum):
+    """What times look like to the user; inside they are int64, microseconds or the number itself."""
+
+    TIMESTAMP = "timestamp"
+    DATE = "date"
+    SEQUENCE = "sequence"
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where rows come from: any format Spark can stream, a path, options, and limits of what one round may take.
+
+    >>> Input("json", path="in", options=(("multiLine", "false"),), max_files=10).max_files
+    10
+    """
+
+    format: str
+    path: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    max_files: int | None = None
+    max_offsets: int | None = None
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Future:
+    """Rows that are further ahead of the clock than `ahead` never move time; they wait, or are rejected.
+
+    >>> Future(ahead=60_000_000, reject=True).reject
+    True
+    """
+
+    ahead: int
+    reject: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ahead < 0:
+            raise DeclarationError(f"ahead {self.ahead} is negative: give how far an honest row may be ahead, 0 or more")
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream. `policy` says what is known or tolerated; by default 1 % of the rows may be late.
+
+    `arrival` names a column with the time of arrival, for sources that know it; the clock of a round is then the
+    largest one so far, so that a recording gives the same answers whenever it is replayed.
+
+    >>> Stream("s", columns("t STRING"), time="t")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: stream 's' cannot take its time from 't': it is STRING, and time must be \
+TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    time: str | None = None
+    source: tuple[str, ...] = ()
+    arrival: str | None = None
+    timestamps: Timestamps = Timestamps.EXTERNAL
+    policy: Policy = field(default_factory=lambda: DropRatio(0.01))
+    future: Future | None = None
+    input: Input | None = None
+
+    def __post_init__(self) -> None:
+        checked(self.columns)
+        owner = f"stream {self.name!r}"
+        if (self.time is None) == (self.timestamps is Timestamps.EXTERNAL):
+            raise DeclarationError(
+                f"{owner}: external timestamps need a time column, internal and latent ones have none"
+            )
+        for name in (*self.source, *filter(None, (self.time, self.arrival))):
+            named(name, self.columns, owner)
+        for use, name in (("time", self.time), ("arrival time", self.arrival)):
+            if name is not None and kind_of(named(name, self.columns, owner)) is None:
+                raise DeclarationError(
+                    f"{owner} cannot take its {use} from {name!r}: it is {named(name, self.columns, owner).type}, "
+                    "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
+                )
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """What the times of this stream look like."""
+        if self.time is None:
+            return TimeKind.TIMESTAMP
+        kind = kind_of(named(self.time, self.columns, self.name))
+        assert kind is not None
+        return kind
+
+    def column(self, name: str) -> Column:
+        """The column of that name, or an error that says which there are."""
+        return named(name, self.columns, f"stream {self.name!r}")
+
+
+def kind_of(column: Column) -> TimeKind | None:
+    """The kind of time a column can tell, or None.
+
+    >>> kind_of(Column("n", "BIGINT")), kind_of(Column("n", "DOUBLE"))
+    (<TimeKind.SEQUENCE: 'sequence'>, None)
+    """
+    if column.type in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        return TimeKind.TIMESTAMP
+    if column.type == "DATE":
+        return TimeKind.DATE
+    return TimeKind.SEQUENCE if column.type in WHOLE_NUMBERS else None

@@ -1,0 +1,92 @@
+"""Windows over time or over a count of rows, and the panes they are made of.
+
+Law of panes: with pane width g = gcd(range, slide), counted from the offset, every window is a whole number of whole
+panes, so whatever was reduced to panes can be merged into windows (prodding thesis, section 2.4, after Li et al.). A window
+[start, end) is half-open; a row at time t is in it when start <= t < end. Windows start at offset + k * slide for every
+whole number k.
+
+>>> w = Window(range=60, slide=20)
+>>> w.pane, w.pane_of(59), w.starts_covering(40)
+(20, 40, range(0, 41, 20))
+>>> Window(range=10, slide=4).pane
+2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from eventide.errors import DeclarationError
+
+
+@dataclass(frozen=True)
+class Window:
+    """`range` long, one every `slide`, aligned at `offset`; in microseconds, or in the numbers of a sequence.
+
+    `slide` defaults to `range` (a tumbling window). `empty` asks for a result of windows without rows too.
+
+    >>> Window(range=0)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: a window of RANGE 0 holds nothing: give a RANGE above 0
+    """
+
+    range: int
+    slide: int = 0
+    offset: int = 0
+    empty: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slide", self.slide or self.range)
+        _check(self.range, self.slide)
+
+    @property
+    def pane(self) -> int:
+        """The width of a pane."""
+        return gcd(self.range, self.slide)
+
+    def pane_of(self, time: int) -> int:
+        """The start of the pane that holds `time`."""
+        return time - (time - self.offset) % self.pane
+
+    def starts_covering(self, pane: int) -> range:
+        """The starts of every window that holds the pane; empty where SLIDE leaves a gap between windows."""
+        last = pane - (pane - self.offset) % self.slide
+        first = last - (last + self.range - pane - self.pane) // self.slide * self.slide
+        return range(first, last + 1, self.slide)
+
+
+@dataclass(frozen=True)
+class RowWindow:
+    """The last `range` rows in the order of time, every `slide` rows.
+
+    Window number k holds the rows number k * slide up to k * slide + range (not included), counted from 0 over the
+    whole stream in the order of time, simultaneous rows in the order of their values.
+
+    >>> RowWindow(range=3, slide=-1)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: SLIDE -1 is not above 0: give how far the next window starts after this one
+    """
+
+    range: int
+    slide: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slide", self.slide or self.range)
+        _check(self.range, self.slide)
+
+    @property
+    def over_numbers(self) -> Window:
+        """The same windows, over the numbers of the rows."""
+        return Window(self.range, self.slide)
+
+
+def _check(length: int, slide: int) -> None:
+    if length <= 0:
+        raise DeclarationError(f"a window of RANGE {length} holds nothing: give a RANGE above 0")
+    if slide <= 0:
+        raise DeclarationError(
+            f"SLIDE {slide} is not above 0: give how far the next window starts after this one"
+        )

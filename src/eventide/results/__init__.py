@@ -1,0 +1,1 @@
+"""What a query answers: early, final and revised results."""

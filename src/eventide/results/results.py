@@ -1,0 +1,46 @@
+"""The results of one query in one round, ready to leave the engine.
+
+Law: a result row names its query, its kind, its window [window_start, window_end), the round that gave it, how many rows
+went into it and the heartbeat that closed it; then come the group columns and the values. A round gives one `Results` per
+query, also an empty one; the same round run again gives the same.
+
+>>> r = Results.of_table("q", 3, pa.table({"query": ["q"], "total": [7]}))
+>>> r.rows, r.table().column_names
+(1, ['query', 'total'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+
+class Kind(Enum):
+    """How sure a result is."""
+
+    EARLY = "early"
+    FINAL = "final"
+    REVISED = "revised"
+
+
+@dataclass(frozen=True)
+class Results:
+    """All result rows of `query` in `round`. `batches` may be read again; it never holds more than needed at once."""
+
+    query: str
+    round: int
+    rows: int
+    schema: pa.Schema
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+
+    @classmethod
+    def of_table(cls, query: str, round: int, table: pa.Table) -> Results:
+        """Results that are at hand."""
+        return cls(query, round, table.num_rows, table.schema, lambda: iter(table.to_batches()))
+
+    def table(self) -> pa.Table:
+        """All rows at once."""
+        return pa.Table.from_batches(list(self.batches()), schema=self.schema)

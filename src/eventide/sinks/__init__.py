@@ -1,0 +1,1 @@
+"""Where results go. `sink` has the contract; every other module is one sink."""

@@ -1,0 +1,30 @@
+"""The contract of a sink.
+
+Law: a sink is idempotent by round. `emit` makes the results of one query in one round visible all at once, in place of
+whatever it was given before for the same query and round. `rewind` says that rounds after `last` of a query have not
+happened (the engine starts again after a crash): what was emitted for them must disappear, or be replaced when those
+rounds come again. After `emit` has returned, the results survive the death of the process.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from eventide.results.results import Results
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Takes results, round by round; rounds come in ascending order, except after `rewind`."""
+
+    def emit(self, results: Results) -> None:
+        """Show the results of one query in one round; called also when there are none."""
+        ...
+
+    def rewind(self, query: str, last: int) -> None:
+        """Forget what was emitted for `query` after round `last` (-1: forget all of it)."""
+        ...
+
+    def close(self) -> None:
+        """No more results will come in this run."""
+        ...
