@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from eventide.eventtime.heartbeat import Policy
-from tests.eventtime.transcript import FOLDER, REGISTRY, load, run
+from eventide.testing.written import registry
+from tests.eventtime.transcript import FOLDER, load, run
 
 TRANSCRIPTS = sorted(FOLDER.glob("*.yaml"))
 MUST_FAIL = [path for path in TRANSCRIPTS if path.name.startswith("must_fail")]
@@ -38,7 +39,7 @@ def test_there_is_a_transcript_that_must_fail() -> None:
 def test_every_policy_has_a_transcript() -> None:
     policies = {
         name
-        for name, value in REGISTRY.items()
+        for name, value in registry().items()
         if isinstance(value, type) and value is not Policy and hasattr(value, "start") and hasattr(value, "resume")
     }
     told = {name for path in MUST_HOLD for name in policies if f"{name}:" in path.read_text(encoding="utf-8")}

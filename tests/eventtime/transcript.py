@@ -1,14 +1,11 @@
 """Reads and runs transcripts: small stories of time in YAML, one per file of `tests/transcripts`.
 
-A policy is written as `Name: arguments`, any class or function of `eventide.eventtime`, nested as needed
-(`Timeout: {inner: {FixedDelay: 10}, after: 60}`, `SkewMatrix.of: ...`). `never` and `forever` are the ends of time.
+Policies and instants are written as `eventide.testing.written` reads them.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -16,58 +13,19 @@ import numpy as np
 import pytest
 import yaml
 
-import eventide.eventtime
 from eventide.errors import EventideError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.frontier import Frontier
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
-from eventide.eventtime.instant import FOREVER, NEVER, Instants
+from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.punctuation import Punctuation
 from eventide.eventtime.span import Span
+from eventide.testing.written import built
 
 FOLDER = Path(__file__).parent.parent / "transcripts"
 
 STEP_KEYS = {"clock", "rows", "punctuation", "restart", "expect", "note"}
 FRONTIER_STEP_KEYS = {"heartbeats", "close", "sideline", "settle", "expect", "note"}
-
-
-def registry() -> dict[str, Any]:
-    """Every public name that a module of `eventide.eventtime` defines."""
-    names: dict[str, Any] = {}
-    for module_info in pkgutil.iter_modules(eventide.eventtime.__path__, "eventide.eventtime."):
-        module = importlib.import_module(module_info.name)
-        defined_here = {k: v for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__}
-        names.update({name: value for name, value in defined_here.items() if not name.startswith("_")})
-    return names
-
-
-REGISTRY = registry()
-
-
-def built(written: Any) -> Any:
-    """The policy, bound or number that is written: `Name: arguments` is called, lists are tuples."""
-    match written:
-        case "never":
-            return NEVER
-        case "forever":
-            return FOREVER
-        case str() if written in REGISTRY:
-            return REGISTRY[written]()
-        case list():
-            return tuple(built(item) for item in written)
-        case dict() if len(written) == 1 and next(iter(written)).split(".")[0] in REGISTRY:
-            [(name, arguments)] = written.items()
-            head, *rest = name.split(".")
-            factory = REGISTRY[head]
-            for attribute in rest:
-                factory = getattr(factory, attribute)
-            if isinstance(arguments, dict) and not (len(arguments) == 1 and next(iter(arguments)) in REGISTRY):
-                return factory(**{key: built(value) for key, value in arguments.items()})
-            return factory() if arguments is None else factory(built(arguments))
-        case dict():
-            return {key: built(value) for key, value in written.items()}
-        case _:
-            return written
 
 
 def load(path: Path) -> dict[str, Any]:
