@@ -1,0 +1,101 @@
+"""The local engine's backend: DuckDB over Arrow tables, no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from eventide.engine.arrow_types import arrow_type, duckdb_type, spark_type_of
+from eventide.engine.workbench import Workbench
+from eventide.errors import DeclarationError, EngineError
+from eventide.plan.reduce_text import MALFORMED, batch_view
+from eventide.plan.stream import Stream
+
+
+class LocalBackend:
+    """Runs the reduce in this process. Slices never leave it; DuckDB spills what memory cannot hold.
+
+    >>> from eventide.plan.stream import Stream, columns
+    >>> backend, s = LocalBackend(), Stream("s", columns("t BIGINT, v INT"), time="t")
+    >>> backend.declare(s)
+    >>> backend.type_of(s, "v * 1.5"), backend.type_of(s, "avg(v)")
+    ('DECIMAL(12, 1)', 'DOUBLE')
+    """
+
+    name = "local"
+    has_cluster = False
+
+    def __init__(self, workbench: Workbench | None = None) -> None:
+        self.workbench = workbench or Workbench()
+        self._streams: dict[str, Stream] = {}
+        self._batch: dict[str, pa.Table] = {}
+
+    def declare(self, stream: Stream) -> None:
+        """Make an empty table with the stream's columns."""
+        self._streams[stream.name] = stream
+        columns = ", ".join(f'"{c.name}" {duckdb_type(c.type)}' for c in (*stream.columns,))
+        self.workbench.connection.execute(
+            f'CREATE OR REPLACE TABLE "empty_{stream.name}" ({columns}, {MALFORMED} VARCHAR)'
+        )
+
+    def type_of(self, stream: Stream, sql: str) -> str:
+        """The Spark type of an expression."""
+        try:
+            answer = self.workbench.ask(f"SELECT {sql} AS x FROM empty_{stream.name}", {})
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0]
+            raise DeclarationError(f"cannot tell what {sql!r} over stream {stream.name!r} is: {reason}") from error
+        return spark_type_of(answer.schema.field(0).type)
+
+    def bring(self, batch: Mapping[str, Any]) -> None:
+        """Give the rows of a round as Arrow tables with the declared columns, and perhaps `_malformed`."""
+        self._batch = {}
+        for name, stream in self._streams.items():
+            table = batch.get(name)
+            self._batch[batch_view(stream)] = _declared(stream, table) if table is not None else _none(stream)
+
+    def ask(self, sql: str) -> pa.Table:
+        """The answer of a statement over the round's rows."""
+        try:
+            return self.workbench.ask(sql, self._batch)
+        except duckdb.Error as error:
+            raise EngineError(f"a round cannot be computed: {str(error).splitlines()[0]}") from error
+
+    def store(self, sql: str, folder: str, partition_by: str | None = None) -> None:
+        """Not here: slices of the local engine stay with the driver."""
+        raise EngineError("the local engine has no cluster to store slices on")
+
+    def ask_files(self, sql: str, views: Mapping[str, list[str]], tables: Mapping[str, pa.Table]) -> str:
+        """Not here: slices of the local engine stay with the driver."""
+        raise EngineError("the local engine has no cluster to read slices from")
+
+    def release(self) -> None:
+        """Let go of the rows."""
+        self._batch = {}
+
+
+def _schema(stream: Stream) -> pa.Schema:
+    fields = [pa.field(c.name, arrow_type(c.type)) for c in stream.columns]
+    return pa.schema([*fields, pa.field(MALFORMED, pa.string())])
+
+
+def _none(stream: Stream) -> pa.Table:
+    return _schema(stream).empty_table()
+
+
+def _declared(stream: Stream, table: pa.Table) -> pa.Table:
+    """The table with exactly the declared columns, in their types."""
+    schema = _schema(stream)
+    columns = []
+    for field in schema:
+        if field.name in table.column_names:
+            column = table.column(field.name)
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        elif field.name == MALFORMED:
+            columns.append(pa.nulls(table.num_rows, field.type))
+        else:
+            raise DeclarationError(f"the rows of stream {stream.name!r} lack the column {field.name!r}")
+    return pa.table(columns, schema=schema)

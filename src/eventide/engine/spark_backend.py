@@ -1,0 +1,100 @@
+"""The Spark engine's backend: Spark SQL over the micro-batch; only partials, late rows and rejects reach the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from eventide.errors import DeclarationError, EngineError
+from eventide.plan.columns import spark_type
+from eventide.plan.reduce_text import MALFORMED, batch_view
+from eventide.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkBackend:
+    """Runs SQL in a Spark session. A batch is given as DataFrames (or Arrow tables, for tests and small things)."""
+
+    name = "spark"
+    has_cluster = True
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._streams: dict[str, Stream] = {}
+        self._empty: dict[str, DataFrame] = {}
+        self._answers = 0
+
+    def declare(self, stream: Stream) -> None:
+        """Make an empty view with the stream's columns."""
+        self._streams[stream.name] = stream
+        self._empty[stream.name] = self.spark.createDataFrame([], _ddl(stream))
+        self._empty[stream.name].createOrReplaceTempView(f"eventide_empty_{stream.name}")
+
+    def type_of(self, stream: Stream, sql: str) -> str:
+        """The Spark type of an expression, as Spark tells it."""
+        from pyspark.errors import PySparkException
+
+        try:
+            found = self.spark.sql(f"SELECT {sql} AS x FROM eventide_empty_{stream.name}").schema[0].dataType
+        except PySparkException as error:
+            raise DeclarationError(f"Spark does not accept {sql!r} over stream {stream.name!r}: {_said(error)}") from error
+        return spark_type(found.simpleString())
+
+    def bring(self, batch: Mapping[str, Any]) -> None:
+        """Put the rows of a round under their views."""
+        for name, stream in self._streams.items():
+            rows = batch.get(name)
+            if rows is None:
+                rows = self._empty[name]
+            elif isinstance(rows, pa.Table):
+                rows = self._from_arrow(stream, rows)
+            rows.createOrReplaceTempView(batch_view(stream))
+
+    def _from_arrow(self, stream: Stream, table: pa.Table) -> DataFrame:
+        if table.num_rows == 0:
+            return self._empty[stream.name]
+        if MALFORMED not in table.column_names:
+            table = table.append_column(MALFORMED, pa.nulls(table.num_rows, pa.string()))
+        table = table.select([*(c.name for c in stream.columns), MALFORMED])
+        return self.spark.createDataFrame(table, schema=_ddl(stream))
+
+    def ask(self, sql: str) -> pa.Table:
+        """The answer of a statement, collected as Arrow."""
+        from pyspark.errors import PySparkException
+
+        try:
+            return self.spark.sql(sql).toArrow()
+        except PySparkException as error:
+            raise EngineError(f"a round cannot be computed: {_said(error)}") from error
+
+    def store(self, sql: str, folder: str, partition_by: str | None = None) -> None:
+        """Write the answer as Parquet from the executors."""
+        writer = self.spark.sql(sql).write.mode("overwrite")
+        (writer.partitionBy(partition_by) if partition_by else writer).parquet(folder)
+
+    def ask_files(self, sql: str, views: Mapping[str, list[str]], tables: Mapping[str, pa.Table]) -> str:
+        """Make an answer over Parquet files and small tables available as a view."""
+        for name, paths in views.items():
+            self.spark.read.parquet(*paths).createOrReplaceTempView(name)
+        for name, table in tables.items():
+            self.spark.createDataFrame(table).createOrReplaceTempView(name)
+        self._answers += 1
+        view = f"eventide_answer_{self._answers % 8}"
+        self.spark.sql(sql).createOrReplaceTempView(view)
+        return view
+
+    def release(self) -> None:
+        """Nothing is held: a micro-batch is a plan, not rows."""
+
+
+def _ddl(stream: Stream) -> str:
+    return ", ".join([*(f"`{c.name}` {c.type}" for c in stream.columns), f"{MALFORMED} STRING"])
+
+
+def _said(error: Exception) -> str:
+    """The first line of what Spark said, without its stack."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()

@@ -1,0 +1,171 @@
+"""The time of one stream while it runs: who its sources are, what its policy has promised, what it lost.
+
+Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed. Sources
+are numbered as they appear; a number is never given twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.future_guard import FutureGuard
+from eventide.eventtime.heartbeat import Pacemaker, Policy
+from eventide.eventtime.instant import NEVER
+from eventide.plan.stream import Stream, Timestamps
+
+RECENT_ROWS = 10_000
+"""The drop ratio called recent forgets half of what it knows with every so many rows."""
+
+
+@dataclass
+class Losses:
+    """How many rows were wanted by some query, and how many of them came too late; for all time, and lately."""
+
+    rows: int = 0
+    wanted: int = 0
+    late: int = 0
+    revising: int = 0
+    rejected: int = 0
+    recent_wanted: float = 0.0
+    recent_late: float = 0.0
+
+    def count(self, wanted: int, late: int) -> None:
+        """Take a round into account."""
+        self.wanted += wanted
+        self.late += late
+        kept = 0.5 ** (wanted / RECENT_ROWS)
+        self.recent_wanted = self.recent_wanted * kept + wanted
+        self.recent_late = self.recent_late * kept + late
+
+    @property
+    def drop_ratio(self) -> float:
+        """The share of wanted rows that were late, over all time."""
+        return self.late / self.wanted if self.wanted else 0.0
+
+    @property
+    def recent_drop_ratio(self) -> float:
+        """The share of wanted rows that were late, lately."""
+        return self.recent_late / self.recent_wanted if self.recent_wanted else 0.0
+
+
+@dataclass
+class StreamTime:
+    """The running time of a stream."""
+
+    stream: Stream
+    pacemaker: Pacemaker
+    sources: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    heartbeat: int = NEVER
+    clock: int = NEVER
+    latest: int = NEVER
+    losses: Losses = field(default_factory=Losses)
+
+    @classmethod
+    def start(cls, stream: Stream) -> StreamTime:
+        """A stream of which nothing has been seen."""
+        return cls(stream, policy_of(stream).start())
+
+    def moment(self, clock: int, summary: pa.Table) -> int:
+        """The clock of a round for this stream: the largest arrival time so far where rows know it."""
+        if self.stream.arrival is not None:
+            known = pc.max(summary.column("__at")).as_py() if summary.num_rows else None
+            return max(self.clock, known if known is not None else self.clock)
+        return max(self.clock, clock)
+
+    def observe(self, clock: int, summary: pa.Table, source_columns: tuple[str, ...]) -> None:
+        """Learn from the cells of a round."""
+        self.clock = clock
+        self.losses.rows += int(pc.sum(summary.column("__n")).as_py() or 0)
+        if self.stream.timestamps is not Timestamps.EXTERNAL:
+            # Rows are stamped with the clock of their round, so time is exactly as far as the clock.
+            return
+        cells = summary.filter(pc.is_valid(summary.column("__lo")))
+        arrivals = Arrivals.silence(clock)
+        if cells.num_rows:
+            lows, highs = _int64(cells, "__lo"), _int64(cells, "__hi")
+            self.latest = max(self.latest, int(highs.max()))
+            arrivals = arrivals_of(clock, self._numbers(cells, source_columns), _int64(cells, "__n"), lows, highs)
+        self.pacemaker.observe(arrivals)
+
+    def promise(self, clock: int, explicit: int | None = None) -> int:
+        """How far time has come at this clock; `explicit` is a promise given from outside."""
+        if self.stream.timestamps is Timestamps.EXTERNAL:
+            said = self.pacemaker.heartbeats(clock).combined
+        else:
+            said = clock
+        return max(self.heartbeat, said, explicit if explicit is not None else NEVER)
+
+    def name_of(self, number: int) -> str:
+        """The name of a source."""
+        return str(self.sources[number].as_py()) if number < len(self.sources) else f"source {number}"
+
+    def _numbers(self, cells: pa.Table, source_columns: tuple[str, ...]) -> NDArray[np.intp]:
+        if not source_columns:
+            return np.zeros(cells.num_rows, dtype=np.intp)
+        names = source_names(cells, source_columns)
+        found = pc.index_in(names, value_set=self.sources)
+        if found.null_count:
+            fresh = pc.unique(pc.filter(names, pc.is_null(found)))
+            self.sources = pa.concat_arrays([self.sources, fresh])
+            found = pc.index_in(names, value_set=self.sources)
+        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.intp)
+
+    def saved(self) -> dict[str, Any]:
+        """Plain data for the round record; the names of the sources are saved apart."""
+        return {
+            "pacemaker": self.pacemaker.snapshot(),
+            "heartbeat": self.heartbeat,
+            "clock": self.clock,
+            "latest": self.latest,
+            "losses": vars(self.losses).copy(),
+        }
+
+    @classmethod
+    def restored(cls, stream: Stream, saved: dict[str, Any], sources: pa.Array) -> StreamTime:
+        """Continue from what was saved."""
+        pacemaker = policy_of(stream).resume(saved["pacemaker"])
+        losses = Losses(**saved["losses"])
+        return cls(stream, pacemaker, sources, saved["heartbeat"], saved["clock"], saved["latest"], losses)
+
+
+def policy_of(stream: Stream) -> Policy:
+    """The declared policy, guarded against the future where rows from it are to wait."""
+    if stream.future is not None:
+        return FutureGuard(stream.policy, stream.future.ahead)
+    return stream.policy
+
+
+def source_names(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:
+    """One text for each row that tells its source apart from all others."""
+    texts = [pc.fill_null(_text(table.column(name)), "(null)") for name in columns]
+    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\x1f")
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def arrivals_of(
+    clock: int, source: NDArray[np.intp], rows: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
+) -> Arrivals:
+    """Cells in the order the time core wants; delays are taken to be those of a cell's middle."""
+    order = np.lexsort((low, source))
+    source, rows, low, high = source[order], rows[order], low[order], high[order]
+    # Cells of one source that start together (other groups of the same pane) are one.
+    first = np.flatnonzero(np.concatenate(([True], (source[1:] != source[:-1]) | (low[1:] != low[:-1]))))
+    rows, high = np.add.reduceat(rows, first), np.maximum.reduceat(high, first)
+    source, low = source[first], low[first]
+    delay = clock - (low.astype(np.float64) + high.astype(np.float64)) / 2
+    return Arrivals(clock, source, rows, low, high, rows * delay, rows * delay * delay)
+
+
+def _int64(table: pa.Table, name: str) -> NDArray[np.int64]:
+    return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if column.type == pa.string() else column.cast(pa.string())

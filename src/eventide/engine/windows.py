@@ -1,0 +1,87 @@
+"""Which windows close, which panes they are made of, and which panes nobody needs any more.
+
+Law: time before the *bound* is closed: panes that start before it take no more rows, and every window that ends
+at or before it is complete. A pane is needed as long as one of its windows ends after the bound, or is retained.
+
+>>> w = Window(range=20, slide=10)
+>>> closing(w, np.array([0, 10, 20]), after=NEVER, bound=30).to_pydict()["window_end"]
+[10, 20, 20, 30, 30]
+>>> needed_from(w, bound=30)
+20
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.plan.window import Window
+
+
+def bound_of(window: Window, heartbeat: int) -> int:
+    """The start of the first pane that is open after a heartbeat.
+
+    >>> bound_of(Window(10), 9), bound_of(Window(10), 18)
+    (10, 10)
+    """
+    if heartbeat <= -EDGE:
+        return NEVER
+    return FOREVER if heartbeat >= EDGE else window.pane_of(heartbeat + 1)
+
+
+def closing(window: Window, panes: Instants, after: int, bound: int) -> pa.Table:
+    """Every pair of a pane and a window holding it, for the windows that end after `after` and not after `bound`."""
+    last = panes - (panes - window.offset) % window.slide
+    most = -(-window.range // window.slide)
+    starts = last[:, None] - np.arange(most, dtype=np.int64)[None, :] * window.slide
+    ends = starts + window.range
+    chosen = (ends > panes[:, None]) & (ends <= bound)
+    if after != NEVER:
+        chosen &= ends > after
+    place = np.nonzero(chosen)
+    # Windows in order, so that results come in order.
+    order = np.argsort(starts[place], kind="stable")
+    pairs = panes[place[0]][order], starts[place][order], ends[place][order]
+    return pa.table(dict(zip(("pane", "window_start", "window_end"), pairs, strict=True)))
+
+
+def holding(window: Window, panes: Instants, above: int, bound: int) -> pa.Table:
+    """All the pairs of the windows that hold one of `panes` and end after `above`, not after `bound`.
+
+    >>> holding(Window(20, 10), np.array([10]), above=NEVER, bound=25).to_pydict()
+    {'pane': [0, 10], 'window_start': [0, 0], 'window_end': [20, 20]}
+    """
+    pairs = closing(window, panes, above, bound)
+    starts = np.unique(pairs.column("window_start").to_numpy())
+    within = np.arange(0, window.range, window.pane, dtype=np.int64)
+    every = (starts[:, None] + within[None, :]).ravel()
+    of = np.repeat(starts, len(within))
+    return pa.table({"pane": every, "window_start": of, "window_end": of + window.range})
+
+
+def needed_from(window: Window, bound: int, retain: int = 0) -> int:
+    """The first pane that a window still open, or retained, can need.
+
+    >>> needed_from(Window(20, 10), bound=30, retain=20)
+    0
+    """
+    if bound in (NEVER, FOREVER):
+        return bound
+    # The last window that is over and done ends at or before this.
+    done = bound - retain
+    first_start = done - window.range - (done - window.range - window.offset) % window.slide + window.slide
+    return first_start if window.slide <= window.range else min(first_start, bound - retain)
+
+
+def missing_starts(window: Window, following: int, bound: int, present: Instants, most: int) -> tuple[Instants, int]:
+    """Starts of windows from `following` on that end by the bound and are not `present`; at most `most` of them are looked at.
+
+    Gives also the start from which to look the next time.
+
+    >>> missing_starts(Window(10), 0, 40, np.array([10]), 100)[0].tolist()
+    [0, 20, 30]
+    """
+    count = max(0, min(most, (bound - window.range - following) // window.slide + 1))
+    starts = following + np.arange(count, dtype=np.int64) * window.slide
+    return np.setdiff1d(starts, present), following + count * window.slide

@@ -1,0 +1,52 @@
+"""Spark's SQL over Arrow tables, on the driver, in DuckDB: slices are merged here, and the local engine reduces here.
+
+Law: a statement given in Spark's dialect has Spark's answer. Tables are looked at where they lie, not copied.
+
+>>> bench = Workbench()
+>>> bench.ask("SELECT sum(v) AS total FROM t", {"t": pa.table({"v": [1, 2]})}).column("total").to_pylist()
+[3]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+import pyarrow as pa
+
+from eventide.engine.duckdb_functions import missing_functions, register
+from eventide.errors import DeclarationError
+from eventide.plan.dialect import to_duckdb
+
+
+class Workbench:
+    """One DuckDB connection in memory, in UTC; spills to disk when a statement needs more than its memory."""
+
+    def __init__(self, memory_limit: str | None = None) -> None:
+        settings: dict[str, str | bool | int | float | list[str]] = {"preserve_insertion_order": "false"}
+        if memory_limit is not None:
+            settings["memory_limit"] = memory_limit
+        self.connection = duckdb.connect(config=settings)
+        self.connection.execute("SET TimeZone = 'UTC'")
+        self.connection.execute("SET enable_progress_bar = false")
+        register(self.connection)
+
+    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The answer of a statement over these tables."""
+        for name, table in tables.items():
+            self.connection.register(name, table)
+        try:
+            return self.connection.execute(to_duckdb(spark_sql)).to_arrow_table()
+        except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
+            unknown = missing_functions(self.connection, spark_sql)
+            if unknown:
+                names = ", ".join(unknown)
+                raise DeclarationError(f"the local engine has no function {names}: use the Spark engine") from error
+            raise
+        finally:
+            for name in tables:
+                self.connection.unregister(name)
+
+    def close(self) -> None:
+        """Free everything."""
+        self.connection.close()

@@ -1,0 +1,225 @@
+"""A query bound to its stream: every name checked, every aggregate split into what its slices keep.
+
+Law: a slice holds, for one pane and one group, the partials of the rows that fell into it; where an aggregate has no
+partials, the slices of the whole query keep its rows instead. Both are merged by the same words (`merge_text`).
+
+Column names inside a slice: `__pane`, `__k0`, `__k1`, ... for the groups, `__p0_...` for partials, `__n` for the number of
+rows; kept rows have the stream's own names and `__t`, the time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from eventide.errors import DeclarationError
+from eventide.plan.aggregates import split
+from eventide.plan.columns import Column
+from eventide.plan.expressions import aggregates_in, check_columns, columns_in, parsed
+from eventide.plan.partials import Partial, Split
+from eventide.plan.query import Named, Query
+from eventide.plan.stream import Stream
+from eventide.plan.window import RowWindow, Window
+
+HAVING = "__having"
+
+TypeOf = Callable[[str], str]
+"""The Spark type of an expression over the columns of the stream, aggregates included."""
+
+EXACT_OVER_ROWS = ("COUNT", "SUM", "MIN", "MAX")
+"""Aggregates that DuckDB tells exactly as Spark does from the rows themselves, DISTINCT included."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A group column: its name in results, its expression over the stream, its type."""
+
+    name: str
+    sql: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the engine needs to know of a query.
+
+    `values` are the output columns and, under the name `__having`, the condition; each over merged partials, or, with
+    `kept` columns, each an aggregate over rows. `checks` must hold for a value not to be reported as lost.
+    """
+
+    query: Query
+    stream: Stream
+    keys: tuple[Key, ...]
+    partials: tuple[Partial, ...]
+    kept: tuple[Column, ...]
+    values: tuple[Named, ...]
+    types: tuple[str, ...]
+    checks: tuple[tuple[str, str], ...]
+    driver_exact: bool
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether slices keep rows instead of partials."""
+        return bool(self.kept)
+
+    @property
+    def panes(self) -> Window:
+        """The windows over what slices are cut by: time, or the numbers of rows."""
+        window = self.query.window
+        return window.over_numbers if isinstance(window, RowWindow) else window
+
+    @property
+    def outputs(self) -> tuple[Column, ...]:
+        """The user's columns of a result: groups, then values."""
+        values = (Column(v.name, t) for v, t in zip(self.values, self.types, strict=True) if v.name != HAVING)
+        return (*(Column(key.name, key.type) for key in self.keys), *values)
+
+
+def bind(query: Query, stream: Stream, type_of: TypeOf) -> Bound:
+    """Check a query against its stream and split it."""
+    owner = f"query {query.name!r}, stream {stream.name!r}"
+    if query.where is not None:
+        condition = _checked(query.where, f"the WHERE of query {query.name!r}", stream, owner)
+        if aggregates_in(condition):
+            raise DeclarationError(f"query {query.name!r}: WHERE sees single rows; put {query.where!r} into HAVING")
+        if (found := type_of(query.where)) not in ("BOOLEAN", "VOID"):
+            raise DeclarationError(f"query {query.name!r}: WHERE {query.where!r} is {found}, not a condition")
+    keys = []
+    for group in query.groups:
+        expression = _checked(group.sql, f"the group {group.name!r} of query {query.name!r}", stream, owner)
+        if aggregates_in(expression):
+            raise DeclarationError(f"query {query.name!r} cannot group by the aggregate {group.sql!r}")
+        kind = type_of(group.sql)
+        if "MAP<" in kind or kind == "VARIANT":
+            raise DeclarationError(f"query {query.name!r} cannot group by {group.name!r}: {kind} values do not compare")
+        keys.append(Key(group.name, group.sql, kind))
+    items = _items(query, stream, owner)
+    types = tuple(type_of(item.sql) for item in items)
+    time = time_sql(stream)
+    splits = [split(f"__p{i}", _without_groups(item.sql, query), type_of, time) for i, item in enumerate(items)]
+    if isinstance(query.window, Window) and all(s is not None for s in splits):
+        return _reducible(query, stream, tuple(keys), items, types, [s for s in splits if s is not None])
+    return _row_keeping(query, stream, tuple(keys), items, types)
+
+
+def _checked(sql: str, what: str, stream: Stream, owner: str) -> exp.Expression:
+    expression = parsed(sql, what)
+    check_columns(expression, stream.columns, owner)
+    return expression
+
+
+def _items(query: Query, stream: Stream, owner: str) -> tuple[Named, ...]:
+    """What is selected, and the condition on groups: aliases in it stand for what they name."""
+    groups = {group.name.lower() for group in query.groups}
+    extra = tuple(Column(group.name, "") for group in query.groups)
+    items = list(query.select)
+    if query.having is not None:
+        condition = parsed(query.having, f"the HAVING of query {query.name!r}")
+        aliases = {item.name.lower(): item.sql for item in query.select}
+
+        def spelled_out(node: exp.Expression) -> exp.Expression:
+            known = isinstance(node, exp.Column) and not node.table and aliases.get(node.name.lower())
+            return exp.paren(parsed(known, "an alias")) if known else node
+
+        items.append(Named(HAVING, condition.transform(spelled_out).sql(dialect="spark")))
+    for item in items:
+        expression = parsed(item.sql, f"{item.name!r} of query {query.name!r}")
+        check_columns(expression, (*stream.columns, *extra), owner)
+        aggregates = aggregates_in(expression)
+        if not aggregates:
+            raise DeclarationError(f"query {query.name!r}: {item.sql!r} is no aggregate; put it into the groups")
+        inside = {id(node) for call in aggregates for node in call.walk()}
+        for column in expression.find_all(exp.Column):
+            if id(column) not in inside and column.name.lower() not in groups:
+                raise DeclarationError(
+                    f"query {query.name!r}: {column.name!r} in {item.sql!r} is neither in an aggregate nor a group"
+                )
+    return tuple(items)
+
+
+def _without_groups(sql: str, query: Query) -> str:
+    """The expression with group names outside aggregates replaced by the columns of a slice."""
+    places = {group.name.lower(): i for i, group in enumerate(query.groups)}
+    expression = parsed(sql, "a selected expression").copy()
+    inside = {id(node) for call in aggregates_in(expression) for node in call.walk()}
+    for column in list(expression.find_all(exp.Column)):
+        if id(column) not in inside and column.name.lower() in places:
+            column.replace(exp.column(f"__k{places[column.name.lower()]}"))
+    return expression.sql(dialect="spark")
+
+
+def _reducible(
+    query: Query,
+    stream: Stream,
+    keys: tuple[Key, ...],
+    items: tuple[Named, ...],
+    types: tuple[str, ...],
+    splits: list[Split],
+) -> Bound:
+    """Partials that several values share are kept once."""
+    partials: list[Partial] = []
+    values, checks = [], []
+    known: dict[tuple[str, str], str] = {}
+    for item, part in zip(items, splits, strict=True):
+        renamed: dict[str, str] = {}
+        for partial in part.partials:
+            identity = (partial.reduce, _renamed(partial.merge, {partial.name: "_"}))
+            if not partial.over and identity in known:
+                renamed[partial.name] = known[identity]
+            else:
+                known.setdefault(identity, partial.name)
+                partials.append(partial)
+        # A partial that is kept may speak of one that is shared.
+        partials = [replace(p, merge=_renamed(p.merge, renamed), over=_renamed_over(p, renamed)) for p in partials]
+        values.append(Named(item.name, _renamed(part.value, renamed)))
+        checks.extend((_renamed(condition, renamed), reason) for condition, reason in part.checks)
+    exact = all(part.driver_exact for part in splits)
+    return Bound(query, stream, keys, tuple(partials), (), tuple(values), types, tuple(checks), exact)
+
+
+def _renamed(sql: str, names: dict[str, str]) -> str:
+    return re.sub(r"__p\w+", lambda found: names.get(found.group(), found.group()), sql)
+
+
+def _renamed_over(partial: Partial, names: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, _renamed(sql, names)) for name, sql in partial.over)
+
+
+def _row_keeping(
+    query: Query, stream: Stream, keys: tuple[Key, ...], items: tuple[Named, ...], types: tuple[str, ...]
+) -> Bound:
+    wanted: set[str] = set()
+    exact = True
+    for item in items:
+        expression = parsed(item.sql, "a selected expression")
+        wanted |= {name.lower() for name in columns_in(expression)}
+        exact = exact and all(call.sql_name().upper() in EXACT_OVER_ROWS for call in aggregates_in(expression))
+    wanted -= {group.name.lower() for group in query.groups} - {column.name.lower() for column in stream.columns}
+    kept = tuple(column for column in stream.columns if column.name.lower() in wanted) or stream.columns[:1]
+    values = tuple(Named(item.name, _without_groups(item.sql, query)) for item in items)
+    return Bound(query, stream, keys, (), kept, values, types, (), exact)
+
+
+def time_sql(stream: Stream) -> str:
+    """The time of a row as int64, in Spark SQL; internal and latent times are the round's, so 0 is as good as any."""
+    if stream.time is None:
+        return "CAST(0 AS BIGINT)"
+    return instant_sql(stream.time, stream.column(stream.time).type)
+
+
+def instant_sql(name: str, kind: str) -> str:
+    """A column that tells a time, as int64.
+
+    >>> instant_sql("ts", "TIMESTAMP"), instant_sql("n", "INT")
+    ('unix_micros(`ts`)', 'CAST(`n` AS BIGINT)')
+    """
+    if kind == "TIMESTAMP":
+        return f"unix_micros(`{name}`)"
+    if kind == "TIMESTAMP_NTZ":
+        return f"unix_micros(CAST(`{name}` AS TIMESTAMP))"
+    if kind == "DATE":
+        return f"(CAST(unix_date(`{name}`) AS BIGINT) * 86400000000)"
+    return f"CAST(`{name}` AS BIGINT)"

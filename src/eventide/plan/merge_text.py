@@ -1,0 +1,78 @@
+"""Closing windows as one SQL statement over slices: the same words in Spark and in DuckDB.
+
+Law: the result of a window is the merge of the slices of its panes. `slices` holds them; `windows` says which pane belongs
+to which window (`pane`, `window_start`, `window_end`), and lists the windows that are wanted now. So closing windows, revising them
+and answering before they close are the same statement over other lists.
+"""
+
+from __future__ import annotations
+
+from eventide.plan.bound import HAVING, Bound
+
+
+def merge_text(query: Bound, slices: str, windows: str) -> str:
+    """Results: `window_start`, `window_end`, `rows`, the groups and values under their names, `__lost` (failed checks)."""
+    keys = [f"__k{j}" for j in range(len(query.keys))]
+    together = ["window_start", "window_end", *keys]
+    over = [(name, sql) for partial in query.partials for name, sql in partial.over]
+    partition = f"OVER (PARTITION BY {', '.join(together)})"
+    beside = ["s.*", "w.window_start", "w.window_end"]
+    joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.pane"
+    if over:
+        spelled = [f"{sql.replace('OVER merged', partition)} AS {name}" for name, sql in over]
+        joined = f"SELECT *, {', '.join(spelled)} FROM ({joined})"
+    if query.keeps_rows:
+        values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
+        inner = [*together, "CAST(count(*) AS BIGINT) AS __rows", *values]
+        merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
+        valued = f"SELECT *, CAST(NULL AS STRING) AS __lost FROM ({merged})"
+    else:
+        inner = [*together, "CAST(sum(__n) AS BIGINT) AS __rows", *(f"{p.merge} AS {p.name}" for p in query.partials)]
+        merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
+        values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
+        valued = f"SELECT {', '.join([*together, '__rows', *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
+    having = f" WHERE {_output(HAVING)}" if any(value.name == HAVING for value in query.values) else ""
+    shown = ["window_start", "window_end", "__rows AS rows"]
+    shown += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
+    shown += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if value.name != HAVING]
+    return f"SELECT {', '.join([*shown, '__lost'])} FROM ({valued}){having}"
+
+
+def compact_text(query: Bound, slices: str) -> str:
+    """The same slices, merged to one row for each pane and group."""
+    keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys)))]
+    over = [(name, sql) for partial in query.partials for name, sql in partial.over]
+    source = slices
+    if over:
+        partition = f"OVER (PARTITION BY {', '.join(keys)})"
+        spelled = [f"{sql.replace('OVER merged', partition)} AS {name}" for name, sql in over]
+        source = f"(SELECT *, {', '.join(spelled)} FROM {slices})"
+    merged = [*keys, "CAST(sum(__n) AS BIGINT) AS __n", *(f"{p.merge} AS {p.name}" for p in query.partials)]
+    return f"SELECT {', '.join(merged)} FROM {source} GROUP BY {', '.join(keys)}"
+
+
+def empty_text(query: Bound, slices: str) -> str:
+    """The values of a window that holds no row at all."""
+    if query.keeps_rows:
+        values = [f"{v.sql} AS `{v.name}`" for v in query.values if v.name != HAVING]
+        return f"SELECT {', '.join(values)} FROM {slices} WHERE FALSE"
+    merged = f"SELECT {', '.join(f'{p.merge} AS {p.name}' for p in query.partials) or '1 AS one'} FROM {_beside(query, slices)}"
+    values = [f"{v.sql} AS `{v.name}`" for v in query.values if v.name != HAVING]
+    return f"SELECT {', '.join(values)} FROM ({merged})"
+
+
+def _beside(query: Bound, slices: str) -> str:
+    over = [f"{sql.replace('OVER merged', 'OVER ()')} AS {name}" for p in query.partials for name, sql in p.over]
+    return f"(SELECT {', '.join(['*', *over])} FROM {slices} WHERE FALSE)"
+
+
+def _output(name: str) -> str:
+    return f"`__out_{name}`"
+
+
+def _lost(query: Bound) -> str:
+    """The reasons of the checks that fail, or NULL."""
+    if not query.checks:
+        return "CAST(NULL AS STRING)"
+    said = (f"CASE WHEN NOT ({condition}) THEN '{reason.replace(chr(39), ' ')}' END" for condition, reason in query.checks)
+    return f"NULLIF(concat_ws('; ', {', '.join(said)}), '')"

@@ -1,0 +1,226 @@
+"""The reduce of a stream as one SQL statement: all its queries and its arrival summary in one reading.
+
+Law: every row is read once. For each query a row reduces to (pane, group) partials; for time it reduces to a *cell*, how many rows
+of a source came with times from the earliest to the latest, **before** any filter, so a row that every query
+ignores still moves time (Gigascope, section 4: the prefilter keeps temporal values). The text is the same every round.
+
+Each query, and the summary, is one *branch*: one grouping set of the statement. Where a query groups by the
+source, or where the stream is its own single source, its panes are the cells, and the summary needs no branch.
+
+Output columns: `__branch`, the keys of each branch (`__pane0`, `__want0`, `__k0_0`, ...; `__cell`, `__s0`, ...), `__n`, `__lo`, `__hi`
+(count, least and largest time), `__at` (largest arrival time), and the partials of all queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from eventide.eventtime.instant import EDGE
+from eventide.plan.bound import Bound, instant_sql, time_sql
+from eventide.plan.expressions import parsed
+from eventide.plan.stream import Stream, Timestamps
+from eventide.plan.window import RowWindow
+
+MALFORMED = "_malformed"
+SUMMARY = -1
+"""The branch of the arrival summary, where it has one of its own."""
+
+
+@dataclass(frozen=True)
+class ReduceText:
+    """The statement for one stream over the view `batch`; `summary_in` is the branch whose cells are the summary."""
+
+    stream: Stream
+    branches: tuple[Bound, ...]
+    summary_in: int
+    source_keys: tuple[str, ...]
+    sql: str
+
+
+def batch_view(stream: Stream) -> str:
+    """The name under which a round's rows of a stream are known to SQL."""
+    return f"eventide_batch_{stream.name}"
+
+
+def reduce_text(stream: Stream, queries: Sequence[Bound], cell: int, own_summary: bool, up_to: int | None) -> ReduceText:
+    """Write the reduce for the queries of `stream` that keep partials.
+
+    `cell` is the width of a cell. `own_summary` asks for a summary apart from the queries, also where it could
+    be one with them. `up_to`: leave out rows of later times (rows from the future; rare, so a changing text is no harm).
+    """
+    branches = tuple(query for query in queries if not query.keeps_rows)
+    shared = None if own_summary else _branch_with_cells(stream, branches, cell)
+    apart = shared is None
+    sets = [_keys_of(i, query) for i, query in enumerate(branches)]
+    sources = tuple(f"__s{j}" for j in range(len(stream.source))) if apart else _source_keys(shared or 0, branches)
+    if apart:
+        sets.append(("__cell", *sources))
+    keys = list(dict.fromkeys(key for one in sets for key in one))
+    aggregates = ["count(*) AS __n", "min(__t) AS __lo", "max(__t) AS __hi"]
+    if stream.arrival is not None:
+        aggregates.append("max(__arrived) AS __at")
+    for i, query in enumerate(branches):
+        aggregates += [f"{_guarded(p.reduce, i, query)} AS {column_of(i, p.name)}" for p in query.partials]
+    if len(sets) == 1:
+        branch = f"{SUMMARY if apart else 0} AS __branch"
+        grouping = ", ".join(keys)
+    else:
+        marks = [(one[0], SUMMARY if apart and one is sets[-1] else i) for i, one in enumerate(sets)]
+        cases = " ".join(f"WHEN grouping({key}) = 0 THEN {number}" for key, number in marks)
+        branch = f"CASE {cases} END AS __branch"
+        grouping = "GROUPING SETS (" + ", ".join("(" + ", ".join(one) + ")" for one in sets) + ")"
+    sql = (
+        f"{_prepared(stream, branches, cell, apart, up_to)} "
+        f"SELECT {', '.join([branch, *keys, *aggregates])} FROM keyed GROUP BY {grouping}"
+    )
+    return ReduceText(stream, branches, SUMMARY if shared is None else shared, sources, sql)
+
+
+def column_of(branch: int, partial: str) -> str:
+    """The name of a partial in the common output."""
+    return f"__q{branch}{partial}"
+
+
+def timed(stream: Stream, up_to: int | None = None) -> str:
+    """A common table `timed`: the rows with `__t`, their time, NULL where they have none that can be used."""
+    time = time_sql(stream)
+    usable = f"{MALFORMED} IS NULL"
+    if stream.time is not None and stream.column(stream.time).type not in ("TINYINT", "SMALLINT", "INT", "DATE"):
+        usable += f" AND {time} BETWEEN -{EDGE} AND {EDGE}"
+    only = "" if up_to is None else f" WHERE {time} <= {up_to} OR {time} IS NULL OR {MALFORMED} IS NOT NULL"
+    return (
+        f"WITH timed AS (SELECT *, CASE WHEN {usable} THEN {time} END AS __t FROM {batch_view(stream)}{only})"
+    )
+
+
+def wants(query: Bound) -> str | None:
+    """The condition under which a query wants a row, or None where it wants all of them."""
+    conditions = []
+    if query.query.where is not None:
+        conditions.append(f"COALESCE({query.query.where}, FALSE)")
+    window = query.panes
+    if window.slide > window.range and not isinstance(query.query.window, RowWindow):
+        conditions.append(f"COALESCE(pmod(pmod(__t, {window.slide}) - {window.offset % window.slide}, "
+                          f"{window.slide}) < {window.range}, FALSE)")
+    return " AND ".join(conditions) or None
+
+
+def pane_sql(query: Bound) -> str:
+    """The start of the pane that holds `__t`; the remainder first, so that nothing can overflow."""
+    if isinstance(query.query.window, RowWindow):
+        return "__t"
+    if query.stream.timestamps is not Timestamps.EXTERNAL:
+        return "__t"
+    window = query.panes
+    offset = window.offset % window.pane
+    rest = f"pmod(__t, {window.pane})" if offset == 0 else f"pmod(pmod(__t, {window.pane}) - {offset}, {window.pane})"
+    return f"__t - {rest}"
+
+
+def kept_text(query: Bound, up_to: int | None = None) -> str:
+    """The rows that a row-keeping query wants, as its slices keep them."""
+    keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
+    kept = [f"`{column.name}`" for column in query.kept]
+    condition = wants(query)
+    where = f" AND {condition}" if condition else ""
+    return (
+        f"{timed(query.stream, up_to)} SELECT {', '.join([f'{pane_sql(query)} AS __pane', '__t', *keys, *kept])} "
+        f"FROM timed WHERE __t IS NOT NULL{where}"
+    )
+
+
+def late_text(query: Bound, panes: Sequence[int]) -> str:
+    """The rows of these panes that a query wants.
+
+    Spark compiles a list of more than ten numbers to a look-up by reference, so that the compiled code stays the
+    same; a shorter list is written into it, and compiled anew each time. Impossible panes fill the list up.
+    """
+    padded = [*panes, *(-(2**63) + 1 + i for i in range(max(0, 12 - len(panes))))]
+    condition = wants(query)
+    where = f" AND {condition}" if condition else ""
+    columns = ", ".join(f"`{column.name}`" for column in query.stream.columns)
+    numbers = ", ".join(map(str, padded))
+    return (
+        f"{timed(query.stream)} SELECT {columns}, __t FROM timed "
+        f"WHERE __t IS NOT NULL AND {pane_sql(query)} IN ({numbers}){where}"
+    )
+
+
+def rejects_text(stream: Stream, beyond: int | None = None) -> str:
+    """The rows that no query can take, each with the reason; with `beyond`, also those of later times."""
+    columns = ", ".join(f"`{column.name}`" for column in stream.columns)
+    time = "TRUE" if stream.time is None else f"`{stream.time}` IS NOT NULL"
+    future = "" if beyond is None else f" OR __t > {beyond}"
+    reason = (
+        f"CASE WHEN {MALFORMED} IS NOT NULL THEN 'malformed row' WHEN NOT ({time}) THEN 'no time' "
+        "WHEN __t IS NULL THEN 'time out of range' ELSE 'too far in the future' END"
+    )
+    return f"{timed(stream)} SELECT {columns}, {MALFORMED}, {reason} AS _reason FROM timed WHERE __t IS NULL{future}"
+
+
+def _prepared(stream: Stream, branches: Sequence[Bound], cell: int, apart: bool, up_to: int | None) -> str:
+    wanted = [f"({condition}) AS __want{i}" for i, q in enumerate(branches) if (condition := wants(q)) is not None]
+    keyed = ["__t"]
+    if stream.arrival is not None:
+        keyed.append(f"{instant_sql(stream.arrival, stream.column(stream.arrival).type)} AS __arrived")
+    if apart:
+        keyed.append(f"__t - pmod(__t, {cell}) AS __cell")
+        keyed += [f"`{name}` AS __s{j}" for j, name in enumerate(stream.source)]
+    for i, query in enumerate(branches):
+        guard = wants(query) is not None
+        keyed.append(f"{pane_sql(query)} AS __pane{i}")
+        keyed += [f"__want{i}"] if guard else []
+        for j, key in enumerate(query.keys):
+            ours = guard and not (not apart and _is_source(stream, key.sql))
+            keyed.append(f"IF(__want{i}, {key.sql}, NULL) AS __k{i}_{j}" if ours else f"{key.sql} AS __k{i}_{j}")
+        keyed += [f"`{name}`" for name in _inputs(query) if f"`{name}`" not in keyed]
+    columns = ", ".join(["*", *wanted])
+    return f"{timed(stream, up_to)}, wanted AS (SELECT {columns} FROM timed), keyed AS (SELECT {', '.join(keyed)} FROM wanted)"
+
+
+def _inputs(query: Bound) -> tuple[str, ...]:
+    """The columns of the stream that the partials of a query are made of."""
+    spoken = {
+        column.name.lower() for p in query.partials for column in parsed(p.reduce, "a partial").find_all(exp.Column)
+    }
+    return tuple(column.name for column in query.stream.columns if column.name.lower() in spoken)
+
+
+def _keys_of(i: int, query: Bound) -> tuple[str, ...]:
+    want = (f"__want{i}",) if wants(query) is not None else ()
+    return (f"__pane{i}", *want, *(f"__k{i}_{j}" for j in range(len(query.keys))))
+
+
+def _guarded(reduce: str, i: int, query: Bound) -> str:
+    """An aggregate over the wanted rows alone."""
+    if wants(query) is None:
+        return reduce
+    expression = parsed(reduce, "a partial")
+    want = exp.column(f"__want{i}")
+    if isinstance(expression, exp.Filter):
+        condition = exp.and_(want, expression.expression.this)
+        return exp.Filter(this=expression.this, expression=exp.Where(this=condition)).sql(dialect="spark")
+    return exp.Filter(this=expression, expression=exp.Where(this=want)).sql(dialect="spark")
+
+
+def _is_source(stream: Stream, sql: str) -> bool:
+    return sql.strip("`").lower() in (name.lower() for name in stream.source)
+
+
+def _source_keys(branch: int, branches: Sequence[Bound]) -> tuple[str, ...]:
+    """The keys of a branch that tell the source, in the order in which the stream names its columns."""
+    query = branches[branch]
+    spelled = [key.sql.strip("`").lower() for key in query.keys]
+    return tuple(f"__k{branch}_{spelled.index(name.lower())}" for name in query.stream.source)
+
+
+def _branch_with_cells(stream: Stream, branches: Sequence[Bound], cell: int) -> int | None:
+    """The first query whose groups tell the source and whose panes are no wider than a cell."""
+    for i, query in enumerate(branches):
+        grouped = {key.sql.strip("`").lower() for key in query.keys}
+        if query.panes.pane <= cell and all(name.lower() in grouped for name in stream.source):
+            return i
+    return None
