@@ -1,12 +1,12 @@
 """The checkpoint: the folder from which an engine continues after any death.
 
 Law: `commit` is the one moment at which a round happens. Before it, a restart finds the round before; after it, this
-one. A record counts only if it is whole and every file it names is there, as it was written; so `last` is the newest round
-that can really be continued from, and what a crash, a torn file or a flipped bit leaves is never taken for state.
+one. A record counts only if it is whole and every file it names is there, as it was written; so `last` is the newest
+round that can really be continued from, and what a crash, a torn file or a flipped bit leaves is never taken for state.
 
 In the folder: `rounds/0000000042.json`, the records; `intents/0000000043.json`, what a round is going to be;
-`slices/...`, state that is too large for a record; `lock/`. The last `keep` records stay, with all their files; what is
-older goes. Files below `slices/` that no kept record names are garbage of a crash, and go with the first commit after it.
+`slices/...`, state that is too large for a record; `lock/`. The last `keep` records stay, with all their files; older
+ones go. Files below `slices/` that no kept record names are garbage of a crash; the first commit after it sweeps them.
 
 >>> from tempfile import mkdtemp
 >>> with Checkpoint.open(mkdtemp()) as checkpoint:
@@ -22,16 +22,16 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable
 from pathlib import PurePosixPath
 from types import TracebackType
 
 import pyarrow as pa
 
+from eventide.engine.garbage import Garbage
 from eventide.engine.lock import Lock
 from eventide.engine.record import DamagedError, Intent, RoundRecord, StateFile, checksum, read_document, write_document
-from eventide.engine.storage import MissingFileError, Storage
-from eventide.errors import CheckpointError, EngineError
+from eventide.engine.storage import MissingFileError, Storage, plain
+from eventide.errors import CheckpointError
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,10 @@ TAIL = 64 * 1024
 
 
 class Checkpoint:
-    """Records, intents and state files of one engine; `open` one, and `close` it in the end."""
+    """Records, intents and state files of one engine; `open` one, and `close` it in the end.
+
+    `warnings` has a sentence for everything that was found damaged.
+    """
 
     def __init__(self, storage: Storage, keep: int = 2) -> None:
         if keep < 2:
@@ -57,10 +60,12 @@ class Checkpoint:
         self.warnings: list[str] = []
         self._keep = keep
         self._lock = Lock.take(storage)
+        self._garbage = Garbage(storage)
+        # Known since the folder was listed: it is not listed again.
         self._kept: dict[int, frozenset[str]] | None = None
+        self._damaged = set[int]()
         self._intents: dict[int, Intent] | None = None
         self._written = set[str]()
-        self._dead = set[str]()
         self._swept = False
 
     @classmethod
@@ -73,6 +78,7 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let another engine have it."""
+        self._garbage.close()
         self._lock.release()
 
     def __enter__(self) -> Checkpoint:
@@ -83,8 +89,6 @@ class Checkpoint:
     ) -> None:
         self.close()
 
-    # Records
-
     def last(self) -> RoundRecord | None:
         """The newest record that is whole, with all its files; None for a new checkpoint.
 
@@ -92,6 +96,7 @@ class Checkpoint:
         """
         numbers = self._numbers(ROUNDS)
         kept: dict[int, frozenset[str]] = {}
+        damage: dict[int, str] = {}
         found: RoundRecord | None = None
         for number in sorted(numbers, reverse=True):
             try:
@@ -100,18 +105,20 @@ class Checkpoint:
                     for file in record.files:
                         self._verify(file)
                     found = record
-            except (DamagedError, MissingFileError) as damage:
-                self._warn(f"round {number} cannot be continued from and is skipped: {damage}")
-                continue
-            kept[record.round] = _names(record)
+                kept[number] = _names(record)
+            except (CheckpointError, MissingFileError) as error:
+                if found is None and not isinstance(error, DamagedError | MissingFileError):
+                    raise
+                damage[number] = f"round {number} cannot be continued from and is skipped: {error}"
+                self._warn(damage[number])
         if numbers and found is None:
             raise CheckpointError(
-                f"no round of the checkpoint {self.storage.where} can be continued from:\n"
-                + "\n".join(f"  {warning}" for warning in self.warnings[-len(numbers) :])
-                + "\nRestore its files from a copy; or delete the folder and start anew: then everything is computed "
-                "again from what the inputs still hold, and windows that were open are lost where they hold it no longer"
+                f"no round of the checkpoint {self.storage.where} can be continued from:\n  "
+                + "\n  ".join(damage.values())
+                + "\nRestore its files from a copy; or delete the folder and start anew: then all is computed again "
+                "from what the inputs still hold, and windows that were open lose the rows that these hold no longer"
             )
-        self._kept = {number: kept[number] for number in sorted(kept)}
+        self._kept, self._damaged = kept, set(damage)
         return found
 
     def commit(self, record: RoundRecord) -> None:
@@ -121,31 +128,37 @@ class Checkpoint:
         if record.round <= newest:
             raise CheckpointError(
                 f"round {record.round} cannot be committed after round {newest} in {self.storage.where}: continue from "
-                "`last()`, or take the later rounds back with `drop_after`"
+                "the last round, or take the later ones back first"
             )
         self._lock.check()
+        # What damage left must not look whole again when this round and the next write files of the same names.
+        while self._damaged:
+            self.storage.remove(_numbered(ROUNDS, self._damaged.pop()))
+        self.storage.flush()
         self.storage.write(_numbered(ROUNDS, record.round), write_document(record.to_json()))
         kept[record.round] = _names(record)
-        self._retire(self._written - kept[record.round])
+        self._garbage.add(self._written)
         self._written.clear()
-        while len(kept) > self._keep:
-            oldest = min(kept)
-            self.storage.remove(_numbered(ROUNDS, oldest))
-            self._retire(kept.pop(oldest))
-        self._clean()
+        for number in sorted(kept)[: -self._keep]:
+            self.storage.remove(_numbered(ROUNDS, number))
+            self._garbage.add(kept.pop(number))
+        self._clean(kept)
 
     def drop_after(self, round: int) -> None:
-        """Take back all rounds after this one, and what was intended after it: they are to be run anew."""
+        """Take back all rounds after this one, and what was intended after it: they are to be run anew.
+
+        Who wants to run them as they were intended asks `pending` before.
+        """
         kept = self._known()
-        for number in self._numbers(ROUNDS):
+        intents = self._intended()
+        for number in sorted({*kept, *self._damaged}, reverse=True):
             if number > round:
                 self.storage.remove(_numbered(ROUNDS, number))
-                self._retire(kept.pop(number, ()))
-        for number in [number for number in self._intended() if number > round]:
+                self._garbage.add(kept.pop(number, ()))
+                self._damaged.discard(number)
+        for number in [number for number in intents if number > round]:
             self.storage.remove(_numbered(INTENTS, number))
-            del self._intended()[number]
-
-    # Intents
+            del intents[number]
 
     def intend(self, intent: Intent) -> Intent:
         """Say what a round is going to be; if that was already said, before a crash, what was said then holds."""
@@ -159,20 +172,24 @@ class Checkpoint:
         """What the next round was going to be when the engine died, if it got so far."""
         return self._intended().get(after_round + 1)
 
-    # State files
-
     def write_table(self, name: str, table: pa.Table) -> StateFile:
-        """Store a table as an Arrow file. It is state once a committed record names it, and garbage before."""
+        """Store a table as an Arrow file. It is state once a committed record names it, and garbage until then.
+
+        A name without a folder is taken below `slices`. A file that a kept record names is never written over.
+        """
+        placed = name if "/" in name else f"{SLICES}/{name}"
+        for number, names in (self._kept or {}).items():
+            if placed in names:
+                raise CheckpointError(f"{placed} is state of round {number}: write the new state under a new name")
         compression = "lz4" if table.nbytes > LZ4_ABOVE else None
         options = pa.ipc.IpcWriteOptions(compression=compression, unify_dictionaries=True)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, table.schema, options=options) as writer:
             writer.write_table(table)
         data = sink.getvalue()
-        placed = name if "/" in name else f"{SLICES}/{name}"
-        self.storage.write(placed, data)
+        self._garbage.spare(placed)
+        self.storage.write(placed, data, flush=False)
         self._written.add(placed)
-        self._dead.discard(placed)
         return StateFile(placed, data.size, checksum(data))
 
     def read_table(self, file: StateFile) -> pa.Table:
@@ -180,10 +197,10 @@ class Checkpoint:
         try:
             data = self.storage.read(file.name)
         except MissingFileError as error:
-            raise CheckpointError(f"{error}. Start again: the last good round is used") from error
+            raise CheckpointError(f"{error}. Start again: the last good round will be used") from error
         if checksum(data) != file.checksum:
             raise DamagedError(
-                f"{file.name} is damaged: its checksum does not hold. Start again: the last good round is used"
+                f"{file.name} is damaged: its checksum does not hold. Start again: the last good round will be used"
             )
         return pa.ipc.open_file(data).read_all()
 
@@ -196,30 +213,29 @@ class Checkpoint:
         """
         files = []
         for name in self.storage.list(folder):
-            self.storage.settle(name)
-            size = self.storage.size(name)
-            files.append(StateFile(name, size, self._sum(name, size)))
+            self._garbage.spare(name)
+            self.storage.adopt(name)
             self._written.add(name)
-            self._dead.discard(name)
+            size = self.storage.size(name)
+            files.append(StateFile(name, size, self._sum(name, tail=size > WHOLE_BELOW)))
         return tuple(files)
 
     def _verify(self, file: StateFile) -> None:
         size = self.storage.size(file.name)
         if size != file.bytes:
-            raise DamagedError(f"{file.name} has {size} bytes, not {file.bytes}")
-        if file.checksum != self._sum(file.name, size, tail=file.checksum.startswith("tail:")):
+            raise DamagedError(f"{file.name} has {size} bytes instead of {file.bytes}")
+        if file.checksum != self._sum(file.name, tail=file.checksum.startswith("tail:")):
             raise DamagedError(f"{file.name} is damaged: its checksum does not hold")
 
-    def _sum(self, name: str, size: int, tail: bool | None = None) -> str:
-        if size > WHOLE_BELOW if tail is None else tail:
-            return "tail:" + checksum(self.storage.tail(name, TAIL))
-        return checksum(self.storage.read(name))
-
-    # What is known of the folder; it is listed once, not every round
+    def _sum(self, name: str, tail: bool) -> str:
+        return f"tail:{checksum(self.storage.tail(name, TAIL))}" if tail else checksum(self.storage.read(name))
 
     def _record(self, number: int) -> RoundRecord:
         name = _numbered(ROUNDS, number)
-        return RoundRecord.from_json(read_document(name, self.storage.read(name)))
+        record = RoundRecord.from_json(read_document(name, self.storage.read(name)))
+        if record.round != number:
+            raise DamagedError(f"{name} is the record of round {record.round}")
+        return record
 
     def _numbers(self, folder: str) -> list[int]:
         return [int(found[1]) for name in self.storage.list(folder) if (found := NUMBERED.fullmatch(name))]
@@ -237,44 +253,38 @@ class Checkpoint:
                 name = _numbered(INTENTS, number)
                 try:
                     self._intents[number] = Intent.from_json(read_document(name, self.storage.read(name)))
-                except (DamagedError, MissingFileError) as damage:
-                    self._warn(f"what round {number} was going to be is not known any more: {damage}")
+                except (DamagedError, MissingFileError) as error:
+                    self._warn(f"what round {number} was going to be is not known any more: {error}")
         return self._intents
 
     def _warn(self, sentence: str) -> None:
-        self.warnings.append(sentence)
-        log.warning("%s", sentence)
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
+            log.warning("%s", sentence)
 
-    # Garbage
-
-    def _retire(self, names: Iterable[str]) -> None:
-        self._dead.update(names)
-
-    def _clean(self) -> None:
-        """Remove what is dead. A crash in between leaves garbage, which the next engine sweeps."""
-        kept = self._known()
-        live = frozenset[str]().union(*kept.values())
+    def _clean(self, kept: dict[int, frozenset[str]]) -> None:
         intents = self._intended()
+        # The intents after the oldest kept record stay: the rounds may have to be run again from there.
         for number in [number for number in intents if number <= min(kept)]:
-            self._dead.add(_numbered(INTENTS, number))
+            self._garbage.add({_numbered(INTENTS, number)})
             del intents[number]
+        live = frozenset[str]().union(*kept.values())
         if not self._swept:
             self._swept = True
-            self._dead.update(self.storage.list(SLICES, hidden=True))
-        dead, self._dead = self._dead - live, set()
-        try:
-            for name in dead:
-                self.storage.remove(name)
-            for folder in {str(PurePosixPath(name).parent) for name in dead}:
-                self._remove_left(folder)
-        except EngineError as error:
-            self._warn(f"files that are no longer needed stay where they are: {error}")
+            self._garbage.add(self._left_behind(live))
+        for complaint in self._garbage.remove(live):
+            self._warn(complaint)
 
-    def _remove_left(self, folder: str) -> None:
-        """Remove a folder below `slices` in which Spark left nothing but its marks."""
-        while folder.count("/") and not self.storage.list(folder):
-            self.storage.remove_folder(folder)
-            folder = str(PurePosixPath(folder).parent)
+    def _left_behind(self, live: frozenset[str]) -> set[str]:
+        """What a crash left: state no record names, halves of files; not the marks Spark set beside live files."""
+        in_use = {PurePosixPath(name).parent for name in live}
+        left = set[str]()
+        for folder in (ROUNDS, INTENTS, SLICES):
+            for path in map(PurePosixPath, self.storage.list(folder, hidden=True)):
+                half = not plain(path.name) and path.suffix == ".tmp"
+                if half or (folder == SLICES and (plain(path.name) or path.parent not in in_use)):
+                    left.add(str(path))
+        return left
 
 
 def _numbered(folder: str, number: int) -> str:

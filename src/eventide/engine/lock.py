@@ -31,7 +31,8 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 
-from eventide.engine.storage import LocalStorage, MissingFileError, Storage
+from eventide.engine.local_storage import LocalStorage
+from eventide.engine.storage import MissingFileError, Storage
 from eventide.errors import CheckpointError, EngineError
 
 LEASE_SECONDS = 30.0
