@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from types import TracebackType
 
@@ -111,13 +112,11 @@ class Checkpoint:
                     raise
                 damage[number] = f"round {number} cannot be continued from and is skipped: {error}"
                 self._warn(damage[number])
-        if numbers and found is None:
-            raise CheckpointError(
-                f"no round of the checkpoint {self.storage.where} can be continued from:\n  "
-                + "\n  ".join(damage.values())
-                + "\nRestore its files from a copy; or delete the folder and start anew: then all is computed again "
-                "from what the inputs still hold, and windows that were open lose the rows that these hold no longer"
-            )
+        if found is None and damage:
+            raise self._nothing_good(damage.values())
+        # A round is begun only after the one before it was committed.
+        if found is None and (begun := max(self._intended(), default=0)) > 0:
+            raise self._nothing_good([f"round {begun} was begun, but there is no record in {ROUNDS}"])
         self._kept, self._damaged = kept, set(damage)
         return found
 
@@ -219,6 +218,14 @@ class Checkpoint:
             size = self.storage.size(name)
             files.append(StateFile(name, size, self._sum(name, tail=size > WHOLE_BELOW)))
         return tuple(files)
+
+    def _nothing_good(self, sentences: Iterable[str]) -> CheckpointError:
+        return CheckpointError(
+            f"no round of the checkpoint {self.storage.where} can be continued from:\n  "
+            + "\n  ".join(sentences)
+            + "\nRestore its files from a copy; or delete the folder and start anew: then all is computed again from "
+            "what the inputs still hold, and windows that were open lose the rows that these hold no longer"
+        )
 
     def _verify(self, file: StateFile) -> None:
         size = self.storage.size(file.name)

@@ -55,8 +55,8 @@ class Garbage:
         if not names:
             return complaints
         if self._worker is None:
-            return complaints + self._remove(names)
-        self._going, self._removal = names, self._worker.submit(self._remove, names)
+            return complaints + self._remove(names, live)
+        self._going, self._removal = names, self._worker.submit(self._remove, names, live)
         return complaints
 
     def wait(self) -> list[str]:
@@ -71,11 +71,11 @@ class Garbage:
         if self._worker is not None:
             self._worker.shutdown()
 
-    def _remove(self, names: frozenset[str]) -> list[str]:
+    def _remove(self, names: frozenset[str], live: frozenset[str]) -> list[str]:
         try:
             for name in names:
                 self._storage.remove(name)
-            for folder in set(map(_folder, names)):
+            for folder in set(map(_folder, names)) - set(map(_folder, live)):
                 self._remove_left(folder)
         except EngineError as error:
             return [f"files that are no longer needed stay where they are: {error}"]

@@ -25,15 +25,18 @@ from eventide.engine.storage import Storage, plain
 
 
 class RemoteStorage(Storage):
-    """The folder `path` of an Arrow file system; `spark` is the same folder as Spark would name it."""
+    """The folder `path` of an Arrow file system; `spark` is the same folder as Spark would name it.
+
+    `by_renaming`: the file system shows files while they grow.
+    """
 
     near = False
 
-    def __init__(self, filesystem: Any, path: str, spark: str) -> None:
+    def __init__(self, filesystem: Any, path: str, spark: str, by_renaming: bool = False) -> None:
         super().__init__(spark)
         self._filesystem = filesystem
         self._path = path.rstrip("/")
-        self._by_renaming = filesystem.type_name == "hdfs"
+        self._by_renaming = by_renaming or filesystem.type_name == "hdfs"
         self._made = set[str]()
         with self.told("make", ""):
             self._make(self._path)

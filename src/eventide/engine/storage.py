@@ -79,9 +79,7 @@ class Storage(ABC):
             ) from error
         except (pa.ArrowException, OSError) as error:
             raise EngineError(f"cannot reach {text}: {line(error)}") from error
-        parts = urlsplit(text)
-        spark = f"{SPARK_SCHEMES.get(scheme, scheme)}://{parts.netloc}{parts.path}"
-        return RemoteStorage(filesystem, path, spark.rstrip("/"))
+        return RemoteStorage(filesystem, path, spark_uri(text))
 
     @abstractmethod
     def write(self, name: str, data: bytes | pa.Buffer, flush: bool = True) -> None:
@@ -148,6 +146,16 @@ class Storage(ABC):
             yield
         except (OSError, pa.ArrowException) as error:
             raise explained(error, f"cannot {doing} {name or 'the folder'} in {self.where}") from error
+
+
+def spark_uri(uri: str) -> str:
+    """The same folder in Spark's words; options for Arrow are none of Spark's.
+
+    >>> spark_uri("s3://bucket/eventide/?region=eu-central-1")
+    's3a://bucket/eventide'
+    """
+    parts = urlsplit(uri)
+    return f"{SPARK_SCHEMES.get(parts.scheme, parts.scheme)}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
 def explained(error: Exception, what: str) -> EngineError:
