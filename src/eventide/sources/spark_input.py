@@ -1,0 +1,165 @@
+"""The input of a declared stream as a streaming DataFrame.
+
+Law: `read_stream` gives exactly the declared columns, in order and with the declared types, and one more, `_malformed`:
+NULL for a good row, the raw text of one that could not be read. What can be told to be wrong before the stream starts
+(no such path, format or table, other columns, other types) is told before it starts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from eventide.errors import DeclarationError, InputError
+from eventide.plan.columns import Column, spark_type
+from eventide.plan.stream import Input, Stream
+from eventide.sources.conform import matched
+from eventide.sources.input_of import MALFORMED, input_of, needs_path, split_options, text_options
+from eventide.sources.limits import FILES, limit_options
+from eventide.sources.spark_errors import told
+from eventide.sources.spark_text import (
+    OURS,
+    PARSING,
+    corrupt_ddl,
+    ddl,
+    kept_aside,
+    parsed_value,
+    quoted,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
+    """A streaming DataFrame with the declared columns and `_malformed`."""
+    given = input_of(stream)
+    limits = limit_options(given)
+    owner = f"stream {stream.name!r}"
+    with told(spark, owner, given.format, given.path):
+        if given.format in ("csv", "json"):
+            return _text_files(spark, stream, given, limits)
+        if given.format in FILES:
+            return _files(spark, stream, given, limits)
+        if given.format == "table":
+            frame = spark.readStream.options(**dict(given.options), **limits).table(needs_path(stream, given))
+            return _conforming(stream, frame, f"the table {given.path}")
+        return _by_name(spark, stream, given, limits)
+
+
+def _text_files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+    path = needs_path(stream, given)
+    options = text_options(given)
+    if reserved := OURS & options.keys():
+        raise DeclarationError(
+            f"stream {stream.name!r}: the option {min(reserved)} is not yours to set: malformed rows are always kept, "
+            f"in {MALFORMED}"
+        )
+    columns = stream.columns
+    if given.format == "csv" and options["header"].lower() == "true":
+        # A file whose header names other columns stops the stream; Spark's default would read it by position.
+        options.setdefault("enforceschema", "false")
+        columns = _in_the_order_of_the_file(spark, stream, path, options)
+    reader = spark.readStream.format(given.format).schema(corrupt_ddl(columns))
+    parsed = reader.options(**options, **limits, **PARSING).load(path)
+    return kept_aside(parsed, stream.columns, [column.name for column in columns])
+
+
+def _first_file(spark: SparkSession, path: str) -> str | None:
+    """The file that the stream will read first, if there is one yet."""
+    try:
+        listed = spark.read.format("binaryFile").load(path).select("path", "modificationTime")
+    except Exception as failure:
+        # A pattern may match nothing today and a file tomorrow; a plain path must be there.
+        if "[PATH_NOT_FOUND]" in str(failure) and re.search(r"[*?{\[]", path):
+            return None
+        raise
+    first = listed.orderBy("modificationTime", "path").first()
+    return str(first.path) if first is not None else None
+
+
+def _in_the_order_of_the_file(
+    spark: SparkSession, stream: Stream, path: str, options: Mapping[str, str]
+) -> tuple[Column, ...]:
+    """The columns as the header of the first file names them: those not declared become text that nobody reads."""
+    first = _first_file(spark, path)
+    if first is None:
+        return stream.columns
+    names = spark.read.options(**{**options, "inferSchema": "false"}).csv(first).columns
+    declared = {column.name.lower(): column for column in stream.columns}
+    missing = declared.keys() - {name.lower() for name in names}
+    if missing:
+        raise InputError(
+            f"stream {stream.name!r} declares {', '.join(sorted(missing))}, but the first line of {first} names "
+            f"{', '.join(names)}: declare those, or give the option header=false if it names nothing"
+        )
+    return tuple(declared.get(name.lower(), Column(name, "STRING")) for name in names)
+
+
+def _files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+    """Files that know their schema: they are read with it, as far as it was declared."""
+    path = needs_path(stream, given)
+    options = dict(given.options)
+    schema = ddl(stream.columns)
+    if _first_file(spark, path) is not None:
+        there = spark.read.format(given.format).options(**options).load(path)
+        found = (
+            matched(f"stream {stream.name!r}", stream.columns, _types(there), path) if given.format != "text" else []
+        )
+        schema = ddl([Column(name, _types(there)[name]) for name, _ in found])
+    if given.format == "text":
+        schema = "value STRING"
+    frame = spark.readStream.format(given.format).schema(schema).options(**options, **limits).load(path)
+    return _one_text(stream, frame) if given.format == "text" else _conforming(stream, frame, path)
+
+
+def _one_text(stream: Stream, frame: DataFrame) -> DataFrame:
+    """Lines of text: the one declared column is the line, whatever its name."""
+    if [column.type for column in stream.columns] != ["STRING"]:
+        raise DeclarationError(
+            f"stream {stream.name!r} reads lines of text: declare one column, of type STRING; or read csv or json"
+        )
+    return frame.selectExpr(f"value AS {quoted(stream.columns[0].name)}", f"CAST(NULL AS STRING) AS {MALFORMED}")
+
+
+def _by_name(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+    """Whatever else Spark knows by its name: rate, socket, Kafka, a Python data source, a connector."""
+    of_value, options = split_options(given)
+    reader = spark.readStream.format(given.format).options(**options, **limits)
+    frame = reader.load(given.path) if given.path else reader.load()
+    own = {name.lower() for name in frame.columns}
+    if given.format == "kafka" and not all(column.name.lower() in own for column in stream.columns):
+        of_value.setdefault("format", "json")
+    if "format" in of_value:
+        return _value_parsed(stream, given, frame, of_value)
+    return _conforming(stream, frame, f"the source {given.format}")
+
+
+def _value_parsed(stream: Stream, given: Input, frame: DataFrame, of_value: Mapping[str, str]) -> DataFrame:
+    """The columns of the value, and those of the record under its format's name: `kafka_timestamp`, `kafka_topic`."""
+    kind, prefix = of_value["format"], f"{given.format}_"
+    if kind not in ("json", "csv"):
+        raise DeclarationError(f"stream {stream.name!r}: value.format {kind!r} is not known: use json or csv")
+    if "value" not in frame.columns:
+        raise InputError(
+            f"stream {stream.name!r}: the source {given.format} has no column 'value' to parse as {kind}, only "
+            f"{', '.join(frame.columns)}: leave out value.format"
+        )
+    named = frame.selectExpr(*(f"{quoted(n)} AS {quoted(n if n == 'value' else prefix + n)}" for n in frame.columns))
+    inside = [column for column in stream.columns if not column.name.lower().startswith(prefix)]
+    beside = [column for column in stream.columns if column.name.lower().startswith(prefix)]
+    found = matched(f"stream {stream.name!r}", beside, _types(named), f"a record of {given.format}")
+    kept = (f"CAST({quoted(name)} AS {column.type}) AS {quoted(column.name)}" for name, column in found)
+    parsed = parsed_value(named.selectExpr("value", *kept), inside, kind, of_value)
+    return kept_aside(parsed, stream.columns, [column.name for column in inside])
+
+
+def _types(frame: DataFrame) -> dict[str, str]:
+    return {field.name: spark_type(field.dataType.simpleString()) for field in frame.schema.fields}
+
+
+def _conforming(stream: Stream, frame: DataFrame, place: str) -> DataFrame:
+    found = matched(f"stream {stream.name!r}", stream.columns, _types(frame), place)
+    chosen = (f"CAST({quoted(name)} AS {column.type}) AS {quoted(column.name)}" for name, column in found)
+    return frame.selectExpr(*chosen, f"CAST(NULL AS STRING) AS {MALFORMED}")
