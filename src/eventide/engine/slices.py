@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.engine.arrow_types import arrow_type
 from eventide.engine.workbench import Workbench
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import Bound
@@ -30,6 +31,7 @@ class DriverSlices:
     bench: Workbench
     open: tuple[pa.Table, ...] = ()
     closed: tuple[pa.Table, ...] = ()
+    placement = "driver"
 
     @property
     def rows(self) -> int:
@@ -81,7 +83,8 @@ class DriverSlices:
         low, high = pc.min(panes).as_py(), pc.max(panes).as_py()
         tables = [part for table in (*self.open, *self.closed) if (part := _between(table, low, high)).num_rows]
         slices = pa.concat_tables(tables) if tables else self.empty()
-        return self.bench.ask(merge_text(self.query, "slices", "windows"), {"slices": slices, "windows": windows})
+        text = f"{merge_text(self.query, 'slices', 'windows')} ORDER BY window_start"
+        return self.bench.ask(text, {"slices": slices, "windows": windows})
 
     def table(self) -> pa.Table:
         """All slices as one table."""
@@ -99,8 +102,6 @@ class DriverSlices:
 
 def slice_schema(query: Bound) -> pa.Schema:
     """The columns of a slice of this query."""
-    from eventide.engine.arrow_types import arrow_type
-
     fields = [pa.field("__pane", pa.int64())]
     if query.keeps_rows:
         fields.append(pa.field("__t", pa.int64()))

@@ -36,7 +36,7 @@ class Workbench:
         for name, table in tables.items():
             self.connection.register(name, table)
         try:
-            return self.connection.execute(to_duckdb(spark_sql)).to_arrow_table()
+            return self.connection.sql(to_duckdb(spark_sql)).to_arrow_table()
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
             unknown = missing_functions(self.connection, spark_sql)
             if unknown:

@@ -97,12 +97,36 @@ def bind(query: Query, stream: Stream, type_of: TypeOf) -> Bound:
             raise DeclarationError(f"query {query.name!r} cannot group by {group.name!r}: {kind} values do not compare")
         keys.append(Key(group.name, group.sql, kind))
     items = _items(query, stream, owner)
-    types = tuple(type_of(item.sql) for item in items)
+    groups = {f"__k{j}": key.sql for j, key in enumerate(keys)}
+    known = _knowing_groups(type_of, groups)
     time = time_sql(stream)
-    splits = [split(f"__p{i}", _without_groups(item.sql, query), type_of, time) for i, item in enumerate(items)]
+    splits = [split(f"__p{i}", _without_groups(item.sql, query), known, time) for i, item in enumerate(items)]
+    types = tuple(
+        s.type if s is not None else _type_over_rows(item.sql, query, known, time)
+        for item, s in zip(items, splits, strict=True)
+    )
     if isinstance(query.window, Window) and all(s is not None for s in splits):
         return _reducible(query, stream, tuple(keys), items, types, [s for s in splits if s is not None])
     return _row_keeping(query, stream, tuple(keys), items, types)
+
+
+def _knowing_groups(type_of: TypeOf, groups: dict[str, str]) -> TypeOf:
+    """Types of expressions in which groups go by their names in a slice."""
+
+    def known(sql: str) -> str:
+        return type_of(re.sub(r"`?(__k\d+)`?", lambda found: f"({groups.get(found[1], found[1])})", sql))
+
+    return known
+
+
+def _type_over_rows(sql: str, query: Query, type_of: TypeOf, time: str) -> str:
+    """The type of an expression over kept rows: DISTINCT changes no type, so the form without it may tell."""
+    expression = parsed(_without_groups(sql, query), "a selected expression")
+    for distinct in list(expression.find_all(exp.Distinct)):
+        if len(distinct.expressions) == 1:
+            distinct.replace(distinct.expressions[0])
+    plain = split("__p", expression.sql(dialect="spark"), type_of, time)
+    return plain.type if plain is not None else type_of(_without_groups(sql, query))
 
 
 def _checked(sql: str, what: str, stream: Stream, owner: str) -> exp.Expression:

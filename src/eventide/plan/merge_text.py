@@ -51,19 +51,16 @@ def compact_text(query: Bound, slices: str) -> str:
     return f"SELECT {', '.join(merged)} FROM {source} GROUP BY {', '.join(keys)}"
 
 
-def empty_text(query: Bound, slices: str) -> str:
-    """The values of a window that holds no row at all."""
+def empty_text(query: Bound, rows: str) -> str:
+    """The values of a window that holds no row: what the aggregates say of `rows`, a table of the stream without any."""
+    values = ", ".join(f"{value.sql} AS `{value.name}`" for value in query.values if value.name != HAVING)
     if query.keeps_rows:
-        values = [f"{v.sql} AS `{v.name}`" for v in query.values if v.name != HAVING]
-        return f"SELECT {', '.join(values)} FROM {slices} WHERE FALSE"
-    merged = f"SELECT {', '.join(f'{p.merge} AS {p.name}' for p in query.partials) or '1 AS one'} FROM {_beside(query, slices)}"
-    values = [f"{v.sql} AS `{v.name}`" for v in query.values if v.name != HAVING]
-    return f"SELECT {', '.join(values)} FROM ({merged})"
-
-
-def _beside(query: Bound, slices: str) -> str:
+        return f"SELECT {values} FROM {rows} WHERE FALSE"
+    reduced = f"SELECT {', '.join(f'{p.reduce} AS {p.name}' for p in query.partials)} FROM {rows} WHERE FALSE"
     over = [f"{sql.replace('OVER merged', 'OVER ()')} AS {name}" for p in query.partials for name, sql in p.over]
-    return f"(SELECT {', '.join(['*', *over])} FROM {slices} WHERE FALSE)"
+    beside = f"SELECT {', '.join(['*', *over])} FROM ({reduced})"
+    merged = f"SELECT {', '.join(f'{p.merge} AS {p.name}' for p in query.partials)} FROM ({beside})"
+    return f"SELECT {values} FROM ({merged})"
 
 
 def _output(name: str) -> str:
@@ -74,5 +71,7 @@ def _lost(query: Bound) -> str:
     """The reasons of the checks that fail, or NULL."""
     if not query.checks:
         return "CAST(NULL AS STRING)"
-    said = (f"CASE WHEN NOT ({condition}) THEN '{reason.replace(chr(39), ' ')}' END" for condition, reason in query.checks)
+    said = (
+        f"CASE WHEN NOT ({condition}) THEN '{reason.replace(chr(39), ' ')}' END" for condition, reason in query.checks
+    )
     return f"NULLIF(concat_ws('; ', {', '.join(said)}), '')"

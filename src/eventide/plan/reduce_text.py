@@ -45,7 +45,9 @@ def batch_view(stream: Stream) -> str:
     return f"eventide_batch_{stream.name}"
 
 
-def reduce_text(stream: Stream, queries: Sequence[Bound], cell: int, own_summary: bool, up_to: int | None) -> ReduceText:
+def reduce_text(
+    stream: Stream, queries: Sequence[Bound], cell: int, own_summary: bool, up_to: int | None
+) -> ReduceText:
     """Write the reduce for the queries of `stream` that keep partials.
 
     `cell` is the width of a cell. `own_summary` asks for a summary apart from the queries, also where it could
@@ -91,9 +93,7 @@ def timed(stream: Stream, up_to: int | None = None) -> str:
     if stream.time is not None and stream.column(stream.time).type not in ("TINYINT", "SMALLINT", "INT", "DATE"):
         usable += f" AND {time} BETWEEN -{EDGE} AND {EDGE}"
     only = "" if up_to is None else f" WHERE {time} <= {up_to} OR {time} IS NULL OR {MALFORMED} IS NOT NULL"
-    return (
-        f"WITH timed AS (SELECT *, CASE WHEN {usable} THEN {time} END AS __t FROM {batch_view(stream)}{only})"
-    )
+    return f"WITH timed AS (SELECT *, CASE WHEN {usable} THEN {time} END AS __t FROM {batch_view(stream)}{only})"
 
 
 def wants(query: Bound) -> str | None:
@@ -103,8 +103,10 @@ def wants(query: Bound) -> str | None:
         conditions.append(f"COALESCE({query.query.where}, FALSE)")
     window = query.panes
     if window.slide > window.range and not isinstance(query.query.window, RowWindow):
-        conditions.append(f"COALESCE(pmod(pmod(__t, {window.slide}) - {window.offset % window.slide}, "
-                          f"{window.slide}) < {window.range}, FALSE)")
+        conditions.append(
+            f"COALESCE(pmod(pmod(__t, {window.slide}) - {window.offset % window.slide}, "
+            f"{window.slide}) < {window.range}, FALSE)"
+        )
     return " AND ".join(conditions) or None
 
 

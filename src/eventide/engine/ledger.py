@@ -1,0 +1,95 @@
+"""Rows that did not go into an answer: the late table and the rejects table, as Parquet, by round.
+
+Law: a row that a query wanted and could not take is in the late table, with its source, the heartbeat it came behind and by
+how much; a row that no query can take is in the rejects table, with the reason. A round run again writes the same file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide.engine.answers import time_type
+from eventide.engine.storage import Storage
+from eventide.engine.stream_time import source_names
+from eventide.plan.bound import Bound
+from eventide.plan.stream import Stream
+
+LATE, REJECTS = "late", "rejects"
+ROUND = re.compile(r"(\d+)\.parquet$")
+
+
+class Ledger:
+    """The two tables of a checkpoint."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def late(self, stream: Stream, round: int, parts: list[pa.Table]) -> None:
+        """Write the late rows of a round."""
+        if parts:
+            self._write(f"{LATE}/{stream.name}/{round:010d}.parquet", pa.concat_tables(parts))
+
+    def rejects(self, stream: Stream, round: int, parts: list[pa.Table]) -> None:
+        """Write the rejected rows of a round."""
+        if parts:
+            self._write(
+                f"{REJECTS}/{stream.name}/{round:010d}.parquet", pa.concat_tables(parts, promote_options="default")
+            )
+
+    def rewind(self, last: int) -> None:
+        """Rounds after `last` have not happened."""
+        for folder in (LATE, REJECTS):
+            for name in self._storage.list(folder):
+                found = ROUND.search(name)
+                if found is not None and int(found[1]) > last:
+                    self._storage.remove(name)
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="zstd")
+        self._storage.write(name, sink.getvalue())
+
+
+def late_rows(query: Bound, rows: pa.Table, round: int, heartbeat: int) -> pa.Table:
+    """The late rows of a query, each with why it is late."""
+    stream, count = query.stream, rows.num_rows
+    kind = time_type(stream.time_kind)
+    times = rows.column("__t")
+    by = pc.subtract(pa.scalar(heartbeat, pa.int64()), times)
+    named = source_names(rows, stream.source) if stream.source else pa.nulls(count, pa.string())
+    added: dict[str, Any] = {
+        "_query": pa.repeat(pa.scalar(query.query.name), count),
+        "_source": named,
+        "_time": times.cast(kind),
+        "_heartbeat": pa.repeat(pa.scalar(heartbeat, pa.int64()).cast(kind), count),
+        "_late_by": by,
+        "_reason": pa.repeat(pa.scalar("its pane was closed"), count),
+        "_round": pa.repeat(pa.scalar(round, pa.int64()), count),
+    }
+    table = rows.drop_columns(["__t"])
+    for name, column in added.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def rejected_rows(rows: pa.Table, round: int) -> pa.Table:
+    """Rejected rows with the round in which they came."""
+    return rows.append_column("_round", pa.repeat(pa.scalar(round, pa.int64()), rows.num_rows))
+
+
+def lost_values(query: Bound, answer: pa.Table, round: int) -> pa.Table | None:
+    """Values that could not be told (a sum that does not fit its type), one row each, or None."""
+    lost = answer.filter(pc.is_valid(answer.column("__lost")))
+    if lost.num_rows == 0:
+        return None
+    reasons = []
+    for row in lost.to_pylist():
+        groups = ", ".join(f"{key.name}={row[key.name]}" for key in query.keys)
+        where = f"query {query.query.name}, window {row['window_start']} to {row['window_end']}"
+        reasons.append(f"{row['__lost']} ({where}{', ' + groups if groups else ''})")
+    return pa.table({"_reason": reasons, "_round": pa.repeat(pa.scalar(round, pa.int64()), len(reasons))})

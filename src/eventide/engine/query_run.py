@@ -1,0 +1,208 @@
+"""A query over windows of time while it runs: takes partials, closes windows, frees what is done with.
+
+Laws. *Late row*: a row is late for a query when its pane was closed by a round before; a row whose pane is open
+counts, however far behind its source's heartbeat it is. *Final*: a window is answered once, in the round whose heartbeat
+passes its end. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and every window
+that it changes is answered again; a window is retained until the bound is `retain` beyond its end.
+
+A run is a value: every step gives a new one, so a round that fails changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.engine.answers import nothing, output_schema
+from eventide.engine.arrow_types import arrow_type
+from eventide.engine.slices import DriverSlices
+from eventide.engine.windows import bound_of, closing, holding, missing_starts, needed_from
+from eventide.engine.workbench import Workbench
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.plan.bound import Bound
+from eventide.plan.merge_text import empty_text
+from eventide.plan.stream import Timestamps
+
+MOST_EMPTY = 100_000
+"""So many empty windows are told in one round at most; the others follow in the next ones."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of a round's partials: rows wanted, panes too late and their rows, panes to be revised and their rows."""
+
+    wanted: int
+    late_panes: tuple[int, ...] = ()
+    late_rows: int = 0
+    revising: tuple[int, ...] = ()
+    revising_rows: int = 0
+    accepted: pa.Table | None = None
+    late: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a query has to say in a round: answers of windows that closed, and of windows told anew."""
+
+    final: pa.Table
+    revised: pa.Table
+
+
+@dataclass(frozen=True)
+class QueryRun:
+    """The state of one query: its slices, and the bound before which everything is closed."""
+
+    query: Bound
+    slices: DriverSlices
+    bound: int = NEVER
+    begins: int = NEVER
+    following: int | None = None
+
+    @classmethod
+    def start(cls, query: Bound, bench: Workbench, begins: int = NEVER) -> QueryRun:
+        """A query that has seen nothing; rows before `begins` are not for it."""
+        return cls(query, DriverSlices(query, bench), begins, begins)
+
+    @property
+    def holds(self) -> Instants:
+        """What is open: panes that hold something and whose windows have not all been answered."""
+        panes = self.slices.panes
+        return panes[panes >= needed_from(self.query.panes, self.bound)] if len(panes) else panes
+
+    def stamped(self, chunk: pa.Table, clock: int) -> pa.Table:
+        """Partials of rows without a time of their own: theirs is the clock of the round."""
+        if self.query.stream.timestamps is Timestamps.EXTERNAL or chunk.num_rows == 0:
+            return chunk
+        pane = np.full(chunk.num_rows, self.query.panes.pane_of(clock), dtype=np.int64)
+        return chunk.set_column(0, "__pane", pa.array(pane))
+
+    def take(self, chunk: pa.Table) -> tuple[QueryRun, Taken]:
+        """Add the partials of a round; those of closed panes are late, unless they can revise."""
+        wanted = _rows(chunk, self.query)
+        if self.bound == NEVER or chunk.num_rows == 0:
+            return replace(self, slices=self.slices.added(chunk)), Taken(wanted, accepted=chunk)
+        panes = chunk.column("__pane")
+        edge = (
+            needed_from(self.query.panes, self.bound, self.query.query.retain)
+            if self.query.query.retain
+            else self.bound
+        )
+        edge = max(edge, self.begins)
+        lowest = pc.min(panes).as_py()
+        if lowest >= self.bound:
+            return replace(self, slices=self.slices.added(chunk)), Taken(wanted, accepted=chunk)
+        late = chunk.filter(pc.less(panes, edge))
+        accepted = chunk.filter(pc.greater_equal(panes, edge))
+        revising = accepted.filter(pc.less(accepted.column("__pane"), self.bound))
+        before = late.filter(pc.less(late.column("__pane"), self.begins)) if self.begins != NEVER else late.slice(0, 0)
+        if before.num_rows:
+            # Rows of before the query began were never its own, so they are not late for it.
+            late = late.filter(pc.greater_equal(late.column("__pane"), self.begins))
+            wanted -= _rows(before, self.query)
+        taken = Taken(
+            wanted,
+            tuple(pc.unique(late.column("__pane")).to_pylist()),
+            _rows(late, self.query),
+            tuple(pc.unique(revising.column("__pane")).to_pylist()),
+            _rows(revising, self.query),
+            accepted,
+            late,
+        )
+        return replace(self, slices=self.slices.added(accepted)), taken
+
+    def would_close(self, heartbeat: int) -> bool:
+        """Whether a heartbeat would answer a window."""
+        bound = bound_of(self.query.panes, heartbeat)
+        if bound <= self.bound:
+            return False
+        if self.query.panes.empty and self.following is not None:
+            return self.following + self.query.panes.range <= bound
+        return closing(self.query.panes, self.slices.panes, self.bound, bound).num_rows > 0
+
+    def advance(self, heartbeat: int, revising: tuple[int, ...] = ()) -> tuple[QueryRun, Answers]:
+        """Answer what closes at this heartbeat, and again what the panes `revising` have changed; then free."""
+        window = self.query.panes
+        bound = max(self.bound, bound_of(window, heartbeat))
+        slices = self.slices.closing(bound)
+        panes = slices.panes
+        windows = closing(window, panes, self.bound, bound)
+        final = slices.answer(windows) if windows.num_rows else nothing(self.query)
+        final, following = self._with_empty(final, panes, windows, bound)
+        revised = nothing(self.query)
+        if revising:
+            changed = np.array(sorted(revising), dtype=np.int64)
+            again = holding(window, changed, self.bound - self.query.query.retain, self.bound)
+            revised = slices.answer(again) if again.num_rows else revised
+        slices = slices.freed(needed_from(window, bound, self.query.query.retain))
+        return replace(self, slices=slices, bound=bound, following=following), Answers(final, revised)
+
+    def _with_empty(
+        self, final: pa.Table, panes: Instants, windows: pa.Table, bound: int
+    ) -> tuple[pa.Table, int | None]:
+        """With a row for every window that closed without one, where the query asks for them."""
+        window = self.query.panes
+        if not window.empty:
+            return final, None
+        following = self.following
+        if following is None:
+            if len(panes) == 0:
+                return final, None
+            following = window.starts_covering(int(panes[0]))[0]
+        if bound == FOREVER:
+            # Nothing comes after the last row: the last window that holds one is the last of all.
+            bound = int(panes[-1]) + window.range if len(panes) else following
+        if bound <= -EDGE:
+            return final, following
+        present = np.unique(windows.column("window_start").to_numpy())
+        starts, following = missing_starts(window, following, bound, present, MOST_EMPTY)
+        if len(starts) == 0:
+            return final, following
+        none = pa.schema([(column.name, arrow_type(column.type)) for column in self.query.stream.columns]).empty_table()
+        values = self.slices.bench.ask(empty_text(self.query, "no_rows"), {"no_rows": none})
+        count = len(starts)
+        columns: dict[str, Any] = {
+            "window_start": pa.array(starts),
+            "window_end": pa.array(starts + window.range),
+            "rows": pa.array(np.zeros(count, dtype=np.int64)),
+        }
+        for field in output_schema(self.query):
+            columns[field.name] = pa.repeat(values.column(field.name)[0].cast(field.type), count)
+        columns["__lost"] = pa.nulls(count, pa.string())
+        both = pa.concat_tables([final.cast(pa.table(columns).schema), pa.table(columns)])
+        return both.sort_by("window_start"), following
+
+    # What the round record keeps
+
+    def saved(self) -> dict[str, Any]:
+        """Plain data beside the slices themselves."""
+        return {"bound": self.bound, "begins": self.begins, "following": self.following}
+
+    def live(self) -> int:
+        """State of panes before this is not needed any more."""
+        return needed_from(self.query.panes, self.bound, self.query.query.retain)
+
+    def state_table(self) -> pa.Table:
+        """All that it holds."""
+        return self.slices.table()
+
+    @staticmethod
+    def high(chunk: pa.Table) -> int:
+        """The last pane of some state; it can go when that is not needed any more."""
+        return int(pc.max(chunk.column("__pane")).as_py())
+
+    @classmethod
+    def restored(cls, query: Bound, bench: Workbench, saved: dict[str, Any], tables: list[pa.Table]) -> QueryRun:
+        """Continue from what was saved."""
+        slices = DriverSlices(query, bench, tuple(table for table in tables if table.num_rows))
+        run = cls(query, slices, saved["bound"], saved["begins"], saved["following"])
+        return replace(run, slices=slices.freed(run.live()).closing(run.bound))
+
+
+def _rows(chunk: pa.Table, query: Bound) -> int:
+    if query.keeps_rows:
+        return int(chunk.num_rows)
+    return int(pc.sum(chunk.column("__n")).as_py() or 0)

@@ -1,0 +1,414 @@
+"""The round: the clock tick of the engine, the same on Spark and on one machine.
+
+Laws. Heartbeats of a round close windows in that round. A round happens all at once, when its record is committed; before that it
+has not happened, and run again, at the clock it was meant to have, it gives the same. Every row of a round is in a
+slice, in the late table, in the rejects table, or was wanted by no query.
+
+    reduce   rows -> partials by pane and group, cells by source            (Spark SQL, or DuckDB)
+    promise  cells and clock -> heartbeats                                  (the time core)
+    advance  slices that have closed -> results                             (SQL over slices)
+    emit     results -> sinks; late rows and rejects -> their tables        (idempotent by round)
+    commit   one atomic record
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.engine.answers import output_schema, result_schema, result_table, window_kind
+from eventide.engine.backend import Backend
+from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.ledger import Ledger, late_rows, lost_values, rejected_rows
+from eventide.engine.query_run import Answers, QueryRun, Taken
+from eventide.engine.record import Intent, RoundRecord
+from eventide.engine.reduction import Reducer, Reduction
+from eventide.engine.row_run import RowRun
+from eventide.engine.saved_slices import SavedSlices
+from eventide.engine.status import QueryStatus, Status, StreamStatus
+from eventide.engine.stream_time import StreamTime
+from eventide.engine.workbench import Workbench
+from eventide.errors import EngineError
+from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.plan.bound import Bound, bind
+from eventide.plan.fingerprint import described, refuse_changes
+from eventide.plan.program import Program
+from eventide.plan.query import Query
+from eventide.plan.reduce_text import late_text, rejects_text
+from eventide.plan.stream import Timestamps
+from eventide.plan.window import RowWindow
+from eventide.results.results import Kind, Results
+from eventide.sinks.sink import Sink
+
+log = logging.getLogger(__name__)
+
+Run = QueryRun | RowRun
+Observer = Callable[[int, str], None]
+"""Told the round and the step that has just ended; tests use it to kill the process exactly there."""
+
+
+@dataclass
+class Round:
+    """One round while it is worked on: nothing of it has happened yet."""
+
+    number: int
+    batch: int | None
+    clock: int
+    promises: dict[str, int]
+    rows: Mapping[str, Any]
+    ending: bool = False
+    reductions: dict[str, Reduction] = field(default_factory=dict)
+    taken: dict[str, Taken] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+    heartbeats: dict[str, int] = field(default_factory=dict)
+    answers: dict[str, Answers] = field(default_factory=dict)
+    results: dict[str, pa.Table] = field(default_factory=dict)
+    late: dict[str, list[pa.Table]] = field(default_factory=dict)
+    rejects: dict[str, list[pa.Table]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Engine:
+    """Runs a program round by round, from its last committed round on."""
+
+    def __init__(
+        self,
+        program: Program,
+        backend: Backend,
+        checkpoint: str,
+        sinks: Mapping[str, Sink] | None = None,
+        observer: Observer | None = None,
+        now: Callable[[], int] | None = None,
+    ) -> None:
+        self.program = program
+        self.backend = backend
+        self.sinks = dict(sinks or {})
+        self.bench = getattr(backend, "workbench", None) or Workbench()
+        self._observer = observer or (lambda round, step: None)
+        self._now = now or (lambda: time.time_ns() // 1000)
+        for stream in program.streams:
+            backend.declare(stream)
+        for name in self.sinks:
+            program.query(name)
+        self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
+        self.bound = {query.name: self._bind(query) for query in program.queries}
+        self.checkpoint = Checkpoint.open(checkpoint)
+        try:
+            self._restore()
+        except BaseException:
+            self.checkpoint.close()
+            raise
+        self.ledger = Ledger(self.checkpoint.storage)
+        self._rewind()
+        self._reducers = self._written_reducers()
+
+    # From the outside
+
+    @property
+    def next_round(self) -> int:
+        """The number of the round to come."""
+        return 0 if self.record is None else self.record.round + 1
+
+    @property
+    def last_batch(self) -> int:
+        """The last batch of the source that is part of a committed round, -1 before the first."""
+        return -1 if self.record is None else self.record.batch
+
+    def round(
+        self,
+        rows: Mapping[str, Any],
+        clock: int | None = None,
+        heartbeats: Mapping[str, int] | None = None,
+        batch: int | None = None,
+        positions: Mapping[str, dict[str, Any]] | None = None,
+    ) -> Round:
+        """Run one round over these rows, by stream. `heartbeats` are promises given from outside."""
+        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False)
+
+    def tick(self, clock: int | None = None) -> Round | None:
+        """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
+        if self.checkpoint.pending(self.next_round - 1) is not None:
+            return None
+        clock = self._now() if clock is None else clock
+        for name, stream in self.streams.items():
+            moment = stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)
+            heartbeat = stream.promise(moment)
+            if heartbeat > stream.heartbeat and any(run.would_close(heartbeat) for run in self._runs_of(name)):
+                return self._run({}, clock, {}, None, self._positions, ending=False)
+        return None
+
+    def resume(self) -> Round | None:
+        """Run a round without rows that was meant, and not committed, when the engine died; None if there is none."""
+        meant = self.checkpoint.pending(self.next_round - 1)
+        if meant is None or meant.batch is not None:
+            return None
+        ending = bool(meant.heartbeats) and all(h == FOREVER for h in meant.heartbeats.values())
+        return self._run({}, meant.clock, meant.heartbeats, None, self._positions, ending)
+
+    def end(self, clock: int | None = None) -> Round:
+        """The last round of a bounded run: every stream is over, everything that is open closes."""
+        return self._run({}, clock, dict.fromkeys(self.streams, FOREVER), None, self._positions, ending=True)
+
+    def add(self, query: Query, sink: Sink | None = None) -> None:
+        """Run one more query from the next round on. It sees no rows of before, so its first window starts after them."""
+        program = self.program.with_query(query)
+        bound = self._bind(query, program)
+        self.program, self.bound[query.name] = program, bound
+        stream = self.streams[query.stream]
+        begins = NEVER
+        if stream.latest != NEVER and not isinstance(query.window, RowWindow):
+            begins = query.window.starts_covering(bound.panes.pane_of(stream.latest))[-1] + query.window.slide
+        elif stream.latest != NEVER:
+            begins = stream.latest + 1
+        self.runs[query.name] = self._new_run(bound, begins)
+        if sink is not None:
+            self.sinks[query.name] = sink
+        self._reducers = self._written_reducers()
+
+    def remove(self, name: str) -> None:
+        """Forget a query and its slices; windows that it has open are not answered."""
+        self.program = self.program.without_query(name)
+        del self.bound[name], self.runs[name]
+        sink = self.sinks.pop(name, None)
+        if sink is not None and sink not in self.sinks.values():
+            sink.close()
+        self.saved.forget(name)
+        self._reducers = self._written_reducers()
+
+    def close(self) -> None:
+        """Let go of the checkpoint and the sinks."""
+        for sink in {id(sink): sink for sink in self.sinks.values()}.values():
+            sink.close()
+        self.checkpoint.close()
+
+    def status(self) -> Status:
+        """How things stand after the last round."""
+        streams = tuple(StreamStatus.of(stream) for stream in self.streams.values())
+        queries = tuple(QueryStatus.of(name, run) for name, run in self.runs.items())
+        return Status(
+            self.backend.name, self.next_round - 1, self.clock, self.ended, streams, queries, dict(self.last_seconds)
+        )
+
+    # The round
+
+    def _run(
+        self,
+        rows: Mapping[str, Any],
+        clock: int | None,
+        promises: dict[str, int],
+        batch: int | None,
+        positions: dict[str, dict[str, Any]],
+        ending: bool,
+    ) -> Round:
+        for name in (*rows, *promises):
+            self.program.stream(name, "rows came for")
+        if self.ended and not ending and rows:
+            raise EngineError(
+                "this bounded run has ended and closed every window: give the rows that came later another checkpoint"
+            )
+        # Rows that are stamped by the clock must never fall behind the heartbeat of the round before.
+        least = self.clock + 1 if self._stamps and self.clock != NEVER else self.clock
+        clock = max(self._now() if clock is None else clock, least)
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises))
+        work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, ending)
+        work.runs = dict(self.runs)
+        self._positions = positions
+        try:
+            for name, step in self.STEPS:
+                started = time.perf_counter()
+                step(self, work)
+                work.seconds[name] = time.perf_counter() - started
+                self._observer(work.number, name)
+        except BaseException:
+            self.saved.restore(self.record)
+            self._restore_times()
+            raise
+        finally:
+            self.backend.release()
+        self.last_seconds = work.seconds
+        return work
+
+    def _reduce(self, work: Round) -> None:
+        self.backend.bring(work.rows)
+        for stream in self.program.streams:
+            if stream.name not in work.rows:
+                continue
+            reducer = self._reducers[stream.name]
+            reduction = reducer.reduce(self.backend)
+            limit = self._future_limit(stream.name, work.clock, reduction)
+            if limit is not None or reduction.rejected:
+                rejected = self.backend.ask(rejects_text(stream, limit))
+                work.rejects[stream.name] = [rejected_rows(rejected, work.number)]
+                if limit is not None:
+                    reduction = reducer.reduce(self.backend, up_to=limit)
+            work.reductions[stream.name] = reduction
+
+    def _future_limit(self, name: str, clock: int, reduction: Reduction) -> int | None:
+        """The largest time that is believed, if this round has rows beyond it that are to be rejected."""
+        stream = self.streams[name].stream
+        if stream.future is None or not stream.future.reject:
+            return None
+        limit = self.streams[name].moment(clock, reduction.cells) + stream.future.ahead
+        largest = pc.max(reduction.cells.column("__hi")).as_py()
+        return limit if largest is not None and largest > limit else None
+
+    def _promise(self, work: Round) -> None:
+        for name, stream in self.streams.items():
+            reduction = work.reductions.get(name)
+            if reduction is None:
+                moment = stream.clock if stream.stream.arrival is not None else max(work.clock, stream.clock)
+                heartbeat = stream.promise(moment, work.promises.get(name))
+            else:
+                moment = stream.moment(work.clock, reduction.cells)
+                for query, chunk in reduction.chunks.items():
+                    chunk = work.runs[query].stamped(chunk, moment)
+                    work.runs[query], work.taken[query] = work.runs[query].take(chunk)
+                self._set_aside(work, name)
+                stream.observe(moment, reduction.cells, reduction.source_columns)
+                stream.losses.rejected += sum(part.num_rows for part in work.rejects.get(name, ()))
+                heartbeat = stream.promise(moment, work.promises.get(name))
+            work.heartbeats[name] = heartbeat
+
+    def _set_aside(self, work: Round, name: str) -> None:
+        """Count what is late for the queries of a stream, and fetch the rows."""
+        stream = self.streams[name]
+        for query in self.program.of_stream(name):
+            taken = work.taken[query.name]
+            stream.losses.count(taken.wanted, taken.late_rows)
+            stream.losses.revising += taken.revising_rows
+            if taken.late_panes:
+                rows = self.backend.ask(late_text(self.bound[query.name], taken.late_panes))
+                part = late_rows(self.bound[query.name], rows, work.number, stream.heartbeat)
+                work.late.setdefault(name, []).append(part)
+
+    def _advance(self, work: Round) -> None:
+        for name, run in work.runs.items():
+            heartbeat = work.heartbeats[run.query.query.stream]
+            taken = work.taken.get(name)
+            work.runs[name], answers = run.advance(heartbeat, taken.revising if taken else ())
+            self._told(work, run.query, answers, heartbeat)
+
+    def _told(self, work: Round, query: Bound, answers: Answers, heartbeat: int) -> None:
+        """Answers as results; values that could not be told are rejected with the reason."""
+        tables = []
+        for kind, answer in ((Kind.FINAL, answers.final), (Kind.REVISED, answers.revised)):
+            if answer.num_rows == 0:
+                continue
+            lost = lost_values(query, answer, work.number)
+            if lost is not None:
+                work.rejects.setdefault(query.stream.name, []).append(lost)
+            shown = None if heartbeat == FOREVER else heartbeat
+            tables.append(
+                result_table(
+                    query.query.name,
+                    kind,
+                    work.number,
+                    shown,
+                    window_kind(query),
+                    output_schema(query),
+                    answer,
+                    query.stream.time_kind,
+                )
+            )
+        schema = result_schema(query)
+        work.results[query.query.name] = pa.concat_tables(tables).cast(schema) if tables else schema.empty_table()
+
+    def _emit(self, work: Round) -> None:
+        for name, table in work.results.items():
+            if name in self.sinks:
+                self.sinks[name].emit(Results.of_table(name, work.number, table))
+        for stream in self.program.streams:
+            self.ledger.late(stream, work.number, work.late.get(stream.name, []))
+            self.ledger.rejects(stream, work.number, work.rejects.get(stream.name, []))
+
+    def _commit(self, work: Round) -> None:
+        for name, run in work.runs.items():
+            taken = work.taken.get(name)
+            self.saved.keep(name, run, work.number, taken.accepted if taken else None)
+        for name, heartbeat in work.heartbeats.items():
+            self.streams[name].heartbeat = heartbeat
+        record = RoundRecord(
+            work.number,
+            self.last_batch if work.batch is None else work.batch,
+            work.clock,
+            work.ending,
+            described(self.program),
+            {
+                name: stream.saved() | self.saved.sources(name, stream, work.number)
+                for name, stream in self.streams.items()
+            },
+            {name: run.saved() | self.saved.of(name) for name, run in work.runs.items()},
+            self._positions,
+            self.saved.files(),
+        )
+        self.checkpoint.commit(record)
+        self.record, self.runs = record, work.runs
+        self.clock, self.ended = work.clock, work.ending
+
+    STEPS = (
+        ("reduce", _reduce),
+        ("promise", _promise),
+        ("advance", _advance),
+        ("emit", _emit),
+        ("commit", _commit),
+    )
+
+    # Beginning and continuing
+
+    def _bind(self, query: Query, program: Program | None = None) -> Bound:
+        stream = (program or self.program).stream(query.stream)
+        return bind(query, stream, lambda sql: self.backend.type_of(stream, sql))
+
+    def _new_run(self, bound: Bound, begins: int = NEVER) -> Run:
+        kind = RowRun if isinstance(bound.query.window, RowWindow) else QueryRun
+        return kind.start(bound, self.bench, begins)
+
+    def _restore(self) -> None:
+        """Continue from the last good round of the checkpoint, or start."""
+        self.record = self.checkpoint.last()
+        self.saved = SavedSlices(self.checkpoint)
+        self.last_seconds: dict[str, float] = {}
+        record = self.record
+        self._positions: dict[str, dict[str, Any]] = {} if record is None else record.positions
+        self.clock, self.ended = (NEVER, False) if record is None else (record.clock, record.ended)
+        if record is not None:
+            refuse_changes(record.plan, described(self.program))
+            self.saved.restore(record)
+        self._restore_times()
+        self.runs: dict[str, Run] = {}
+        for name, bound in self.bound.items():
+            if record is None:
+                self.runs[name] = self._new_run(bound)
+            else:
+                kind = RowRun if isinstance(bound.query.window, RowWindow) else QueryRun
+                self.runs[name] = kind.restored(bound, self.bench, record.queries[name], self.saved.tables(name))
+
+    def _restore_times(self) -> None:
+        """The time of every stream as of the last committed round: a policy may have learned from one that failed."""
+        self.streams = {
+            stream.name: StreamTime.start(stream)
+            if self.record is None
+            else StreamTime.restored(stream, self.record.streams[stream.name], self.saved.source_names(stream.name))
+            for stream in self.program.streams
+        }
+
+    def _rewind(self) -> None:
+        """Rounds after the last committed one have not happened, whatever sinks have seen of them."""
+        self.ledger.rewind(self.next_round - 1)
+        for name, sink in self.sinks.items():
+            sink.rewind(name, self.next_round - 1)
+
+    def _written_reducers(self) -> dict[str, Reducer]:
+        return {
+            stream.name: Reducer.of(stream, [self.bound[q.name] for q in self.program.of_stream(stream.name)])
+            for stream in self.program.streams
+        }
+
+    def _runs_of(self, stream: str) -> list[Run]:
+        return [run for run in self.runs.values() if run.query.query.stream == stream]

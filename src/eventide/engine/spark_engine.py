@@ -1,0 +1,167 @@
+"""The Spark engine: one streaming query over all declared streams; each of its micro-batches is a round.
+
+Laws. All streams are one union, each row tagged with its stream: one offset log, one round. Spark runs a batch again after
+a crash with the same rows; a batch that is part of a committed round is not run twice. In silence the engine
+itself makes rounds, only when something waits for the clock, and without a Spark job.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from eventide.engine.rounds import Engine, Observer
+from eventide.engine.running import Running
+from eventide.engine.spark_backend import SparkBackend
+from eventide.engine.spark_log import take_back
+from eventide.errors import EngineError, EventideError
+from eventide.plan.program import Program
+from eventide.plan.reduce_text import MALFORMED
+from eventide.sinks.sink import Sink
+from eventide.sources.spark_input import read_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+log = logging.getLogger(__name__)
+
+TAG = "__stream"
+
+
+class SparkEngine(Running):
+    """A program on Spark. `frames` are streaming DataFrames for streams without a declared input.
+
+    `every`: start a round at most so often (such as `1 second`); by default the next one starts when one has ended.
+    `tick`: seconds after which the clock alone may close windows.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        program: Program,
+        checkpoint: str,
+        sinks: Mapping[str, Sink] | None = None,
+        frames: Mapping[str, DataFrame] | None = None,
+        every: str | None = None,
+        tick: float = 1.0,
+        observer: Observer | None = None,
+    ) -> None:
+        self.spark = spark
+        self._every = every
+        self._tick = tick
+        given = dict(frames or {})
+        self._frames = {
+            stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
+            for stream in program.streams
+        }
+        super().__init__(Engine(program, SparkBackend(spark), checkpoint, sinks, observer))
+        self._query: StreamingQuery | None = None
+
+    def start(self, bounded: bool = False) -> SparkEngine:
+        """Begin. `bounded`: take what is there now, close everything, and end."""
+        storage = self.engine.checkpoint.storage
+        take_back(storage, self.engine.last_batch)
+        with self.lock:
+            self.noted(self.engine.resume())
+        writer = self._union().writeStream.foreachBatch(self._on_batch).queryName("eventide")
+        writer = writer.option("checkpointLocation", storage.uri("spark"))
+        if bounded:
+            writer = writer.trigger(availableNow=True)
+        elif self._every is not None:
+            writer = writer.trigger(processingTime=self._every)
+        try:
+            self._query = writer.start()
+        except Exception as failure:
+            self.engine.close()
+            raise EngineError(f"Spark cannot start the streams: {_first_line(failure)}") from failure
+        threading.Thread(target=self._watch, args=(self._query, bounded), name="eventide", daemon=True).start()
+        return self
+
+    def stop(self) -> None:
+        """Finish the round under way, commit it, and end."""
+        self.stopping.set()
+        with self.lock:
+            if self._query is not None:
+                self._query.stop()
+        self.ended.wait()
+
+    def _union(self) -> DataFrame:
+        from pyspark.sql import functions
+
+        if len(self._frames) == 1:
+            return next(iter(self._frames.values()))
+        tagged = [
+            frame.select(
+                functions.lit(number).alias(TAG),
+                *(functions.col(f"`{name}`").alias(_tagged(number, name)) for name in frame.columns),
+            )
+            for number, frame in enumerate(self._frames.values())
+        ]
+        union = tagged[0]
+        for frame in tagged[1:]:
+            union = union.unionByName(frame, allowMissingColumns=True)
+        return union
+
+    def _parted(self, batch: DataFrame) -> dict[str, DataFrame]:
+        """The rows of each stream; Spark reads only the branch that a tag selects."""
+        from pyspark.sql import functions
+
+        if len(self._frames) == 1:
+            return {next(iter(self._frames)): batch}
+        return {
+            name: batch.where(functions.col(TAG) == number).select(
+                *(functions.col(f"`{_tagged(number, column)}`").alias(column) for column in frame.columns)
+            )
+            for number, (name, frame) in enumerate(self._frames.items())
+        }
+
+    def _on_batch(self, batch: DataFrame, number: int) -> None:
+        with self.lock:
+            if self.stopping.is_set() or number <= self.engine.last_batch:
+                return
+            try:
+                self.noted(self.engine.round(self._parted(batch), batch=number))
+            except BaseException as failure:
+                # Spark would tell it as a Java exception; what we know is kept for whoever waits.
+                self.failure = failure
+                raise
+
+    def _watch(self, query: StreamingQuery, bounded: bool) -> None:
+        """Tick until the query has ended; then close what is open, if that was asked for."""
+        try:
+            while not query.awaitTermination(self._tick):  # type: ignore[arg-type]
+                if not bounded and not self.stopping.is_set() and self.lock.acquire(blocking=False):
+                    try:
+                        self.noted(self.engine.tick())
+                    finally:
+                        self.lock.release()
+            if bounded and not self.stopping.is_set() and not self.engine.ended:
+                with self.lock:
+                    self.noted(self.engine.end())
+        except BaseException as failure:
+            if self.failure is None and not self.stopping.is_set():
+                self.failure = (
+                    failure if isinstance(failure, EventideError) else EngineError(f"Spark failed: {_first_line(failure)}")
+                )
+            if query.isActive:
+                query.stop()
+        finally:
+            self.engine.close()
+            self.ended.set()
+
+
+def _with_malformed(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions
+
+    return frame if MALFORMED in frame.columns else frame.withColumn(MALFORMED, functions.lit(None).cast("string"))
+
+
+def _tagged(number: int, column: str) -> str:
+    return f"s{number}_{column}"
+
+
+def _first_line(failure: BaseException) -> str:
+    return next((line for line in str(failure).splitlines() if line.strip()), type(failure).__name__).strip()

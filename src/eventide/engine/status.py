@@ -1,0 +1,106 @@
+"""How an engine stands: plain values, ready for JSON.
+
+>>> Status("local", 3, 10, False, (), (), {}).as_json()["round"]
+3
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from eventide.engine.stream_time import StreamTime
+from eventide.eventtime.instant import EDGE, NEVER, Instants
+from eventide.plan.bound import Bound
+
+
+class RunState(Protocol):
+    """What a status tells of a query."""
+
+    query: Bound
+    bound: int
+    slices: Any
+
+    @property
+    def holds(self) -> Instants:
+        """What is open."""
+        ...
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    """A stream: rows so far, how far its time is, how far behind the clock, and what was lost."""
+
+    name: str
+    rows: int
+    wanted: int
+    late: int
+    revising: int
+    rejected: int
+    drop_ratio: float
+    recent_drop_ratio: float
+    sources: int
+    heartbeat: int | None
+    latest: int | None
+    lag: int | None
+
+    @classmethod
+    def of(cls, stream: StreamTime) -> StreamStatus:
+        """The status of a stream; `lag` is how far the heartbeat is behind the largest time seen."""
+        losses = stream.losses
+        beat, latest = _known(stream.heartbeat), _known(stream.latest)
+        return cls(
+            stream.stream.name,
+            losses.rows,
+            losses.wanted,
+            losses.late,
+            losses.revising,
+            losses.rejected,
+            losses.drop_ratio,
+            losses.recent_drop_ratio,
+            max(1, len(stream.sources)),
+            beat,
+            latest,
+            None if beat is None or latest is None else max(0, latest - beat),
+        )
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """A query: where its slices are, how many there are, and how far it is closed."""
+
+    name: str
+    placement: str
+    open_slices: int
+    state_rows: int
+    state_bytes: int
+    bound: int | None
+
+    @classmethod
+    def of(cls, name: str, run: RunState) -> QueryStatus:
+        """The status of a query."""
+        slices = run.slices
+        return cls(name, slices.placement, len(run.holds), slices.rows, slices.bytes, _known(run.bound))
+
+
+@dataclass(frozen=True)
+class Status:
+    """An engine after its last round; `seconds` is the time of that round by step."""
+
+    engine: str
+    round: int
+    clock: int
+    ended: bool
+    streams: tuple[StreamStatus, ...]
+    queries: tuple[QueryStatus, ...]
+    seconds: dict[str, float] = field(default_factory=dict)
+    rows_per_second: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def _known(instant: int) -> int | None:
+    """None for the ends of time, which mean nothing to a reader."""
+    return None if instant == NEVER or abs(instant) >= EDGE else instant
