@@ -2,7 +2,7 @@
 
 >>> from eventide.plan.expressions import parsed
 >>> call = call_from(parsed("sum(x + 1) FILTER (WHERE y > 0)", "q"))
->>> call.name, call.over_rows(call.arguments[0])
+>>> call.name, call.over_rows("x + 1")
 ('sum', 'IF(y > 0, x + 1, NULL)')
 """
 
@@ -16,31 +16,33 @@ from sqlglot import exp
 from eventide.plan.expressions import SPARK, WRAPPERS, name_of
 from eventide.plan.partials import Partial
 
+SMALL = ("TINYINT", "SMALLINT", "INT")
+FRACTIONS = ("FLOAT", "DOUBLE")
+
 
 @dataclass(frozen=True)
 class Call:
-    """A call: the function's name, its arguments, and what stands around it."""
+    """A call: the function's name, its arguments as SQL, and what stands around it."""
 
     name: str
-    arguments: tuple[exp.Expression, ...]
-    where: exp.Expression | None = None
+    arguments: tuple[str, ...]
+    where: str | None = None
     distinct: bool = False
     ignore_nulls: bool = False
     ordered: bool = False
 
-    def over_rows(self, argument: exp.Expression | str) -> str:
+    def over_rows(self, argument: str) -> str:
         """The argument, NULL for rows that FILTER leaves out."""
-        text = argument if isinstance(argument, str) else argument.sql(SPARK)
-        return text if self.where is None else f"IF({self.where.sql(SPARK)}, {text}, NULL)"
+        return argument if self.where is None else f"IF({self.where}, {argument}, NULL)"
 
 
 def call_from(aggregate: exp.Expression) -> Call:
     """Take a call apart, as `expressions.aggregates_in` found it."""
-    where: exp.Expression | None = None
+    where: str | None = None
     ignore_nulls = ordered = False
     while isinstance(aggregate, WRAPPERS):
         if isinstance(aggregate, exp.Filter):
-            where = aggregate.expression.this
+            where = aggregate.expression.this.sql(SPARK)
         ignore_nulls |= isinstance(aggregate, exp.IgnoreNulls)
         ordered |= isinstance(aggregate, exp.WithinGroup)
         aggregate = aggregate.this
@@ -48,7 +50,7 @@ def call_from(aggregate: exp.Expression) -> Call:
     distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
     if distinct:
         arguments = tuple(arguments[0].expressions)
-    return Call(name_of(aggregate), arguments, where, distinct, ignore_nulls, ordered)
+    return Call(name_of(aggregate), tuple(a.sql(SPARK) for a in arguments), where, distinct, ignore_nulls, ordered)
 
 
 def _arguments(call: exp.Expression) -> tuple[exp.Expression, ...]:
@@ -70,12 +72,17 @@ class Columns:
     time: str
     kept: dict[tuple[str, str], Partial] = field(default_factory=dict)
 
-    def keep(self, kind: str, reduce: str, merge: str) -> str:
-        """The name of a partial of that type; `merge` speaks of the column itself as `{}`."""
+    def keep(self, kind: str, reduce: str, merge: str, beside: str = "") -> str:
+        """The name of a partial of that type.
+
+        `merge` speaks of the column itself as `{0}` and of the value of `beside`, which is a window aggregate over
+        all that is merged, as `{1}`.
+        """
         key = (reduce, merge)
         if key not in self.kept:
             name = f"{self.prefix}_{len(self.kept)}"
-            self.kept[key] = Partial(name, kind, reduce, merge.format(name))
+            over = ((f"{name}_over", beside),) if beside else ()
+            self.kept[key] = Partial(name, kind, reduce, merge.format(name, f"{name}_over"), over)
         return self.kept[key].name
 
 
@@ -86,3 +93,19 @@ class Told:
     value: str
     type: str
     checks: tuple[tuple[str, str], ...] = ()
+
+
+Form = Callable[[Call, Columns], Told | None]
+"""How an aggregate is told from partials; None where it cannot be, for these arguments."""
+
+
+def decimal_of(kind: str) -> tuple[int, int] | None:
+    """Precision and scale of a decimal type.
+
+    >>> decimal_of("DECIMAL(10, 2)"), decimal_of("INT")
+    ((10, 2), None)
+    """
+    if not kind.startswith("DECIMAL"):
+        return None
+    parts = kind.removeprefix("DECIMAL").strip("()").split(",")
+    return (int(parts[0] or 10), int(parts[1]) if len(parts) > 1 else 0)

@@ -1,0 +1,102 @@
+"""What DuckDB lacks of Spark's functions: macros in SQL, and sketches through Arrow.
+
+Law: after `register`, whatever `plan.dialect.to_duckdb` writes can be run on the connection.
+
+>>> import duckdb
+>>> connection = duckdb.connect()
+>>> register(connection)
+>>> connection.execute("SELECT spark_pmod(-7, 3), spark_div(-7, 2)").fetchall()
+[(2, -3)]
+>>> missing_functions(connection, "SELECT my_own(name), upper(name) FROM t")
+['my_own']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from duckdb.func import ARROW, SPECIAL
+from sqlglot import exp
+
+from eventide.engine import sketches
+from eventide.plan.dialect import to_duckdb
+from eventide.plan.duckdb_macros import MACROS
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add to a connection what the dialect needs."""
+    for macro in MACROS:
+        connection.execute(macro)
+    for name, function, parameters, result in FUNCTIONS:
+        connection.create_function(name, function, parameters, result, type=ARROW, null_handling=SPECIAL)
+
+
+def missing_functions(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
+    """The functions a statement in Spark's dialect calls that neither DuckDB nor `register` has."""
+    known = {name for (name,) in connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()}
+    tree = sqlglot.parse_one(to_duckdb(sql), read="duckdb")
+    called = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
+    return sorted(called - known)
+
+
+def _of_one(function: Callable[[Any], Any], kind: pa.DataType) -> Callable[[pa.ChunkedArray], pa.Array]:
+    """The function over a whole column; DuckDB reads the number of arguments from the signature."""
+    return lambda column: pa.array([function(value) for value in column.to_pylist()], kind)
+
+
+def _of_two(function: Callable[[Any, Any], Any], kind: pa.DataType) -> Callable[[Any, Any], pa.Array]:
+    """The function over two whole columns."""
+    return lambda one, other: pa.array(list(map(function, one.to_pylist(), other.to_pylist())), kind)
+
+
+def _hll_of(values: list[int | str | None] | None, lg_k: int) -> bytes:
+    return sketches.distinct_sketch((value for value in values or () if value is not None), lg_k)
+
+
+def _kll_of(lists: pa.ChunkedArray, ks: pa.ChunkedArray) -> pa.Array:
+    """A sketch for each list, its numbers taken as a whole."""
+    found = []
+    for values, k in zip(lists, ks.to_pylist(), strict=True):
+        numbers = values.values.drop_null() if values.is_valid else pa.array([], pa.float64())
+        found.append(sketches.quantile_sketch(numbers.to_numpy(zero_copy_only=False, writable=True), k))
+    return pa.array(found, pa.binary())
+
+
+def _quantile(sketch: bytes | None, rank: float | None) -> float | None:
+    if sketch is None or rank is None:
+        return None
+    found = sketches.quantiles(sketch, [rank])
+    return None if found is None else found[0]
+
+
+def _quantiles(sketch: bytes | None, ranks: list[float] | None) -> list[float] | None:
+    return None if sketch is None or ranks is None else sketches.quantiles(sketch, ranks)
+
+
+def _union(pieces: list[bytes | None] | None) -> bytes:
+    return sketches.distinct_union(pieces or ())
+
+
+def _estimate(sketch: bytes | None) -> int | None:
+    return None if sketch is None else sketches.distinct_estimate(sketch)
+
+
+def _kll_union(pieces: list[bytes | None] | None, k: int | None) -> bytes:
+    return sketches.quantile_union(pieces or (), k)
+
+
+FUNCTIONS: tuple[tuple[str, Callable[..., Any], list[Any], Any], ...] = (
+    ("eventide_hll_of_numbers", _of_two(_hll_of, pa.binary()), ["BIGINT[]", "INTEGER"], "BLOB"),
+    ("eventide_hll_of_texts", _of_two(_hll_of, pa.binary()), ["VARCHAR[]", "INTEGER"], "BLOB"),
+    ("eventide_hll_union", _of_one(_union, pa.binary()), ["BLOB[]"], "BLOB"),
+    ("eventide_hll_estimate", _of_one(_estimate, pa.int64()), ["BLOB"], "BIGINT"),
+    ("eventide_kll_of", _kll_of, ["DOUBLE[]", "INTEGER"], "BLOB"),
+    ("eventide_kll_union", _of_two(_kll_union, pa.binary()), ["BLOB[]", "INTEGER"], "BLOB"),
+    ("eventide_kll_quantile", _of_two(_quantile, pa.float64()), ["BLOB", "DOUBLE"], "DOUBLE"),
+    ("eventide_kll_quantiles", _of_two(_quantiles, pa.list_(pa.float64())), ["BLOB", "DOUBLE[]"], "DOUBLE[]"),
+)
+"""Name, function over Arrow columns, types of its arguments, type of its result."""

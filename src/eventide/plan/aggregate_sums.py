@@ -1,0 +1,141 @@
+"""Counts, sums and averages from partials.
+
+Law: whole numbers and decimals lose nothing on the way, so their answers do not depend on how rows were cut; sums of
+fractions may differ in the last digits, as they do in Spark itself.
+"""
+
+from __future__ import annotations
+
+from eventide.plan.aggregate_call import FRACTIONS, SMALL, Call, Columns, Form, Told, decimal_of
+
+BIGINT_RANGE = "BETWEEN -9223372036854775808 AND 9223372036854775807"
+
+
+def count(call: Call, columns: Columns) -> Told | None:
+    """Rows, or rows where no argument is NULL."""
+    return Told(counted(call, columns), "BIGINT")
+
+
+def counted(call: Call, columns: Columns) -> str:
+    """The name of the partial that counts the rows of a call."""
+    arguments = [argument for argument in call.arguments if argument != "*"]
+    if len(arguments) == 1:
+        one = arguments[0]
+    else:
+        one = f"IF({' AND '.join(f'{a} IS NOT NULL' for a in arguments)}, 1, NULL)" if arguments else "1"
+    counts_all = not arguments and call.where is None
+    return columns.keep(
+        "BIGINT", f"count({'*' if counts_all else call.over_rows(one)})", _summed("BIGINT", or_zero=True)
+    )
+
+
+def count_if(call: Call, columns: Columns) -> Told | None:
+    """Rows where the condition holds."""
+    if len(call.arguments) != 1:
+        return None
+    reduce = f"count({call.over_rows(f'IF({call.arguments[0]}, 1, NULL)')})"
+    return Told(columns.keep("BIGINT", reduce, _summed("BIGINT", or_zero=True)), "BIGINT")
+
+
+def total(reports: bool) -> Form:
+    """SUM: NULL without rows; whole numbers give BIGINT, decimals ten digits more, fractions DOUBLE.
+
+    A sum that leaves BIGINT is NULL; SUM reports that, TRY_SUM means it.
+    """
+
+    def form(call: Call, columns: Columns) -> Told | None:
+        if len(call.arguments) != 1:
+            return None
+        kind = columns.type_of(call.arguments[0])
+        if kind in FRACTIONS:
+            return Told(_double_total(call, columns), "DOUBLE")
+        exact = _exact_total(call, columns, kind)
+        if exact is None:
+            return None
+        decimal = decimal_of(kind)
+        if decimal is not None:
+            return Told(exact, f"DECIMAL({decimal[0] + 10}, {decimal[1]})")
+        if kind in SMALL:
+            return Told(exact, "BIGINT")
+        check = f"{exact} IS NULL OR {exact} {BIGINT_RANGE}"
+        reason = f"the sum of {call.arguments[0]} overflows BIGINT"
+        value = f"CASE WHEN {exact} {BIGINT_RANGE} THEN CAST({exact} AS BIGINT) END"
+        return Told(value, "BIGINT", ((check, reason),) if reports else ())
+
+    return form
+
+
+def average(call: Call, columns: Columns) -> Told | None:
+    """AVG: NULL without rows; DOUBLE, or for decimals four more digits, rounded half up."""
+    if len(call.arguments) != 1:
+        return None
+    kind = columns.type_of(call.arguments[0])
+    decimal = decimal_of(kind)
+    if decimal is not None:
+        return _decimal_average(call, columns, *decimal)
+    summed = _double_total(call, columns) if kind in FRACTIONS else _exact_total(call, columns, kind)
+    if summed is None:
+        return None
+    return Told(f"CAST({summed} AS DOUBLE) / CAST(nullif({counted(call, columns)}, 0) AS DOUBLE)", "DOUBLE")
+
+
+def _exact_total(call: Call, columns: Columns, kind: str) -> str | None:
+    """The sum of whole numbers or decimals over merged partials, without loss; None for other types."""
+    argument = call.arguments[0]
+    if kind in SMALL:
+        return columns.keep("BIGINT", f"sum({call.over_rows(f'CAST({argument} AS BIGINT)')})", _summed("BIGINT"))
+    if kind == "BIGINT":
+        high = f"sum({call.over_rows(f'shiftright(CAST({argument} AS BIGINT), 32)')})"
+        low = f"sum({call.over_rows(f'CAST({argument} AS BIGINT) & 4294967295')})"
+        above, below = (columns.keep("BIGINT", half, _summed("BIGINT")) for half in (high, low))
+        return (
+            f"(CAST({above} AS DECIMAL(19, 0)) * CAST(4294967296 AS DECIMAL(10, 0)) + CAST({below} AS DECIMAL(19, 0)))"
+        )
+    decimal = decimal_of(kind)
+    # Ten more digits hold the sum of ten thousand million rows; without room for them a sum may overflow.
+    if decimal is None or decimal[0] > 28:
+        return None
+    wide = f"DECIMAL({decimal[0] + 10}, {decimal[1]})"
+    exact = f"CAST({argument} AS DECIMAL({decimal[0]}, {decimal[1]}))"
+    return columns.keep(wide, f"sum({call.over_rows(exact)})", _summed(wide))
+
+
+def _double_total(call: Call, columns: Columns) -> str:
+    """The sum of fractions over merged partials."""
+    return columns.keep("DOUBLE", f"sum({call.over_rows(f'CAST({call.arguments[0]} AS DOUBLE)')})", "sum({0})")
+
+
+def _decimal_average(call: Call, columns: Columns, precision: int, scale: int) -> Told | None:
+    """Long division in whole numbers: division of decimals is rounded twice in Spark, and inexact in DuckDB."""
+    if precision > 28 or scale > 8 or precision - scale > 18:
+        return None
+    summed = _exact_total(call, columns, f"DECIMAL({precision}, {scale})")
+    shift, step = 10 ** (scale + 4), f"0.{'0' * (scale + 3)}1"
+    rows = f"CAST(nullif({counted(call, columns)}, 0) AS DECIMAL(13, 0))"
+    all_ = f"CAST({summed} AS DECIMAL({precision + 10}, {scale}))"
+    whole = f"CAST({all_} DIV {rows} AS DECIMAL(19, 0))"
+    rest = (
+        f"CAST(CAST({all_} % {rows} AS DECIMAL({13 + scale}, {scale})) * CAST({shift} AS DECIMAL({scale + 5}, 0)) "
+        f"AS DECIMAL({17 + scale}, 0))"
+    )
+    twice, two = f"(abs({rest}) * CAST(2 AS DECIMAL(1, 0)) + {rows})", f"({rows} * CAST(2 AS DECIMAL(1, 0)))"
+    digits = f"CAST(CAST(sign({rest}) AS INT) * ({twice} DIV {two}) AS DECIMAL({scale + 5}, 0))"
+    kind = f"DECIMAL({precision + 4}, {scale + 4})"
+    value = f"CAST({whole} + {digits} * CAST({step} AS DECIMAL({scale + 4}, {scale + 4})) AS {kind})"
+    return Told(value, kind)
+
+
+def _summed(kind: str, or_zero: bool = False) -> str:
+    """The merge of what adds up; a count over no slice at all is 0."""
+    return f"coalesce(CAST(sum({{0}}) AS {kind}), CAST(0 AS {kind}))" if or_zero else f"CAST(sum({{0}}) AS {kind})"
+
+
+FORMS: dict[str, Form] = {
+    "count": count,
+    "count_if": count_if,
+    "sum": total(reports=True),
+    "try_sum": total(reports=False),
+    "avg": average,
+    "mean": average,
+    "try_avg": average,
+}
