@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from contextlib import suppress
 from pathlib import PurePosixPath
 
@@ -129,7 +130,10 @@ class LocalStorage(Storage):
     def size(self, name: str) -> int:
         """The length of a file."""
         with self.told("read", name):
-            return os.stat(self.path(name)).st_size
+            found = os.stat(self.path(name))
+            if stat.S_ISDIR(found.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "Is a directory", name)
+            return found.st_size
 
     def modified(self, name: str) -> float | None:
         """By the clock of this machine."""

@@ -225,4 +225,4 @@ def _plain_number(value: Any) -> Any:
     """NumPy's numbers are numbers too."""
     if hasattr(value, "item"):
         return value.item()
-    raise TypeError(f"a round record holds numbers, strings, lists and dictionaries, not {type(value).__name__}")
+    raise CheckpointError(f"a round record holds numbers, strings, lists and dictionaries, not {type(value).__name__}")

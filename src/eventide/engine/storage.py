@@ -166,7 +166,7 @@ def explained(error: Exception, what: str) -> EngineError:
 another folder
     """
     said, code = line(error), getattr(error, "errno", None)
-    if isinstance(error, FileNotFoundError) or code == errno.EIO:
+    if isinstance(error, FileNotFoundError) or code in (errno.EIO, errno.EISDIR):
         return MissingFileError(f"{what}: {said}")
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return EngineError(
@@ -175,7 +175,7 @@ another folder
         )
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return EngineError(f"{what}: {said}. Give this user the right to read and write there, or name another folder")
-    if code in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
+    if code in (errno.ENOTDIR, errno.EEXIST):
         return EngineError(f"{what}: it is not a folder ({said}). Name a folder, or move away the file of that name")
     return EngineError(f"{what}: {said}")
 
