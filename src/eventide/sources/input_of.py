@@ -16,9 +16,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eventide.errors import DeclarationError
+from eventide.plan.reduce_text import MALFORMED
 from eventide.plan.stream import Input, Stream
-
-MALFORMED = "_malformed"
 
 CSV_DEFAULTS = {"header": "true", "sep": ",", "quote": '"', "escape": '"'}
 

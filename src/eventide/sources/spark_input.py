@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.columns import Column, spark_type
+from eventide.plan.reduce_text import MALFORMED
 from eventide.plan.stream import Input, Stream
 from eventide.sources.conform import matched
-from eventide.sources.input_of import MALFORMED, input_of, needs_path, split_options, text_options
+from eventide.sources.input_of import input_of, needs_path, split_options, text_options
 from eventide.sources.limits import FILES, limit_options
 from eventide.sources.spark_errors import told
 from eventide.sources.spark_text import (

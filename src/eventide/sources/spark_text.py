@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eventide.plan.columns import Column
-from eventide.sources.input_of import MALFORMED
+from eventide.plan.reduce_text import MALFORMED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,0 +1,128 @@
+"""Files, folders and patterns as a stream of the local engine.
+
+Law: files are read oldest first, each once and to its end; a folder or pattern is looked at again for new ones when
+all are read. The position names the files read and how far the open one was read, so no row comes twice or is missed.
+
+>>> import os, tempfile; import pyarrow.parquet as pq
+>>> from eventide.plan.stream import Input, columns
+>>> path = os.path.join(tempfile.mkdtemp(), "a.parquet")
+>>> pq.write_table(pa.table({"t": [1, 2, 3]}), path)
+>>> files = Files(Stream("s", columns("t BIGINT"), time="t", input=Input("parquet", path)))
+>>> files.take(2, 0).to_pydict(), files.take(2, 0).num_rows, files.take(2, 0), files.ended
+({'t': [1, 2], '_malformed': [None, None]}, 1, None, True)
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.errors import DeclarationError, InputError
+from eventide.plan.stream import Stream
+from eventide.sources.input_of import input_of, needs_path
+from eventide.sources.listing import Listing
+from eventide.sources.table_files import OPENERS, FileReader, TableFile
+
+FORMATS = frozenset(OPENERS)
+LOOK_AGAIN = 0.05
+"""Seconds between two looks for new files while waiting."""
+
+
+class Files:
+    """The rows of files, in the order of the files."""
+
+    def __init__(self, stream: Stream) -> None:
+        given = input_of(stream)
+        if given.max_offsets is not None:
+            raise DeclarationError(
+                f"stream {stream.name!r}: files have no offsets: limit a round by max_files or max_rows"
+            )
+        self._stream = stream
+        self._kind = given.format
+        self._max_files = given.max_files
+        self._listing = Listing(f"stream {stream.name!r}", needs_path(stream, given))
+        self._queue: list[str] = []
+        self._open: tuple[str, FileReader] | None = None
+        self._caught_up = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the one file there is was read; a folder never ends."""
+        return self._caught_up and self._listing.fixed
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the last look found nothing to read."""
+        return self._caught_up
+
+    def take(self, max_rows: int, wait: float) -> pa.Table | None:
+        """The next rows, of as many files as it needs."""
+        deadline = time.monotonic() + wait
+        while True:
+            taken = self._rows(max_rows)
+            if taken is not None:
+                return taken
+            self._caught_up = True
+            rest = deadline - time.monotonic()
+            if rest <= 0 or self.ended:
+                return None
+            time.sleep(min(rest, LOOK_AGAIN))
+
+    def _rows(self, max_rows: int) -> pa.Table | None:
+        taken: list[pa.Table] = []
+        wanted, opened = max_rows, 0
+        while wanted > 0:
+            if self._open is None:
+                if opened == self._max_files or not self._open_next():
+                    break
+                opened += 1
+            assert self._open is not None
+            name, reader = self._open
+            table = reader.read(wanted)
+            if table is None:
+                reader.close()
+                self._listing.done(name)
+                self._open = None
+            else:
+                taken.append(table)
+                wanted -= table.num_rows
+        return pa.concat_tables(taken) if taken else None
+
+    def _open_next(self) -> bool:
+        """Open the file that comes next; the folder is looked at again only when all files found are read."""
+        if not self._queue:
+            self._queue = self._listing.unread()
+        if not self._queue:
+            return False
+        self._caught_up = False
+        name = self._queue.pop(0)
+        self._open = (name, self._reader(name, 0))
+        return True
+
+    def _reader(self, name: str, offset: int) -> FileReader:
+        return TableFile(self._stream, name, self._kind, offset)
+
+    def position(self) -> dict[str, Any]:
+        """The files read, and the one that is open with how far it was read."""
+        now = {"file": self._open[0], "offset": self._open[1].offset} if self._open is not None else None
+        return {**self._listing.saved(), "open": now}
+
+    def seek(self, position: dict[str, Any]) -> None:
+        """Read on from there."""
+        self._listing.restore(position)
+        if position["open"] is not None:
+            name = str(position["open"]["file"])
+            try:
+                self._open = (name, self._reader(name, int(position["open"]["offset"])))
+            except InputError as failure:
+                raise InputError(
+                    f"stream {self._stream.name!r}: {name} was read in part and cannot be read on: {failure}"
+                ) from failure
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None

@@ -1,0 +1,125 @@
+"""One file that knows its schema (Parquet, ORC, Arrow), read from any row on.
+
+Law: `read` gives the next rows in file order, `offset` is the number of rows given so far; a reader opened with that
+offset gives the rest. Only the declared columns are read from Parquet and ORC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from eventide.errors import InputError
+from eventide.plan.stream import Stream
+from eventide.sources.arrow_schema import declared_table
+
+BATCH = 131_072
+
+
+class FileReader(Protocol):
+    """One file, read forward."""
+
+    offset: int
+
+    def read(self, max_rows: int) -> pa.Table | None:
+        """The next rows, or None at the end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+class TableFile:
+    """A file of Arrow batches, of which the first `offset` rows were already read."""
+
+    def __init__(self, stream: Stream, path: str, kind: str, offset: int) -> None:
+        self._owner = f"stream {stream.name!r}"
+        self._columns = stream.columns
+        self._path = path
+        self._kind = kind
+        self._rest: pa.Table | None = None
+        self.offset = offset
+        try:
+            self._tables = OPENERS[kind](path, [column.name for column in stream.columns], offset)
+        except (OSError, pa.ArrowException) as failure:
+            raise self._unreadable(failure) from failure
+
+    def _unreadable(self, failure: Exception) -> InputError:
+        return InputError(f"{self._owner}: {self._path} cannot be read as {self._kind}: {failure}")
+
+    def read(self, max_rows: int) -> pa.Table | None:
+        """The next rows, or None at the end."""
+        while self._rest is None or self._rest.num_rows == 0:
+            try:
+                table = next(self._tables, None)
+            except (OSError, pa.ArrowException) as failure:
+                raise self._unreadable(failure) from failure
+            if table is None:
+                return None
+            self._rest = declared_table(self._owner, self._columns, table, self._path)
+        taken = self._rest.slice(0, max_rows)
+        self._rest = self._rest.slice(max_rows)
+        self.offset += taken.num_rows
+        return taken
+
+    def close(self) -> None:
+        """The file is closed when its iterator is dropped."""
+        self._tables = iter(())
+
+
+def _parquet(path: str, names: list[str], offset: int) -> Iterator[pa.Table]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        groups: list[int] = []
+        for number in range(file.num_row_groups):
+            rows = file.metadata.row_group(number).num_rows
+            if not groups and offset >= rows:
+                offset -= rows
+            else:
+                groups.append(number)
+        wanted = _spelled(names, file.schema_arrow.names)
+        for batch in file.iter_batches(BATCH, row_groups=groups, columns=wanted):
+            yield pa.Table.from_batches([batch]).slice(min(offset, batch.num_rows))
+            offset -= min(offset, batch.num_rows)
+
+
+def _orc(path: str, names: list[str], offset: int) -> Iterator[pa.Table]:
+    from pyarrow import orc
+
+    file = orc.ORCFile(path)
+    wanted = _spelled(names, file.schema.names)
+    for number in range(file.nstripes):
+        table = pa.Table.from_batches([file.read_stripe(number, columns=wanted)])
+        yield table.slice(min(offset, table.num_rows))
+        offset -= min(offset, table.num_rows)
+
+
+def _arrow(path: str, names: list[str], offset: int) -> Iterator[pa.Table]:
+    with pa.memory_map(path) as source:
+        for batch in _arrow_batches(source):
+            yield pa.Table.from_batches([batch]).slice(min(offset, batch.num_rows))
+            offset -= min(offset, batch.num_rows)
+
+
+def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
+    """The batches of an Arrow file or of a stream of Arrow batches that was saved as a file."""
+    if source.read(6) == b"ARROW1":
+        file = pa.ipc.open_file(source)
+        for number in range(file.num_record_batches):
+            yield file.get_batch(number)
+        return
+    source.seek(0)
+    yield from pa.ipc.open_stream(source)
+
+
+def _spelled(names: list[str], there: list[str]) -> list[str]:
+    """The declared names as the file spells them; the rest is left unread, and missing ones are told later."""
+    wanted = {name.lower() for name in names}
+    return [name for name in there if name.lower() in wanted] or there[:1]
+
+
+OPENERS = {"parquet": _parquet, "orc": _orc, "arrow": _arrow}
