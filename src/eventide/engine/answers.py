@@ -1,20 +1,24 @@
 """Answers of the merge as results: what a window is called, when it was closed, in which round.
 
->>> answer = pa.table({"window_start": [0], "window_end": [10], "rows": [2], "n": [2], "__lost": pa.nulls(1, pa.string())})
->>> schema = pa.schema([("n", pa.int64())])
->>> result_table("q", Kind.FINAL, 7, 12, TimeKind.SEQUENCE, schema, answer).to_pylist()
-[{'query': 'q', 'kind': 'final', 'window_start': 0, 'window_end': 10, 'round': 7, 'rows': 2, 'heartbeat': 12, 'n': 2}]
+>>> answer = pa.table({"window_end": [10], "rows": [2], "n": [2]})
+>>> numbers = [(name, pa.int64()) for name in ("window_end", "heartbeat", "n")]
+>>> schema = pa.schema([("kind", pa.string()), *numbers])
+>>> result_table("q", Kind.FINAL, 7, 12, schema, answer).to_pylist()
+[{'kind': 'final', 'window_end': 10, 'heartbeat': 12, 'n': 2}]
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from eventide.engine.arrow_types import arrow_type
+from eventide.engine.taken import Answers
 from eventide.plan.bound import Bound
 from eventide.plan.stream import TimeKind
 from eventide.plan.window import RowWindow
-from eventide.results.results import Kind
+from eventide.results.results import Kind, Results
 
 TIMES = {TimeKind.TIMESTAMP: pa.timestamp("us", "UTC"), TimeKind.DATE: pa.timestamp("us", "UTC")}
 
@@ -55,29 +59,30 @@ def nothing(query: Bound) -> pa.Table:
     return pa.schema([*fields, *output_schema(query), ("__lost", pa.string())]).empty_table()
 
 
+def results_of(query: Bound, round: int, heartbeat: int | None, answers: Answers) -> Results:
+    """The answers of a round as results; `heartbeat` None says that the stream has ended."""
+    schema = result_schema(query)
+    both = ((Kind.FINAL, answers.final), (Kind.REVISED, answers.revised))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for kind, answer in both:
+            for part in answer.parts() if answer.rows else ():
+                yield from result_table(query.query.name, kind, round, heartbeat, schema, part).to_batches()
+
+    return Results(query.query.name, round, answers.final.rows + answers.revised.rows, schema, batches)
+
+
 def result_table(
-    name: str,
-    kind: Kind,
-    round: int,
-    heartbeat: int | None,
-    times: TimeKind,
-    outputs: pa.Schema,
-    answer: pa.Table,
-    heartbeats: TimeKind | None = None,
+    name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, answer: pa.Table
 ) -> pa.Table:
-    """An answer with the columns that every result has; `heartbeat` None says that the stream has ended."""
+    """Part of an answer with the columns that every result has."""
     count = answer.num_rows
-    edge = time_type(times)
-    beat = time_type(heartbeats or times)
-    columns = {
-        "query": pa.repeat(pa.scalar(name, pa.string()), count),
-        "kind": pa.repeat(pa.scalar(kind.value, pa.string()), count),
-        "window_start": answer.column("window_start").cast(edge),
-        "window_end": answer.column("window_end").cast(edge),
-        "round": pa.repeat(pa.scalar(round, pa.int64()), count),
-        "rows": answer.column("rows").cast(pa.int64()),
-        "heartbeat": pa.repeat(pa.scalar(heartbeat, pa.int64()).cast(beat), count),
-    }
-    for field in outputs:
-        columns[field.name] = answer.column(field.name).cast(field.type)
-    return pa.table(columns)
+    told = {"query": name, "kind": kind.value, "round": round, "heartbeat": heartbeat}
+    columns = []
+    for field in schema:
+        if field.name in told:
+            plain = pa.int64() if field.name == "heartbeat" else field.type
+            columns.append(pa.repeat(pa.scalar(told[field.name], plain).cast(field.type), count))
+        else:
+            columns.append(answer.column(field.name).cast(field.type))
+    return pa.table(columns, schema=schema)

@@ -1,7 +1,8 @@
 """Rows that did not go into an answer: the late table and the rejects table, as Parquet, by round.
 
-Law: a row that a query wanted and could not take is in the late table, with its source, the heartbeat it came behind and by
-how much; a row that no query can take is in the rejects table, with the reason. A round run again writes the same file.
+Law: a row that a query wanted and could not take is in the late table, with its source, the heartbeat it came behind
+and by how much; a row that no query can take is in the rejects table, with the reason. A round run again writes the
+same file.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from eventide.engine.answers import time_type
 from eventide.engine.storage import Storage
 from eventide.engine.stream_time import source_names
+from eventide.engine.taken import Answer
 from eventide.plan.bound import Bound
 from eventide.plan.stream import Stream
 
@@ -82,14 +84,16 @@ def rejected_rows(rows: pa.Table, round: int) -> pa.Table:
     return rows.append_column("_round", pa.repeat(pa.scalar(round, pa.int64()), rows.num_rows))
 
 
-def lost_values(query: Bound, answer: pa.Table, round: int) -> pa.Table | None:
+def lost_values(query: Bound, answer: Answer, round: int) -> pa.Table | None:
     """Values that could not be told (a sum that does not fit its type), one row each, or None."""
-    lost = answer.filter(pc.is_valid(answer.column("__lost")))
-    if lost.num_rows == 0:
+    if not query.checks:
         return None
     reasons = []
-    for row in lost.to_pylist():
-        groups = ", ".join(f"{key.name}={row[key.name]}" for key in query.keys)
-        where = f"query {query.query.name}, window {row['window_start']} to {row['window_end']}"
-        reasons.append(f"{row['__lost']} ({where}{', ' + groups if groups else ''})")
+    for part in answer.parts():
+        for row in part.filter(pc.is_valid(part.column("__lost"))).to_pylist():
+            groups = "".join(f", {key.name}={row[key.name]}" for key in query.keys)
+            where = f"query {query.query.name}, window {row['window_start']} to {row['window_end']}"
+            reasons.append(f"{row['__lost']} ({where}{groups})")
+    if not reasons:
+        return None
     return pa.table({"_reason": reasons, "_round": pa.repeat(pa.scalar(round, pa.int64()), len(reasons))})

@@ -46,9 +46,8 @@ class LocalEngine(Running):
         self._every = every
         self._tick = tick
         self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in program.streams}
-        if self.engine.record is not None:
-            for name, position in self.engine.record.positions.items():
-                self._inputs[name].seek(position)
+        for name, position in self.engine.committed.positions.items():
+            self._inputs[name].seek(position)
 
     def start(self, bounded: bool = False) -> LocalEngine:
         """Begin, in a thread of its own. `bounded`: when all inputs are read, close everything, and end."""

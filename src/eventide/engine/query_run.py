@@ -1,9 +1,9 @@
 """A query over windows of time while it runs: takes partials, closes windows, frees what is done with.
 
-Laws. *Late row*: a row is late for a query when its pane was closed by a round before; a row whose pane is open
-counts, however far behind its source's heartbeat it is. *Final*: a window is answered once, in the round whose heartbeat
-passes its end. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and every window
-that it changes is answered again; a window is retained until the bound is `retain` beyond its end.
+Laws. *Late row*: a row is late for a query when its pane was closed by a round before; a row whose pane is open counts,
+however far behind its source's heartbeat it is. *Final*: a window is answered once, in the round whose heartbeat passes
+its end. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and every
+window that it changes is answered again; a window is retained until the bound is `retain` beyond its end.
 
 A run is a value: every step gives a new one, so a round that fails changes nothing.
 """
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from eventide.engine.answers import nothing, output_schema
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.slices import DriverSlices
+from eventide.engine.taken import Answer, Answers, Taken
 from eventide.engine.windows import bound_of, closing, holding, missing_starts, needed_from
 from eventide.engine.workbench import Workbench
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
@@ -29,27 +30,6 @@ from eventide.plan.stream import Timestamps
 
 MOST_EMPTY = 100_000
 """So many empty windows are told in one round at most; the others follow in the next ones."""
-
-
-@dataclass(frozen=True)
-class Taken:
-    """What became of a round's partials: rows wanted, panes too late and their rows, panes to be revised and their rows."""
-
-    wanted: int
-    late_panes: tuple[int, ...] = ()
-    late_rows: int = 0
-    revising: tuple[int, ...] = ()
-    revising_rows: int = 0
-    accepted: pa.Table | None = None
-    late: pa.Table | None = None
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What a query has to say in a round: answers of windows that closed, and of windows told anew."""
-
-    final: pa.Table
-    revised: pa.Table
 
 
 @dataclass(frozen=True)
@@ -84,7 +64,7 @@ class QueryRun:
         """Add the partials of a round; those of closed panes are late, unless they can revise."""
         wanted = _rows(chunk, self.query)
         if self.bound == NEVER or chunk.num_rows == 0:
-            return replace(self, slices=self.slices.added(chunk)), Taken(wanted, accepted=chunk)
+            return replace(self, slices=self.slices.added(chunk)), Taken(wanted, chunk)
         panes = chunk.column("__pane")
         edge = (
             needed_from(self.query.panes, self.bound, self.query.query.retain)
@@ -94,7 +74,7 @@ class QueryRun:
         edge = max(edge, self.begins)
         lowest = pc.min(panes).as_py()
         if lowest >= self.bound:
-            return replace(self, slices=self.slices.added(chunk)), Taken(wanted, accepted=chunk)
+            return replace(self, slices=self.slices.added(chunk)), Taken(wanted, chunk)
         late = chunk.filter(pc.less(panes, edge))
         accepted = chunk.filter(pc.greater_equal(panes, edge))
         revising = accepted.filter(pc.less(accepted.column("__pane"), self.bound))
@@ -105,12 +85,11 @@ class QueryRun:
             wanted -= _rows(before, self.query)
         taken = Taken(
             wanted,
+            accepted,
             tuple(pc.unique(late.column("__pane")).to_pylist()),
             _rows(late, self.query),
             tuple(pc.unique(revising.column("__pane")).to_pylist()),
             _rows(revising, self.query),
-            accepted,
-            late,
         )
         return replace(self, slices=self.slices.added(accepted)), taken
 
@@ -121,7 +100,7 @@ class QueryRun:
             return False
         if self.query.panes.empty and self.following is not None:
             return self.following + self.query.panes.range <= bound
-        return closing(self.query.panes, self.slices.panes, self.bound, bound).num_rows > 0
+        return bool(closing(self.query.panes, self.slices.panes, self.bound, bound).num_rows)
 
     def advance(self, heartbeat: int, revising: tuple[int, ...] = ()) -> tuple[QueryRun, Answers]:
         """Answer what closes at this heartbeat, and again what the panes `revising` have changed; then free."""
@@ -138,7 +117,9 @@ class QueryRun:
             again = holding(window, changed, self.bound - self.query.query.retain, self.bound)
             revised = slices.answer(again) if again.num_rows else revised
         slices = slices.freed(needed_from(window, bound, self.query.query.retain))
-        return replace(self, slices=slices, bound=bound, following=following), Answers(final, revised)
+        return replace(self, slices=slices, bound=bound, following=following), Answers(
+            Answer.of(final), Answer.of(revised)
+        )
 
     def _with_empty(
         self, final: pa.Table, panes: Instants, windows: pa.Table, bound: int

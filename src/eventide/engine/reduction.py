@@ -1,7 +1,7 @@
 """Step 1 of a round: its rows become partials for each query and cells for time.
 
-Law: what a round brought is told apart, never lost: partials of rows that queries want, cells of all rows, and the number of
-rows without a usable time. Partials are not yet judged: which of them are late is for the query to say.
+Law: what a round brought is told apart, never lost: partials of rows that queries want, cells of all rows, and the
+number of rows without a usable time. Partials are not yet judged: which of them are late is for the query to say.
 """
 
 from __future__ import annotations

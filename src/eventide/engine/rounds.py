@@ -1,8 +1,8 @@
 """The round: the clock tick of the engine, the same on Spark and on one machine.
 
-Laws. Heartbeats of a round close windows in that round. A round happens all at once, when its record is committed; before that it
-has not happened, and run again, at the clock it was meant to have, it gives the same. Every row of a round is in a
-slice, in the late table, in the rejects table, or was wanted by no query.
+Laws. Heartbeats of a round close windows in that round. A round happens all at once, when its record is committed;
+before that it has not happened, and run again, at the clock it was meant to have, it gives the same. Every row of a
+round is in a slice, in the late table, in the rejects table, or was wanted by no query.
 
     reduce   rows -> partials by pane and group, cells by source            (Spark SQL, or DuckDB)
     promise  cells and clock -> heartbeats                                  (the time core)
@@ -13,69 +13,42 @@ slice, in the late table, in the rejects table, or was wanted by no query.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.answers import output_schema, result_schema, result_table, window_kind
+from eventide.engine.answers import results_of
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.committed import Committed, kind_of_run
 from eventide.engine.ledger import Ledger, late_rows, lost_values, rejected_rows
-from eventide.engine.query_run import Answers, QueryRun, Taken
-from eventide.engine.record import Intent, RoundRecord
+from eventide.engine.record import Intent
 from eventide.engine.reduction import Reducer, Reduction
-from eventide.engine.row_run import RowRun
-from eventide.engine.saved_slices import SavedSlices
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
+from eventide.engine.taken import Answers
+from eventide.engine.work import Observer, Positions, Round, Run
 from eventide.engine.workbench import Workbench
 from eventide.errors import EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound import Bound, bind
-from eventide.plan.fingerprint import described, refuse_changes
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.reduce_text import late_text, rejects_text
 from eventide.plan.stream import Timestamps
 from eventide.plan.window import RowWindow
-from eventide.results.results import Kind, Results
 from eventide.sinks.sink import Sink
 
-log = logging.getLogger(__name__)
-
-Run = QueryRun | RowRun
-Observer = Callable[[int, str], None]
-"""Told the round and the step that has just ended; tests use it to kill the process exactly there."""
-
-
-@dataclass
-class Round:
-    """One round while it is worked on: nothing of it has happened yet."""
-
-    number: int
-    batch: int | None
-    clock: int
-    promises: dict[str, int]
-    rows: Mapping[str, Any]
-    ending: bool = False
-    reductions: dict[str, Reduction] = field(default_factory=dict)
-    taken: dict[str, Taken] = field(default_factory=dict)
-    runs: dict[str, Run] = field(default_factory=dict)
-    heartbeats: dict[str, int] = field(default_factory=dict)
-    answers: dict[str, Answers] = field(default_factory=dict)
-    results: dict[str, pa.Table] = field(default_factory=dict)
-    late: dict[str, list[pa.Table]] = field(default_factory=dict)
-    rejects: dict[str, list[pa.Table]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
+__all__ = ["Engine", "Observer", "Round"]
 
 
 class Engine:
-    """Runs a program round by round, from its last committed round on."""
+    """Runs a program round by round, from its last committed round on.
+
+    `now` is the wall clock in microseconds, for rounds that are not told their clock.
+    """
 
     def __init__(
         self,
@@ -89,36 +62,47 @@ class Engine:
         self.program = program
         self.backend = backend
         self.sinks = dict(sinks or {})
-        self.bench = getattr(backend, "workbench", None) or Workbench()
+        self.bench: Workbench = getattr(backend, "workbench", None) or Workbench()
         self._observer = observer or (lambda round, step: None)
         self._now = now or (lambda: time.time_ns() // 1000)
-        for stream in program.streams:
-            backend.declare(stream)
+        self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
+        self._seconds: dict[str, float] = {}
         for name in self.sinks:
             program.query(name)
-        self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
-        self.bound = {query.name: self._bind(query) for query in program.queries}
+        for stream in program.streams:
+            backend.declare(stream)
+        self.bound = {query.name: self._bind(query, program) for query in program.queries}
+        self._reducers = self._written_reducers()
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
-            self._restore()
+            self.committed = Committed(program, self.bound, self.checkpoint, self.bench)
+            self.ledger = Ledger(self.checkpoint.storage)
+            self._rewind()
         except BaseException:
             self.checkpoint.close()
             raise
-        self.ledger = Ledger(self.checkpoint.storage)
-        self._rewind()
-        self._reducers = self._written_reducers()
 
     # From the outside
 
     @property
     def next_round(self) -> int:
         """The number of the round to come."""
-        return 0 if self.record is None else self.record.round + 1
+        return self.committed.round + 1
 
     @property
     def last_batch(self) -> int:
         """The last batch of the source that is part of a committed round, -1 before the first."""
-        return -1 if self.record is None else self.record.batch
+        return self.committed.batch
+
+    @property
+    def ended(self) -> bool:
+        """Whether a bounded run has come to its end."""
+        return self.committed.ended
+
+    @property
+    def streams(self) -> dict[str, StreamTime]:
+        """The time of every stream."""
+        return self.committed.streams
 
     def round(
         self,
@@ -126,7 +110,7 @@ class Engine:
         clock: int | None = None,
         heartbeats: Mapping[str, int] | None = None,
         batch: int | None = None,
-        positions: Mapping[str, dict[str, Any]] | None = None,
+        positions: Positions | None = None,
     ) -> Round:
         """Run one round over these rows, by stream. `heartbeats` are promises given from outside."""
         return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False)
@@ -140,7 +124,7 @@ class Engine:
             moment = stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)
             heartbeat = stream.promise(moment)
             if heartbeat > stream.heartbeat and any(run.would_close(heartbeat) for run in self._runs_of(name)):
-                return self._run({}, clock, {}, None, self._positions, ending=False)
+                return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
     def resume(self) -> Round | None:
@@ -149,24 +133,24 @@ class Engine:
         if meant is None or meant.batch is not None:
             return None
         ending = bool(meant.heartbeats) and all(h == FOREVER for h in meant.heartbeats.values())
-        return self._run({}, meant.clock, meant.heartbeats, None, self._positions, ending)
+        return self._run({}, meant.clock, meant.heartbeats, None, self.committed.positions, ending)
 
     def end(self, clock: int | None = None) -> Round:
         """The last round of a bounded run: every stream is over, everything that is open closes."""
-        return self._run({}, clock, dict.fromkeys(self.streams, FOREVER), None, self._positions, ending=True)
+        return self._run({}, clock, dict.fromkeys(self.streams, FOREVER), None, self.committed.positions, ending=True)
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
-        """Run one more query from the next round on. It sees no rows of before, so its first window starts after them."""
+        """Run one more query from the next round on; it sees no rows of before: its first window starts after them."""
         program = self.program.with_query(query)
         bound = self._bind(query, program)
+        latest = self.streams[query.stream].latest
+        begins = NEVER if latest == NEVER else latest + 1
+        if latest != NEVER and not isinstance(query.window, RowWindow):
+            # The first window that starts after every row of before.
+            window = query.window
+            begins = begins + (window.offset - begins) % window.slide
         self.program, self.bound[query.name] = program, bound
-        stream = self.streams[query.stream]
-        begins = NEVER
-        if stream.latest != NEVER and not isinstance(query.window, RowWindow):
-            begins = query.window.starts_covering(bound.panes.pane_of(stream.latest))[-1] + query.window.slide
-        elif stream.latest != NEVER:
-            begins = stream.latest + 1
-        self.runs[query.name] = self._new_run(bound, begins)
+        self.committed.runs[query.name] = kind_of_run(bound).start(bound, self.bench, begins)
         if sink is not None:
             self.sinks[query.name] = sink
         self._reducers = self._written_reducers()
@@ -174,11 +158,11 @@ class Engine:
     def remove(self, name: str) -> None:
         """Forget a query and its slices; windows that it has open are not answered."""
         self.program = self.program.without_query(name)
-        del self.bound[name], self.runs[name]
+        del self.bound[name], self.committed.runs[name]
         sink = self.sinks.pop(name, None)
         if sink is not None and sink not in self.sinks.values():
             sink.close()
-        self.saved.forget(name)
+        self.committed.saved.forget(name)
         self._reducers = self._written_reducers()
 
     def close(self) -> None:
@@ -186,14 +170,14 @@ class Engine:
         for sink in {id(sink): sink for sink in self.sinks.values()}.values():
             sink.close()
         self.checkpoint.close()
+        self.bench.close()
 
     def status(self) -> Status:
         """How things stand after the last round."""
         streams = tuple(StreamStatus.of(stream) for stream in self.streams.values())
-        queries = tuple(QueryStatus.of(name, run) for name, run in self.runs.items())
-        return Status(
-            self.backend.name, self.next_round - 1, self.clock, self.ended, streams, queries, dict(self.last_seconds)
-        )
+        queries = tuple(QueryStatus.of(name, run) for name, run in self.committed.runs.items())
+        state = self.committed
+        return Status(self.backend.name, state.round, state.clock, state.ended, streams, queries, dict(self._seconds))
 
     # The round
 
@@ -203,7 +187,7 @@ class Engine:
         clock: int | None,
         promises: dict[str, int],
         batch: int | None,
-        positions: dict[str, dict[str, Any]],
+        positions: Positions,
         ending: bool,
     ) -> Round:
         for name in (*rows, *promises):
@@ -213,12 +197,12 @@ class Engine:
                 "this bounded run has ended and closed every window: give the rows that came later another checkpoint"
             )
         # Rows that are stamped by the clock must never fall behind the heartbeat of the round before.
-        least = self.clock + 1 if self._stamps and self.clock != NEVER else self.clock
+        last = self.committed.clock
+        least = last + 1 if self._stamps and last != NEVER else last
         clock = max(self._now() if clock is None else clock, least)
         meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises))
-        work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, ending)
-        work.runs = dict(self.runs)
-        self._positions = positions
+        runs = dict(self.committed.runs)
+        work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, positions, ending, runs)
         try:
             for name, step in self.STEPS:
                 started = time.perf_counter()
@@ -226,12 +210,11 @@ class Engine:
                 work.seconds[name] = time.perf_counter() - started
                 self._observer(work.number, name)
         except BaseException:
-            self.saved.restore(self.record)
-            self._restore_times()
+            self.committed.roll_back(self.program)
             raise
         finally:
             self.backend.release()
-        self.last_seconds = work.seconds
+        self._seconds = work.seconds
         return work
 
     def _reduce(self, work: Round) -> None:
@@ -296,60 +279,23 @@ class Engine:
 
     def _told(self, work: Round, query: Bound, answers: Answers, heartbeat: int) -> None:
         """Answers as results; values that could not be told are rejected with the reason."""
-        tables = []
-        for kind, answer in ((Kind.FINAL, answers.final), (Kind.REVISED, answers.revised)):
-            if answer.num_rows == 0:
-                continue
+        for answer in (answers.final, answers.revised):
             lost = lost_values(query, answer, work.number)
             if lost is not None:
                 work.rejects.setdefault(query.stream.name, []).append(lost)
-            shown = None if heartbeat == FOREVER else heartbeat
-            tables.append(
-                result_table(
-                    query.query.name,
-                    kind,
-                    work.number,
-                    shown,
-                    window_kind(query),
-                    output_schema(query),
-                    answer,
-                    query.stream.time_kind,
-                )
-            )
-        schema = result_schema(query)
-        work.results[query.query.name] = pa.concat_tables(tables).cast(schema) if tables else schema.empty_table()
+        shown = None if heartbeat == FOREVER else heartbeat
+        work.results[query.query.name] = results_of(query, work.number, shown, answers)
 
     def _emit(self, work: Round) -> None:
-        for name, table in work.results.items():
+        for name, results in work.results.items():
             if name in self.sinks:
-                self.sinks[name].emit(Results.of_table(name, work.number, table))
+                self.sinks[name].emit(results)
         for stream in self.program.streams:
             self.ledger.late(stream, work.number, work.late.get(stream.name, []))
             self.ledger.rejects(stream, work.number, work.rejects.get(stream.name, []))
 
     def _commit(self, work: Round) -> None:
-        for name, run in work.runs.items():
-            taken = work.taken.get(name)
-            self.saved.keep(name, run, work.number, taken.accepted if taken else None)
-        for name, heartbeat in work.heartbeats.items():
-            self.streams[name].heartbeat = heartbeat
-        record = RoundRecord(
-            work.number,
-            self.last_batch if work.batch is None else work.batch,
-            work.clock,
-            work.ending,
-            described(self.program),
-            {
-                name: stream.saved() | self.saved.sources(name, stream, work.number)
-                for name, stream in self.streams.items()
-            },
-            {name: run.saved() | self.saved.of(name) for name, run in work.runs.items()},
-            self._positions,
-            self.saved.files(),
-        )
-        self.checkpoint.commit(record)
-        self.record, self.runs = record, work.runs
-        self.clock, self.ended = work.clock, work.ending
+        self.committed.commit(self.program, work)
 
     STEPS = (
         ("reduce", _reduce),
@@ -359,50 +305,17 @@ class Engine:
         ("commit", _commit),
     )
 
-    # Beginning and continuing
+    # Beginning and changing
 
-    def _bind(self, query: Query, program: Program | None = None) -> Bound:
-        stream = (program or self.program).stream(query.stream)
+    def _bind(self, query: Query, program: Program) -> Bound:
+        stream = program.stream(query.stream)
         return bind(query, stream, lambda sql: self.backend.type_of(stream, sql))
-
-    def _new_run(self, bound: Bound, begins: int = NEVER) -> Run:
-        kind = RowRun if isinstance(bound.query.window, RowWindow) else QueryRun
-        return kind.start(bound, self.bench, begins)
-
-    def _restore(self) -> None:
-        """Continue from the last good round of the checkpoint, or start."""
-        self.record = self.checkpoint.last()
-        self.saved = SavedSlices(self.checkpoint)
-        self.last_seconds: dict[str, float] = {}
-        record = self.record
-        self._positions: dict[str, dict[str, Any]] = {} if record is None else record.positions
-        self.clock, self.ended = (NEVER, False) if record is None else (record.clock, record.ended)
-        if record is not None:
-            refuse_changes(record.plan, described(self.program))
-            self.saved.restore(record)
-        self._restore_times()
-        self.runs: dict[str, Run] = {}
-        for name, bound in self.bound.items():
-            if record is None:
-                self.runs[name] = self._new_run(bound)
-            else:
-                kind = RowRun if isinstance(bound.query.window, RowWindow) else QueryRun
-                self.runs[name] = kind.restored(bound, self.bench, record.queries[name], self.saved.tables(name))
-
-    def _restore_times(self) -> None:
-        """The time of every stream as of the last committed round: a policy may have learned from one that failed."""
-        self.streams = {
-            stream.name: StreamTime.start(stream)
-            if self.record is None
-            else StreamTime.restored(stream, self.record.streams[stream.name], self.saved.source_names(stream.name))
-            for stream in self.program.streams
-        }
 
     def _rewind(self) -> None:
         """Rounds after the last committed one have not happened, whatever sinks have seen of them."""
-        self.ledger.rewind(self.next_round - 1)
+        self.ledger.rewind(self.committed.round)
         for name, sink in self.sinks.items():
-            sink.rewind(name, self.next_round - 1)
+            sink.rewind(name, self.committed.round)
 
     def _written_reducers(self) -> dict[str, Reducer]:
         return {
@@ -411,4 +324,4 @@ class Engine:
         }
 
     def _runs_of(self, stream: str) -> list[Run]:
-        return [run for run in self.runs.values() if run.query.query.stream == stream]
+        return [run for run in self.committed.runs.values() if run.query.query.stream == stream]

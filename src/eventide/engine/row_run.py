@@ -1,8 +1,8 @@
 """A query over windows of row counts while it runs: rows wait until time has passed them, then they are numbered.
 
-Law: a row gets its number when the heartbeat passes its time: the rows of a stream are numbered from 0 in the order of time,
-simultaneous ones in the order of their values, so the numbers do not depend on rounds. A window over numbers closes when
-its last row has one. A row behind the heartbeat of a round before is late: its place in the order is gone.
+Law: a row gets its number when the heartbeat passes its time: the rows of a stream are numbered from 0 in the order of
+time, simultaneous ones in the order of their values, so the numbers do not depend on rounds. A window over numbers
+closes when its last row has one. A row behind the heartbeat of a round before is late: its place in the order is gone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.answers import nothing
-from eventide.engine.query_run import Answers, Taken
 from eventide.engine.slices import DriverSlices, slice_schema
+from eventide.engine.taken import Answer, Answers, Taken
 from eventide.engine.windows import closing, needed_from
 from eventide.engine.workbench import Workbench
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
@@ -57,16 +57,15 @@ class RowRun:
     def take(self, chunk: pa.Table) -> tuple[RowRun, Taken]:
         """Let the rows of a round wait; those behind the last heartbeat are late."""
         if self.bound == NEVER or chunk.num_rows == 0:
-            return self._waiting_too(chunk), Taken(chunk.num_rows, accepted=chunk)
+            return self._waiting_too(chunk), Taken(chunk.num_rows, chunk)
         times = chunk.column("__t")
         late = chunk.filter(pc.and_(pc.less(times, self.bound), pc.greater_equal(times, self.begins)))
         accepted = chunk.filter(pc.greater_equal(times, self.bound))
         taken = Taken(
             late.num_rows + accepted.num_rows,
+            accepted,
             tuple(pc.unique(late.column("__t")).to_pylist()),
             late.num_rows,
-            accepted=accepted,
-            late=late,
         )
         return self._waiting_too(accepted), taken
 
@@ -88,7 +87,9 @@ class RowRun:
         windows = windows.filter(pc.greater_equal(windows.column("window_start"), 0))
         final = run.slices.answer(windows) if windows.num_rows else nothing(self.query)
         slices = run.slices.freed(needed_from(window, up_to if up_to == FOREVER else window.pane_of(up_to)))
-        return replace(run, slices=slices, bound=bound, answered=up_to), Answers(final, final.slice(0, 0))
+        return replace(run, slices=slices, bound=bound, answered=up_to), Answers(
+            Answer.of(final), Answer.of(nothing(self.query))
+        )
 
     def _numbering(self, bound: int) -> RowRun:
         ready, rest = [], []

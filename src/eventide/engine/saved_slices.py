@@ -1,7 +1,7 @@
 """Slices on disk: what each round added, file by file, until nobody needs it any more.
 
-Law: the files that a record names hold everything its slices hold. A round adds one small file for each query that took rows; a file
-goes when all its panes are done with; when there are many, they are written anew as one.
+Law: the files that a record names hold everything its slices hold. A round adds one small file for each query that took
+rows; a file goes when all its panes are done with; when there are many, they are written anew as one.
 """
 
 from __future__ import annotations

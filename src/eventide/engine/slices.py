@@ -1,8 +1,8 @@
 """Slices on the driver: Arrow tables, merged by DuckDB when windows close.
 
-Law: a slice store is a value. Adding a round's partials, closing panes and freeing them each give a new store, so a round
-that fails leaves nothing behind. Panes that are closed are merged to one row for each group, once; open ones stay as they
-came, one table for each round.
+Law: a slice store is a value. Adding a round's partials, closing panes and freeing them each give a new store, so a
+round that fails leaves nothing behind. Panes that are closed are merged to one row for each group, once; open ones stay
+as they came, one table for each round.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ class SparkBackend:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+        # A micro-batch belongs to a session of its own, a clone of the user's; views of a round are made there.
+        self._session = spark
         self._streams: dict[str, Stream] = {}
         self._empty: dict[str, DataFrame] = {}
         self._answers = 0
@@ -41,7 +43,9 @@ class SparkBackend:
         try:
             found = self.spark.sql(f"SELECT {sql} AS x FROM eventide_empty_{stream.name}").schema[0].dataType
         except PySparkException as error:
-            raise DeclarationError(f"Spark does not accept {sql!r} over stream {stream.name!r}: {_said(error)}") from error
+            raise DeclarationError(
+                f"Spark does not accept {sql!r} over stream {stream.name!r}: {_said(error)}"
+            ) from error
         return spark_type(found.simpleString())
 
     def bring(self, batch: Mapping[str, Any]) -> None:
@@ -52,6 +56,8 @@ class SparkBackend:
                 rows = self._empty[name]
             elif isinstance(rows, pa.Table):
                 rows = self._from_arrow(stream, rows)
+            else:
+                self._session = rows.sparkSession
             rows.createOrReplaceTempView(batch_view(stream))
 
     def _from_arrow(self, stream: Stream, table: pa.Table) -> DataFrame:
@@ -67,13 +73,13 @@ class SparkBackend:
         from pyspark.errors import PySparkException
 
         try:
-            return self.spark.sql(sql).toArrow()
+            return self._session.sql(sql).toArrow()
         except PySparkException as error:
             raise EngineError(f"a round cannot be computed: {_said(error)}") from error
 
     def store(self, sql: str, folder: str, partition_by: str | None = None) -> None:
         """Write the answer as Parquet from the executors."""
-        writer = self.spark.sql(sql).write.mode("overwrite")
+        writer = self._session.sql(sql).write.mode("overwrite")
         (writer.partitionBy(partition_by) if partition_by else writer).parquet(folder)
 
     def ask_files(self, sql: str, views: Mapping[str, list[str]], tables: Mapping[str, pa.Table]) -> str:

@@ -1,9 +1,8 @@
 """The Spark engine: one streaming query over all declared streams; each of its micro-batches is a round.
 
-Laws. All streams are one union, each row tagged with its stream: one offset log, one round. Spark runs a batch again after
-a crash with the same rows; a batch that is part of a committed round is not run twice. In silence the engine
-itself makes rounds, only when something waits for the clock, and without a Spark job.
-"""
+Laws. All streams are one union, each row tagged with its stream: one offset log, one round. Spark runs a batch again
+after a crash with the same rows; a batch that is part of a committed round is not run twice. In silence the engine
+itself makes rounds, only when something waits for the clock, and without a Spark job."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from eventide.sources.spark_input import read_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +143,9 @@ class SparkEngine(Running):
         except BaseException as failure:
             if self.failure is None and not self.stopping.is_set():
                 self.failure = (
-                    failure if isinstance(failure, EventideError) else EngineError(f"Spark failed: {_first_line(failure)}")
+                    failure
+                    if isinstance(failure, EventideError)
+                    else EngineError(f"Spark failed: {_first_line(failure)}")
                 )
             if query.isActive:
                 query.stop()

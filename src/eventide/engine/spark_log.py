@@ -1,10 +1,9 @@
 """Spark's own log of offsets, taken back to our last committed round.
 
-Law: Spark starts with the batch after our last one. It keeps `offsets/N` when batch N starts and `commits/N` when it has
-ended; a batch without a commit is run again with the same rows. So taking back is removing: commits after our
-last batch, and offsets after the batch that is to run again. It is needed when our last record was damaged and an older one
-is continued from.
-"""
+Law: Spark starts with the batch after our last one. It keeps `offsets/N` when batch N starts and `commits/N` when it
+has ended; a batch without a commit is run again with the same rows. So taking back is removing: commits after our last
+batch, and offsets after the batch that is to run again. It is needed when our last record was damaged and an older one
+is continued from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A Spark session with the settings that make rounds short and answers the same everywhere.
 
-Law: nothing Spark says reaches the user's terminal; all of it goes to one log file. Times are UTC. A setting given by the
-user wins over ours, and a session that already runs is taken as it is, but for what can be set while it runs.
-"""
+Law: nothing Spark says reaches the user's terminal; all of it goes to one log file. Times are UTC. A setting given by
+the user wins over ours, and a session that already runs is taken as it is, but for what can be set while it runs."""
 
 from __future__ import annotations
 

@@ -17,9 +17,20 @@ from eventide.plan.bound import Bound
 class RunState(Protocol):
     """What a status tells of a query."""
 
-    query: Bound
-    bound: int
-    slices: Any
+    @property
+    def query(self) -> Bound:
+        """The query."""
+        ...
+
+    @property
+    def bound(self) -> int:
+        """Before this, everything is closed."""
+        ...
+
+    @property
+    def slices(self) -> Any:
+        """What it keeps."""
+        ...
 
     @property
     def holds(self) -> Instants:

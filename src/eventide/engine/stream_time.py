@@ -1,8 +1,7 @@
 """The time of one stream while it runs: who its sources are, what its policy has promised, what it lost.
 
-Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed. Sources
-are numbered as they appear; a number is never given twice.
-"""
+Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed.
+Sources are numbered as they appear; a number is never given twice."""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ def needed_from(window: Window, bound: int, retain: int = 0) -> int:
 
 
 def missing_starts(window: Window, following: int, bound: int, present: Instants, most: int) -> tuple[Instants, int]:
-    """Starts of windows from `following` on that end by the bound and are not `present`; at most `most` of them are looked at.
+    """Starts of windows from `following` on that end by the bound and are not `present`; at most `most` of them are
+    looked at.
 
     Gives also the start from which to look the next time.
 

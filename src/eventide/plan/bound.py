@@ -3,9 +3,8 @@
 Law: a slice holds, for one pane and one group, the partials of the rows that fell into it; where an aggregate has no
 partials, the slices of the whole query keep its rows instead. Both are merged by the same words (`merge_text`).
 
-Column names inside a slice: `__pane`, `__k0`, `__k1`, ... for the groups, `__p0_...` for partials, `__n` for the number of
-rows; kept rows have the stream's own names and `__t`, the time.
-"""
+Column names inside a slice: `__pane`, `__k0`, `__k1`, ... for the groups, `__p0_...` for partials, `__n` for the number
+of rows; kept rows have the stream's own names and `__t`, the time."""
 
 from __future__ import annotations
 
@@ -185,7 +184,8 @@ def _reducible(
 ) -> Bound:
     """Partials that several values share are kept once."""
     partials: list[Partial] = []
-    values, checks = [], []
+    values: list[Named] = []
+    checks: list[tuple[str, str]] = []
     known: dict[tuple[str, str], str] = {}
     for item, part in zip(items, splits, strict=True):
         renamed: dict[str, str] = {}
@@ -220,11 +220,17 @@ def _row_keeping(
     for item in items:
         expression = parsed(item.sql, "a selected expression")
         wanted |= {name.lower() for name in columns_in(expression)}
-        exact = exact and all(call.sql_name().upper() in EXACT_OVER_ROWS for call in aggregates_in(expression))
+        exact = exact and all(_name(call) in EXACT_OVER_ROWS for call in aggregates_in(expression))
     wanted -= {group.name.lower() for group in query.groups} - {column.name.lower() for column in stream.columns}
     kept = tuple(column for column in stream.columns if column.name.lower() in wanted) or stream.columns[:1]
     values = tuple(Named(item.name, _without_groups(item.sql, query)) for item in items)
     return Bound(query, stream, keys, (), kept, values, types, (), exact)
+
+
+def _name(call: exp.Expression) -> str:
+    """The name of an aggregate, whatever FILTER is around it."""
+    plain = call.this if isinstance(call, exp.Filter) else call
+    return plain.sql_name().upper() if isinstance(plain, exp.Func) else ""
 
 
 def time_sql(stream: Stream) -> str:

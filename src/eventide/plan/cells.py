@@ -1,8 +1,8 @@
 """How finely the arrivals of a round are told to the policy.
 
 Law: any width is correct; a narrow one is more precise, for within a cell a policy must take every row for the earliest
-(see docs/decisions/0002). A policy that learns how late rows are gets cells of a second or less; one that only follows the
-largest time of each source is served by cells as wide as the panes, which cost nothing extra.
+(see docs/decisions/0002). A policy that learns how late rows are gets cells of a second or less; one that only follows
+the largest time of each source is served by cells as wide as the panes, which cost nothing extra.
 
 >>> from eventide.eventtime.fixed_delay import FixedDelay
 >>> from eventide.plan.stream import Stream, columns

@@ -1,9 +1,8 @@
 """Closing windows as one SQL statement over slices: the same words in Spark and in DuckDB.
 
-Law: the result of a window is the merge of the slices of its panes. `slices` holds them; `windows` says which pane belongs
-to which window (`pane`, `window_start`, `window_end`), and lists the windows that are wanted now. So closing windows, revising them
-and answering before they close are the same statement over other lists.
-"""
+Law: the result of a window is the merge of the slices of its panes. `slices` holds them; `windows` says which pane
+belongs to which window (`pane`, `window_start`, `window_end`), and lists the windows that are wanted now. So closing
+windows, revising them and answering before they close are the same statement over other lists."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from eventide.plan.bound import HAVING, Bound
 
 
 def merge_text(query: Bound, slices: str, windows: str) -> str:
-    """Results: `window_start`, `window_end`, `rows`, the groups and values under their names, `__lost` (failed checks)."""
+    """Results: `window_start`, `window_end`, `rows`, groups and values under their names, `__lost` (failed checks)."""
     keys = [f"__k{j}" for j in range(len(query.keys))]
     together = ["window_start", "window_end", *keys]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
@@ -52,7 +51,7 @@ def compact_text(query: Bound, slices: str) -> str:
 
 
 def empty_text(query: Bound, rows: str) -> str:
-    """The values of a window that holds no row: what the aggregates say of `rows`, a table of the stream without any."""
+    """The values of a window that holds no row: what the aggregates say of `rows`, an empty table of the stream."""
     values = ", ".join(f"{value.sql} AS `{value.name}`" for value in query.values if value.name != HAVING)
     if query.keeps_rows:
         return f"SELECT {values} FROM {rows} WHERE FALSE"

@@ -1,8 +1,8 @@
 """Partials: what a slice keeps of its rows so that aggregates can be told later.
 
 Law of slices: rows reduce to partials, partials of the same group merge to partials, in any order and any grouping; the
-value of an aggregate is a function of the merged partials. So the answer does not depend on how rows were cut into rounds
-and panes. All SQL here is Spark's dialect; a partial column is spoken of by its name.
+value of an aggregate is a function of the merged partials. So the answer does not depend on how rows were cut into
+rounds and panes. All SQL here is Spark's dialect; a partial column is spoken of by its name.
 
 An aggregate that has no such form (an exact percentile, a user's own) is not here: its slices keep their rows.
 """

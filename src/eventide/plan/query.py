@@ -72,7 +72,9 @@ class Query:
         if self.retain < 0:
             raise DeclarationError(f"query {self.name!r}: cannot retain windows for {self.retain}: give 0 or more")
         if isinstance(self.window, RowWindow) and self.retain:
-            raise DeclarationError(f"query {self.name!r}: windows over a count of rows cannot be revised; drop `retain`")
+            raise DeclarationError(
+                f"query {self.name!r}: windows over a count of rows cannot be revised; drop `retain`"
+            )
         if isinstance(self.window, Window) and 0 < self.retain < self.window.range:
             raise DeclarationError(
                 f"query {self.name!r}: its window of {self.window.range} is larger than what is retained "

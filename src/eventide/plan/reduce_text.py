@@ -1,15 +1,15 @@
 """The reduce of a stream as one SQL statement: all its queries and its arrival summary in one reading.
 
-Law: every row is read once. For each query a row reduces to (pane, group) partials; for time it reduces to a *cell*, how many rows
-of a source came with times from the earliest to the latest, **before** any filter, so a row that every query
-ignores still moves time (Gigascope, section 4: the prefilter keeps temporal values). The text is the same every round.
+Law: every row is read once. For each query a row reduces to (pane, group) partials; for time it reduces to a *cell*,
+how many rows of a source came with times from the earliest to the latest, **before** any filter, so a row that every
+query ignores still moves time (Gigascope, section 4: the prefilter keeps temporal values). The text is the same every
+round.
 
 Each query, and the summary, is one *branch*: one grouping set of the statement. Where a query groups by the
 source, or where the stream is its own single source, its panes are the cells, and the summary needs no branch.
 
-Output columns: `__branch`, the keys of each branch (`__pane0`, `__want0`, `__k0_0`, ...; `__cell`, `__s0`, ...), `__n`, `__lo`, `__hi`
-(count, least and largest time), `__at` (largest arrival time), and the partials of all queries.
-"""
+Output columns: `__branch`, the keys of each branch (`__pane0`, `__want0`, `__k0_0`, ...; `__cell`, `__s0`, ...), `__n`,
+`__lo`, `__hi` (count, least and largest time), `__at` (largest arrival time), and the partials of all queries."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def reduce_text(
 ) -> ReduceText:
     """Write the reduce for the queries of `stream` that keep partials.
 
-    `cell` is the width of a cell. `own_summary` asks for a summary apart from the queries, also where it could
-    be one with them. `up_to`: leave out rows of later times (rows from the future; rare, so a changing text is no harm).
+    `cell` is the width of a cell. `own_summary` asks for a summary apart from the queries, also where it could be
+    one with them. `up_to`: leave out rows of later times (rows from the future; rare, so a changing text is no harm).
     """
     branches = tuple(query for query in queries if not query.keeps_rows)
     shared = None if own_summary else _branch_with_cells(stream, branches, cell)
@@ -180,7 +180,8 @@ def _prepared(stream: Stream, branches: Sequence[Bound], cell: int, apart: bool,
             keyed.append(f"IF(__want{i}, {key.sql}, NULL) AS __k{i}_{j}" if ours else f"{key.sql} AS __k{i}_{j}")
         keyed += [f"`{name}`" for name in _inputs(query) if f"`{name}`" not in keyed]
     columns = ", ".join(["*", *wanted])
-    return f"{timed(stream, up_to)}, wanted AS (SELECT {columns} FROM timed), keyed AS (SELECT {', '.join(keyed)} FROM wanted)"
+    wanted_rows = f"wanted AS (SELECT {columns} FROM timed)"
+    return f"{timed(stream, up_to)}, {wanted_rows}, keyed AS (SELECT {', '.join(keyed)} FROM wanted)"
 
 
 def _inputs(query: Bound) -> tuple[str, ...]:

@@ -66,7 +66,9 @@ class Future:
 
     def __post_init__(self) -> None:
         if self.ahead < 0:
-            raise DeclarationError(f"ahead {self.ahead} is negative: give how far an honest row may be ahead, 0 or more")
+            raise DeclarationError(
+                f"ahead {self.ahead} is negative: give how far an honest row may be ahead, 0 or more"
+            )
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,10 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             )
         for name in (*self.source, *filter(None, (self.time, self.arrival))):
             named(name, self.columns, owner)
-        for use, name in (("time", self.time), ("arrival time", self.arrival)):
-            if name is not None and kind_of(named(name, self.columns, owner)) is None:
+        for use, told_by in (("time", self.time), ("arrival time", self.arrival)):
+            if told_by is not None and kind_of(named(told_by, self.columns, owner)) is None:
                 raise DeclarationError(
-                    f"{owner} cannot take its {use} from {name!r}: it is {named(name, self.columns, owner).type}, "
+                    f"{owner} cannot take its {use} from {told_by!r}: it is {self.column(told_by).type}, "
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
 

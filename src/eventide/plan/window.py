@@ -1,9 +1,9 @@
 """Windows over time or over a count of rows, and the panes they are made of.
 
 Law of panes: with pane width g = gcd(range, slide), counted from the offset, every window is a whole number of whole
-panes, so whatever was reduced to panes can be merged into windows (prodding thesis, section 2.4, after Li et al.). A window
-[start, end) is half-open; a row at time t is in it when start <= t < end. Windows start at offset + k * slide for every
-whole number k.
+panes, so whatever was reduced to panes can be merged into windows (prodding thesis, section 2.4, after Li et al.). A
+window [start, end) is half-open; a row at time t is in it when start <= t < end. Windows start at offset + k * slide
+for every whole number k.
 
 >>> w = Window(range=60, slide=20)
 >>> w.pane, w.pane_of(59), w.starts_covering(40)
@@ -14,6 +14,8 @@ whole number k.
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -50,11 +52,11 @@ class Window:
         """The start of the pane that holds `time`."""
         return time - (time - self.offset) % self.pane
 
-    def starts_covering(self, pane: int) -> range:
+    def starts_covering(self, pane: int) -> Sequence[int]:
         """The starts of every window that holds the pane; empty where SLIDE leaves a gap between windows."""
         last = pane - (pane - self.offset) % self.slide
         first = last - (last + self.range - pane - self.pane) // self.slide * self.slide
-        return range(first, last + 1, self.slide)
+        return builtins.range(first, last + 1, self.slide)
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,4 @@ def _check(length: int, slide: int) -> None:
     if length <= 0:
         raise DeclarationError(f"a window of RANGE {length} holds nothing: give a RANGE above 0")
     if slide <= 0:
-        raise DeclarationError(
-            f"SLIDE {slide} is not above 0: give how far the next window starts after this one"
-        )
+        raise DeclarationError(f"SLIDE {slide} is not above 0: give how far the next window starts after this one")

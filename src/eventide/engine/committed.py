@@ -1,0 +1,110 @@
+"""What has happened: all that the committed rounds left, in memory as on disk.
+
+Law: it changes only by `commit`, all at once. A round that fails before has changed nothing: streams are put back to
+what the last record says, and runs of queries are values that were never replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.query_run import QueryRun
+from eventide.engine.record import RoundRecord
+from eventide.engine.row_run import RowRun
+from eventide.engine.saved_slices import SavedSlices
+from eventide.engine.stream_time import StreamTime
+from eventide.engine.work import Positions, Round, Run
+from eventide.engine.workbench import Workbench
+from eventide.eventtime.instant import NEVER
+from eventide.plan.bound import Bound
+from eventide.plan.fingerprint import described, refuse_changes
+from eventide.plan.program import Program
+from eventide.plan.window import RowWindow
+
+
+class Committed:
+    """The state of an engine after its last committed round."""
+
+    def __init__(self, program: Program, bound: dict[str, Bound], checkpoint: Checkpoint, bench: Workbench) -> None:
+        self._checkpoint = checkpoint
+        self._bench = bench
+        self.saved = SavedSlices(checkpoint)
+        self.record: RoundRecord | None = checkpoint.last()
+        if self.record is not None:
+            refuse_changes(self.record.plan, described(program))
+        self.streams: dict[str, StreamTime] = {}
+        self.roll_back(program)
+        self.runs: dict[str, Run] = {name: self._continued(name, query) for name, query in bound.items()}
+
+    @property
+    def round(self) -> int:
+        """The last round, -1 before the first."""
+        return -1 if self.record is None else self.record.round
+
+    @property
+    def batch(self) -> int:
+        """The last batch of the source that is part of a round, -1 before the first."""
+        return -1 if self.record is None else self.record.batch
+
+    @property
+    def clock(self) -> int:
+        """The clock of the last round."""
+        return NEVER if self.record is None else self.record.clock
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last round ended a bounded run."""
+        return self.record is not None and self.record.ended
+
+    @property
+    def positions(self) -> Positions:
+        """How far the inputs of the local engine were read."""
+        return {} if self.record is None else self.record.positions
+
+    def commit(self, program: Program, work: Round) -> None:
+        """Make a round happen."""
+        for name, run in work.runs.items():
+            taken = work.taken.get(name)
+            self.saved.keep(name, run, work.number, taken.accepted if taken else None)
+        for name, heartbeat in work.heartbeats.items():
+            self.streams[name].heartbeat = heartbeat
+        record = RoundRecord(
+            work.number,
+            self.batch if work.batch is None else work.batch,
+            work.clock,
+            work.ending,
+            described(program),
+            {
+                name: stream.saved() | self.saved.sources(name, stream, work.number)
+                for name, stream in self.streams.items()
+            },
+            {name: run.saved() | self.saved.of(name) for name, run in work.runs.items()},
+            work.positions,
+            self.saved.files(),
+        )
+        self._checkpoint.commit(record)
+        self.record, self.runs = record, work.runs
+
+    def roll_back(self, program: Program) -> None:
+        """Put back what a failed round may have touched: policies learn while they look."""
+        self.saved.restore(self.record)
+        for stream in program.streams:
+            if self.record is None:
+                self.streams[stream.name] = StreamTime.start(stream)
+            else:
+                known = self.saved.source_names(stream.name)
+                self.streams[stream.name] = StreamTime.restored(stream, self.record.streams[stream.name], known)
+
+    def _continued(self, name: str, query: Bound) -> Run:
+        if self.record is None:
+            return kind_of_run(query).start(query, self._bench)
+        restored: Callable[..., Run] = kind_of_run(query).restored
+        saved: dict[str, Any] = self.record.queries[name]
+        return restored(query, self._bench, saved, self.saved.tables(name))
+
+
+def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun]:
+    """Windows of time and windows of rows run differently."""
+    return RowRun if isinstance(query.query.window, RowWindow) else QueryRun

@@ -1,0 +1,49 @@
+"""What a query makes of a round: which partials it took, and what it answers.
+
+>>> answer = Answer.of(pa.table({"rows": [3]}))
+>>> answer.rows, [part.num_rows for part in answer.parts()]
+(1, [1])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of a round's partials.
+
+    `wanted` rows came; those of `late_panes` were too late, those of the panes `revising` change answers that were
+    given. `accepted` is what was added to the slices, for the disk."""
+
+    wanted: int
+    accepted: pa.Table | None = None
+    late_panes: tuple[int, ...] = ()
+    late_rows: int = 0
+    revising: tuple[int, ...] = ()
+    revising_rows: int = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows of an answer: here as a table, or in files of the cluster that are read part by part."""
+
+    rows: int
+    parts: Callable[[], Iterator[pa.Table]]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Answer:
+        """An answer that is at hand."""
+        return cls(table.num_rows, lambda: iter((table,)))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a query has to say in a round: of windows that closed, and of windows told anew."""
+
+    final: Answer
+    revised: Answer

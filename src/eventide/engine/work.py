@@ -1,0 +1,50 @@
+"""One round while it is worked on: what each step leaves for the next. Nothing of it has happened yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.engine.query_run import QueryRun
+from eventide.engine.reduction import Reduction
+from eventide.engine.row_run import RowRun
+from eventide.engine.taken import Answers, Taken
+from eventide.results.results import Results
+
+Run = QueryRun | RowRun
+Positions = dict[str, dict[str, Any]]
+Observer = Callable[[int, str], None]
+"""Told the round and the step that has just ended; tests use it to kill the process exactly there."""
+
+
+@dataclass
+class Round:
+    """The work of one round, and afterwards its report."""
+
+    number: int
+    batch: int | None
+    clock: int
+    promises: dict[str, int]
+    rows: Mapping[str, Any]
+    positions: Positions
+    ending: bool
+    runs: dict[str, Run]
+    reductions: dict[str, Reduction] = field(default_factory=dict)
+    taken: dict[str, Taken] = field(default_factory=dict)
+    heartbeats: dict[str, int] = field(default_factory=dict)
+    answers: dict[str, Answers] = field(default_factory=dict)
+    results: dict[str, Results] = field(default_factory=dict)
+    late: dict[str, list[pa.Table]] = field(default_factory=dict)
+    rejects: dict[str, list[pa.Table]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def late_rows(self) -> int:
+        """Rows that went to the late table."""
+        return sum(part.num_rows for parts in self.late.values() for part in parts)
+
+    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
+        """The results of a query in this round."""
+        return self.results[query].batches()
