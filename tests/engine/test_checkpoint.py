@@ -263,6 +263,8 @@ def test_files_that_spark_wrote_are_watched_like_our_own(tmp_path: Path, rows: i
         torn.write_bytes(damaged)
         with Checkpoint.open(tmp_path) as checkpoint:
             assert checkpoint.last() == before
+        # Someone finds a copy of the file, and believes in the round again.
+        (tmp_path / "damaged/0000000001.json").rename(tmp_path / "rounds/0000000001.json")
     torn.write_bytes(whole)
     with Checkpoint.open(tmp_path) as checkpoint:
         assert checkpoint.last() == record

@@ -8,7 +8,7 @@ import pytest
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.record import Intent, RoundRecord, write_document
 from eventide.errors import CheckpointError
-from tests.engine.checkpoints import run_round
+from tests.engine.checkpoints import run_round, state_of
 
 
 def test_a_record_torn_anywhere_is_skipped(tmp_path: Path) -> None:
@@ -105,6 +105,10 @@ def test_a_damaged_round_is_forgotten_when_its_number_comes_again(tmp_path: Path
         one, two = run_round(checkpoint, 1), run_round(checkpoint, 2)
         run_round(checkpoint, 3, two.files)
     (tmp_path / two.files[0].name).unlink()
+    with Checkpoint.open(tmp_path, keep=3) as checkpoint:
+        assert checkpoint.last() == one
+        assert checkpoint.storage.list("damaged") == ["damaged/0000000002.json", "damaged/0000000003.json"]
+        checkpoint.write_table(two.files[0].name, state_of(2))
     with Checkpoint.open(tmp_path, keep=3) as checkpoint:
         assert checkpoint.last() == one
         again = run_round(checkpoint, 2)

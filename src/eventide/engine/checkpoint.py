@@ -23,6 +23,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import PurePosixPath
 from types import TracebackType
 
@@ -36,7 +37,7 @@ from eventide.errors import CheckpointError
 
 log = logging.getLogger(__name__)
 
-ROUNDS, INTENTS, SLICES = "rounds", "intents", "slices"
+ROUNDS, INTENTS, SLICES, DAMAGED = "rounds", "intents", "slices", "damaged"
 NUMBERED = re.compile(r"(?:rounds|intents)/(\d+)\.json")
 LZ4_ABOVE = 256 * 1024
 """Arrow tables above this are compressed: below, a smaller file does not pay for the time."""
@@ -93,7 +94,8 @@ class Checkpoint:
     def last(self) -> RoundRecord | None:
         """The newest record that is whole, with all its files; None for a new checkpoint.
 
-        Damaged ones are skipped, each with a sentence in `warnings`.
+        Damaged ones are skipped, each with a sentence in `warnings`. Those that are newer are set aside in `damaged/`:
+        from here on they have not happened, whatever becomes of their files.
         """
         numbers = self._numbers(ROUNDS)
         kept: dict[int, frozenset[str]] = {}
@@ -117,6 +119,9 @@ class Checkpoint:
         # A round is begun only after the one before it was committed.
         if found is None and (begun := max(self._intended(), default=0)) > 0:
             raise self._nothing_good([f"round {begun} was begun, but there is no record in {ROUNDS}"])
+        for number in damage:
+            if found is not None and number > found.round:
+                self._set_aside(number)
         self._kept, self._damaged = kept, set(damage)
         return found
 
@@ -130,7 +135,6 @@ class Checkpoint:
                 "the last round, or take the later ones back first"
             )
         self._lock.check()
-        # What damage left must not look whole again when this round and the next write files of the same names.
         while self._damaged:
             self.storage.remove(_numbered(ROUNDS, self._damaged.pop()))
         self.storage.flush()
@@ -226,6 +230,13 @@ class Checkpoint:
             + "\nRestore its files from a copy; or delete the folder and start anew: then all is computed again from "
             "what the inputs still hold, and windows that were open lose the rows that these hold no longer"
         )
+
+    def _set_aside(self, number: int) -> None:
+        # Run again, the round writes files of the same names: a record that lacked one would look whole then.
+        name = _numbered(ROUNDS, number)
+        with suppress(MissingFileError):
+            self.storage.write(_numbered(DAMAGED, number), self.storage.read(name))
+        self.storage.remove(name)
 
     def _verify(self, file: StateFile) -> None:
         size = self.storage.size(file.name)
