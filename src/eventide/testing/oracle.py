@@ -1,0 +1,181 @@
+"""What the engine must answer, by brute force: every row is kept, every window is counted anew, nothing is clever.
+
+The laws, for each query on its own. Before a round the heartbeat of its stream is h, after it h' >= h (`FOREVER` when a
+bounded run ends).
+
+- A row **counts** for the windows that hold it, if it passes the filter. One that no window holds is nobody's.
+- Panes are gcd(RANGE, SLIDE) wide. The **bound** is the start of the first pane that is open: the last edge of a pane
+  that is not after h + 1. A row is **late** when its pane is closed, that is, starts before the bound.
+- A window is **retained** until the bound is RETAIN or more beyond its end. Where the query retains windows, a row of a
+  closed pane is not late while a window that holds it is retained; it counts for the retained ones only.
+- A window gives its **final** result, one for each group of its rows, in the round with h < window end - 1 <= h'.
+- A group of a closed window is **revised** in every round that brings it a row.
+- An **empty** window, if asked for, gives a result too, once a window before it holds a row; at the end of a bounded
+  run one after it must as well.
+- **Row windows**: rows with time <= h' get their numbers, after all that have one, in the order of time, then of the
+  groups, then of the other columns that the query speaks of, NULL first; a row with time <= h is late. Window k is
+  final when its last row has a number; at the end, all are.
+
+>>> from eventide.testing.questions import Aggregate
+>>> ask = Question("q", "s", Window(10), (Aggregate("sum", "v"),))
+>>> rounds = [Round([{"t": 3, "v": 1}], 9), Round([{"t": 4, "v": 2}, {"t": 12, "v": 5}], end=True)]
+>>> for answer in answers(ask, "t", rounds):
+...     print([(f.start, f.end, f.rows, f.values) for f in answer.final], answer.late)
+[(0, 10, 1, (1,))] []
+[(10, 20, 1, (5,))] [{'t': 4, 'v': 2}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from typing import Any
+
+from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.plan.window import RowWindow, Window
+from eventide.testing.questions import Question, Row
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round brings to a stream: rows, and the heartbeat after it (None: it stays); `end` ends the run."""
+
+    rows: Sequence[Row] = ()
+    heartbeat: int | None = None
+    end: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """One group of one window: its values in the order of the question's aggregates."""
+
+    start: int
+    end: int
+    group: tuple[Any, ...]
+    values: tuple[Any, ...]
+    rows: int
+
+
+@dataclass
+class Answer:
+    """What one round gives."""
+
+    final: list[Result] = field(default_factory=list)
+    revised: list[Result] = field(default_factory=list)
+    late: list[Row] = field(default_factory=list)
+
+
+def answers(question: Question, time: str, rounds: Sequence[Round]) -> list[Answer]:
+    """The answer of every round; `time` is the column that tells the time, a whole number."""
+    oracle: _OverTime | _OverRows
+    oracle = (_OverRows if isinstance(question.window, RowWindow) else _OverTime)(question, time)
+    before, given = NEVER, []
+    for one in rounds:
+        after = FOREVER if one.end else max(before, NEVER if one.heartbeat is None else one.heartbeat)
+        rows = [row for row in one.rows if question.where is None or question.where.keeps(row)]
+        given.append(oracle.answer(rows, before, after))
+        before = after
+    return given
+
+
+def windows_holding(window: Window, time: int) -> list[tuple[int, int]]:
+    """The start and end of every window that holds `time`.
+
+    >>> windows_holding(Window(10, 4), 9)
+    [(0, 10), (4, 14), (8, 18)]
+    """
+    number = (time - window.range - window.offset) // window.slide
+    found = []
+    while (start := window.offset + number * window.slide) <= time:
+        if time < start + window.range:
+            found.append((start, start + window.range))
+        number += 1
+    return found
+
+
+def _results(question: Question, window: tuple[int, int], rows: Iterable[Row]) -> list[Result]:
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in question.groups), []).append(row)
+    return [
+        Result(*window, group, tuple(aggregate.of(held) for aggregate in question.aggregates), len(held))
+        for group, held in groups.items()
+        if len(held) >= question.at_least
+    ]
+
+
+class _OverTime:
+    def __init__(self, question: Question, time: str) -> None:
+        assert isinstance(question.window, Window)
+        self.question, self.window, self.time = question, question.window, time
+        self.held: dict[tuple[int, int], list[Row]] = {}
+
+    def answer(self, rows: Sequence[Row], before: int, after: int) -> Answer:
+        found = Answer()
+        touched: dict[tuple[int, int], list[Row]] = {}
+        for row in rows:
+            holding = windows_holding(self.window, row[self.time])
+            if not holding:
+                continue
+            bound = NEVER if before == NEVER else self._pane(before + 1)
+            if self._pane(row[self.time]) < bound:
+                retain = self.question.retain
+                holding = [window for window in holding if retain and window[1] + retain > bound]
+                if not holding:
+                    found.late.append(row)
+            for window in holding:
+                self.held.setdefault(window, []).append(row)
+                if window[1] - 1 <= before:
+                    touched.setdefault(window, []).append(row)
+        for window in self._closing(before, after):
+            found.final += _results(self.question, window, self.held.get(window, []))
+            if window not in self.held and self.question.at_least == 0:
+                none = tuple(aggregate.of([]) for aggregate in self.question.aggregates)
+                found.final.append(Result(*window, (), none, 0))
+        for window, new in touched.items():
+            groups = {tuple(row[name] for name in self.question.groups) for row in new}
+            revised = _results(self.question, window, self.held[window])
+            found.revised += [result for result in revised if result.group in groups]
+        return found
+
+    def _pane(self, time: int) -> int:
+        return time - (time - self.window.offset) % gcd(self.window.range, self.window.slide)
+
+    def _closing(self, before: int, after: int) -> list[tuple[int, int]]:
+        known = set(self.held)
+        if self.window.empty and self.held:
+            first, last = min(self.held), max(self.held)
+            limit = last[1] if after == FOREVER else after + 1
+            starts = range(first[0], limit - self.window.range + 1, self.window.slide)
+            known |= {(start, start + self.window.range) for start in starts}
+        return sorted(window for window in known if before < window[1] - 1 <= after)
+
+
+class _OverRows:
+    def __init__(self, question: Question, time: str) -> None:
+        assert isinstance(question.window, RowWindow)
+        self.question, self.window, self.time = question, question.window, time
+        self.waiting: list[Row] = []
+        self.numbered: list[Row] = []
+        self.next_window = 0
+
+    def answer(self, rows: Sequence[Row], before: int, after: int) -> Answer:
+        found = Answer(late=[row for row in rows if row[self.time] <= before])
+        self.waiting += [row for row in rows if row[self.time] > before]
+        self.numbered += sorted((row for row in self.waiting if row[self.time] <= after), key=self._order)
+        self.waiting = [row for row in self.waiting if row[self.time] > after]
+        while self._is_final(start := self.next_window * self.window.slide, after):
+            held = self.numbered[start : start + self.window.range]
+            found.final += _results(self.question, (start, start + self.window.range), held)
+            self.next_window += 1
+        return found
+
+    def _is_final(self, start: int, after: int) -> bool:
+        known = len(self.numbered)
+        return start + self.window.range <= known or (after == FOREVER and start < known)
+
+    def _order(self, row: Row) -> tuple[Any, ...]:
+        spoken_of = {aggregate.column for aggregate in self.question.aggregates}
+        columns = (self.time, *self.question.groups, *(name for name in row if name in spoken_of))
+        return tuple((row[name] is not None, 0 if row[name] is None else row[name]) for name in columns)

@@ -1,0 +1,172 @@
+"""Transcripts as they are written: streams, queries and rounds in YAML, read into a program and its steps.
+
+Law: every key is known or refused, with the number of the step; what a transcript leaves out has the engine's defaults,
+but for two: a stream without a `policy` moves only by explicit heartbeats, and the clock starts at 0 and stands still
+until a step sets it. A step is one round. Queries are written in the fields of a plan.
+
+>>> transcript = Transcript.of({
+...     "name": "two rows",
+...     "streams": {"S": {"columns": {"t": "bigint", "v": "int"}, "time": "t"}},
+...     "queries": {"q": {"select": {"total": "sum(v)"}, "window": {"range": 10}}},
+...     "rounds": [{"rows": {"S": [[1, 5], [2, 6]]}, "heartbeat": {"S": 9}, "expect": {"final": [{"total": 11}]}}],
+... })
+>>> transcript.steps[0].heartbeats, transcript.steps[0].expect.final
+({'S': 9}, ({'total': 11},))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from eventide.errors import DeclarationError
+from eventide.plan.program import Program
+from eventide.plan.stream import TimeKind
+from eventide.testing.transcript_program import known_keys, program_of
+from eventide.testing.transcript_rows import table_of
+from eventide.testing.transcript_values import instant
+
+TRANSCRIPT_KEYS = ("name", "note", "streams", "queries", "query", "rounds", "splittable", "refused", "fails")
+STEP_KEYS = ("rows", "clock", "heartbeat", "restart", "end", "note", "expect")
+EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state")
+
+
+@dataclass(frozen=True)
+class Expect:
+    """What a step must bring, and nothing else: rows by their named columns, an error, the state that is kept."""
+
+    final: tuple[Mapping[str, Any], ...] = ()
+    revised: tuple[Mapping[str, Any], ...] = ()
+    late: tuple[Mapping[str, Any], ...] = ()
+    rejected: tuple[Mapping[str, Any], ...] = ()
+    error: str | None = None
+    state: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round: rows by stream, the clock it has, promises given with it; `end` closes a bounded run after it."""
+
+    number: int
+    rows: Mapping[str, pa.Table]
+    clock: int
+    heartbeats: Mapping[str, int]
+    restart: bool
+    end: bool
+    expect: Expect
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A story of a program, round by round.
+
+    `program` is None where the declarations themselves are `refused`, as expected; `refusal` is then the error. A
+    transcript with `fails` must fail, with a message like it: it tests whoever runs it.
+    """
+
+    name: str
+    program: Program | None
+    steps: tuple[Step, ...]
+    splittable: bool | None = None
+    refused: str | None = None
+    refusal: DeclarationError | None = None
+    fails: str | None = None
+    file: str | None = None
+
+    def __str__(self) -> str:
+        return self.file or self.name
+
+    @classmethod
+    def read(cls, path: Path | str) -> Transcript:
+        """The transcript in a file."""
+        path = Path(path)
+        try:
+            written = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise DeclarationError(f"cannot read the transcript {path}: {error}") from error
+        try:
+            return cls.of(written, path.stem)
+        except DeclarationError as error:
+            raise DeclarationError(f"{path.name}: {error}") from error
+
+    @classmethod
+    def of(cls, written: Any, file: str | None = None) -> Transcript:
+        """The transcript in what YAML gives.
+
+        >>> Transcript.of({"name": "x", "round": []})
+        Traceback (most recent call last):
+            ...
+        eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
+streams, queries, query, rounds, splittable, refused, fails
+        """
+        known_keys(written, TRANSCRIPT_KEYS, "a transcript")
+        told = {key: written[key] for key in ("splittable", "refused", "fails") if key in written}
+        name = str(written.get("name", file or "a transcript"))
+        try:
+            program = program_of(written)
+        except DeclarationError as refusal:
+            if "refused" not in written:
+                raise
+            return cls(name, None, (), refusal=refusal, file=file, **told)
+        steps = []
+        clock = 0
+        for number, step in enumerate(written.get("rounds") or [], start=1):
+            try:
+                steps.append(_step(number, step, clock, program))
+            except DeclarationError as error:
+                raise DeclarationError(f"step {number}: {error}") from error
+            clock = steps[-1].clock
+        return cls(name, program, tuple(steps), file=file, **told)
+
+
+def _step(number: int, written: Any, clock: int, program: Program) -> Step:
+    known_keys(written, STEP_KEYS, "a step")
+    if "clock" in written:
+        clock = instant(written["clock"], clock_kind(program))
+    promised = _by_stream(written.get("heartbeat"), "heartbeat", program)
+    rows = _by_stream(written.get("rows"), "rows", program)
+    return Step(
+        number=number,
+        rows={name: table_of(given or [], program.stream(name)) for name, given in rows.items()},
+        clock=clock,
+        heartbeats={name: instant(h, program.stream(name).time_kind) for name, h in promised.items()},
+        restart=bool(written.get("restart")),
+        end=bool(written.get("end")),
+        expect=_expect(written.get("expect")),
+    )
+
+
+def clock_kind(program: Program) -> TimeKind:
+    """In what the clock is written: seconds, unless every stream is a sequence."""
+    kinds = {stream.time_kind for stream in program.streams}
+    return TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
+
+
+def _by_stream(written: Any, what: str, program: Program) -> Mapping[str, Any]:
+    if written is None:
+        return {}
+    if not isinstance(written, dict):
+        [name, *others] = [stream.name for stream in program.streams]
+        if others:
+            raise DeclarationError(f"{what} must name a stream: `{what}: {{{name}: ...}}`")
+        return {name: written}
+    for name in written:
+        program.stream(name, f"{what}: there is no")
+    return written
+
+
+def _expect(written: Any) -> Expect:
+    if written is None:
+        return Expect()
+    known_keys(written, EXPECT_KEYS, "`expect`")
+    for key in ("final", "revised", "late", "rejected"):
+        rows = written.get(key) or []
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise DeclarationError(f"{key} must be a list of rows, each a mapping of columns to values")
+    found = {key: tuple(written.get(key) or ()) for key in ("final", "revised", "late", "rejected")}
+    return Expect(**found, error=written.get("error"), state=written.get("state") or {})

@@ -1,0 +1,170 @@
+"""Transcripts, run: each step is a round on an engine, and must bring what it expects and nothing else.
+
+Law: a transcript that holds as written holds in every variant that applies to it, on both engines:
+
+- *shuffled*: rows of one round arrive together, so their order means nothing;
+- *split*: where only explicit heartbeats move time, a round can be cut into rounds of one row, the last of which gives
+  the heartbeats; not where a step expects revised results or an error, of which each round has its own;
+- *restarted*: a new engine continues from the checkpoint before every step.
+
+An AssertionError tells the first step that went otherwise. A transcript with `fails` holds when it fails as it says.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from eventide.errors import EventideError
+from eventide.eventtime.punctuated import Punctuated
+from eventide.testing.matching import difference
+from eventide.testing.transcript_format import Expect, Step, Transcript
+from eventide.testing.trial import EngineName, Trial
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Variant(Enum):
+    """How a transcript is run."""
+
+    WRITTEN = "as written"
+    SHUFFLED = "shuffled"
+    SPLIT = "split into rounds of one row"
+    RESTARTED = "restarted before every step"
+
+
+def variants(transcript: Transcript) -> tuple[Variant, ...]:
+    """The variants that apply to a transcript."""
+    if transcript.fails is not None or transcript.refused is not None:
+        return (Variant.WRITTEN,)
+    return tuple(variant for variant in Variant if variant is not Variant.SPLIT or _splittable(transcript))
+
+
+def run_transcript(
+    transcript: Transcript | Path | str,
+    engine: EngineName = "local",
+    variant: Variant = Variant.WRITTEN,
+    spark: SparkSession | None = None,
+) -> None:
+    """Run a transcript, given or in a file; an AssertionError tells the first step that went otherwise."""
+    told = transcript if isinstance(transcript, Transcript) else Transcript.read(transcript)
+    if told.fails is None:
+        _run(told, engine, variant, spark)
+        return
+    try:
+        _run(told, engine, variant, spark)
+    except AssertionError as failure:
+        _demand(re.search(told.fails, str(failure)), f"it failed, but not as {told.fails!r} says: {failure}")
+    else:
+        raise AssertionError(f"it held, though it must fail: {told.fails}")
+
+
+def _demand(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise AssertionError(otherwise)
+
+
+def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSession | None) -> None:
+    if told.refused is not None:
+        _check_refused(told, engine, spark)
+        return
+    assert told.program is not None
+    with (
+        tempfile.TemporaryDirectory(prefix="transcript-") as folder,
+        Trial(told.program, Path(folder), engine, spark) as trial,
+    ):
+        for step in told.steps:
+            if step.restart or variant is Variant.RESTARTED:
+                trial.restart()
+            try:
+                for part in _parts(step, variant):
+                    _play(part, trial)
+            except EventideError as error:
+                _check_error(step, error)
+            else:
+                _demand(step.expect.error is None, f"step {step.number}: no error, expected {step.expect.error!r}")
+            _check(step, trial, _without_round(step.expect) if variant is Variant.SPLIT else step.expect)
+
+
+def _play(step: Step, trial: Trial) -> None:
+    trial.round(step.rows, step.clock, step.heartbeats)
+    if step.end:
+        trial.end(step.clock)
+
+
+def _parts(step: Step, variant: Variant) -> Iterator[Step]:
+    """The rounds that a step becomes."""
+    if variant is Variant.SHUFFLED:
+        random = Random(step.number)
+        orders = {name: random.sample(range(rows.num_rows), rows.num_rows) for name, rows in step.rows.items()}
+        yield replace(
+            step, rows={name: rows.take(pa.array(orders[name], pa.int64())) for name, rows in step.rows.items()}
+        )
+    elif variant is Variant.SPLIT and not step.expect.revised and step.expect.error is None:
+        single = [(name, rows.slice(place, 1)) for name, rows in step.rows.items() for place in range(rows.num_rows)]
+        for name, row in single[:-1]:
+            yield replace(step, rows={name: row}, heartbeats={}, end=False)
+        yield replace(step, rows=dict(single[-1:]))
+    else:
+        yield step
+
+
+def _splittable(transcript: Transcript) -> bool:
+    if transcript.splittable is not None or transcript.program is None:
+        return bool(transcript.splittable)
+    return all(stream.policy == Punctuated() and not stream.arrival for stream in transcript.program.streams)
+
+
+def _check(step: Step, trial: Trial, expect: Expect) -> None:
+    taken = trial.taken()
+    for what in ("final", "revised", "late", "rejected"):
+        differs = difference(getattr(expect, what), getattr(taken, what))
+        _demand(not differs, f"step {step.number}: {what}: {differs}")
+    if expect.state:
+        state = trial.state()
+        for query, wanted in expect.state.items():
+            found: dict[str, Any] = {key: state.get(query, {}).get(key) for key in wanted}
+            _demand(found == wanted, f"step {step.number}: state of {query} is {found}, expected {dict(wanted)}")
+
+
+def _without_round(expect: Expect) -> Expect:
+    """Split rounds have other numbers."""
+
+    def kept(rows: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple({key: value for key, value in row.items() if key != "round"} for row in rows)
+
+    return replace(
+        expect,
+        final=kept(expect.final),
+        revised=kept(expect.revised),
+        late=kept(expect.late),
+        rejected=kept(expect.rejected),
+    )
+
+
+def _check_error(step: Step, error: EventideError) -> None:
+    wanted = step.expect.error
+    if wanted is None:
+        raise AssertionError(f"step {step.number}: {type(error).__name__}: {error}") from error
+    _demand(re.search(wanted, str(error)), f"step {step.number}: error is {str(error)!r}, expected {wanted!r}")
+
+
+def _check_refused(told: Transcript, engine: EngineName, spark: SparkSession | None) -> None:
+    refusal: EventideError | None = told.refusal
+    if told.program is not None:
+        try:
+            with tempfile.TemporaryDirectory() as folder, Trial(told.program, Path(folder), engine, spark):
+                pass
+        except EventideError as error:
+            refusal = error
+    _demand(refusal is not None, f"it was not refused, expected {told.refused!r}")
+    _demand(re.search(told.refused or "", str(refusal)), f"refused with {str(refusal)!r}, expected {told.refused!r}")

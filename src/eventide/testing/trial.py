@@ -1,0 +1,141 @@
+"""A program on an engine, round by round, with everything that comes out at hand: results, late rows, rejects.
+
+Law: `taken` gives what has come out since it was asked last, each thing once; a restart in between (the engine is
+closed and a new one continues from the checkpoint) neither adds to it nor takes away.
+
+The local engine needs nothing; the Spark engine needs a session, and takes the rows as Arrow tables too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide.engine.backend import Backend
+from eventide.engine.local_backend import LocalBackend
+from eventide.engine.rounds import Engine
+from eventide.engine.workbench import Workbench
+from eventide.errors import DeclarationError
+from eventide.plan.program import Program
+from eventide.results.results import Results
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EngineName = Literal["local", "spark"]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came out: tables of results by kind, of late rows and of rejects; empty ones are left out."""
+
+    final: tuple[pa.Table, ...]
+    revised: tuple[pa.Table, ...]
+    late: tuple[pa.Table, ...]
+    rejected: tuple[pa.Table, ...]
+
+
+class Shown:
+    """A sink that keeps what it is shown, by query and round, as the contract of sinks says."""
+
+    def __init__(self) -> None:
+        self.tables: dict[tuple[str, int], pa.Table] = {}
+
+    def emit(self, results: Results) -> None:
+        """Keep the results of a round in place of what was kept for it before."""
+        self.tables[results.query, results.round] = results.table()
+
+    def rewind(self, query: str, last: int) -> None:
+        """Forget the rounds after `last`."""
+        self.tables = {key: table for key, table in self.tables.items() if key[0] != query or key[1] <= last}
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
+
+
+class Trial:
+    """A running program; use it as a context, so that it is closed in the end.
+
+    Many trials start faster where they share a `workbench`; without one, a restart has nothing of the engine before.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        checkpoint: Path,
+        engine: EngineName = "local",
+        spark: SparkSession | None = None,
+        workbench: Workbench | None = None,
+    ) -> None:
+        if engine not in ("local", "spark"):
+            raise DeclarationError(f"there is no engine {engine!r}: write 'local' or 'spark'")
+        if engine == "spark" and spark is None:
+            raise DeclarationError("the Spark engine needs a session: give it as `spark`")
+        self.program = program
+        self._checkpoint = checkpoint
+        self._spark = spark if engine == "spark" else None
+        self._workbench = workbench
+        self._shown = Shown()
+        self._seen: set[object] = set()
+        self._engine = self._started()
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.close()
+
+    def restart(self) -> None:
+        """Let a new engine continue from the checkpoint."""
+        self._engine.close()
+        self._engine = self._started()
+
+    def round(self, batch: Mapping[str, pa.Table], clock: int, heartbeats: Mapping[str, int]) -> None:
+        """Run one round."""
+        self._engine.round(dict(batch), clock, dict(heartbeats))
+
+    def end(self, clock: int) -> None:
+        """Close everything that is still open: the end of a bounded run."""
+        self._engine.end(clock)
+
+    def taken(self) -> Taken:
+        """What came out since the last time."""
+        new = [table for key, table in self._shown.tables.items() if self._is_new(key)]
+        kinds = {kind: _of_kind(new, kind) for kind in ("final", "revised")}
+        return Taken(kinds["final"], kinds["revised"], self._files("late"), self._files("rejects"))
+
+    def state(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is kept for each query, as the engine's status tells it."""
+        return {query.name: asdict(query) for query in self._engine.status().queries}
+
+    def _started(self) -> Engine:
+        backend: Backend
+        if self._spark is None:
+            backend = LocalBackend(self._workbench)
+        else:
+            from eventide.engine.spark_backend import SparkBackend
+
+            backend = SparkBackend(self._spark)
+        sinks = {query.name: self._shown for query in self.program.queries}
+        return Engine(self.program, backend, str(self._checkpoint), sinks)
+
+    def _is_new(self, key: object) -> bool:
+        new = key not in self._seen
+        self._seen.add(key)
+        return new
+
+    def _files(self, folder: str) -> tuple[pa.Table, ...]:
+        files = [path for path in sorted((self._checkpoint / folder).glob("*/*.parquet")) if self._is_new(path)]
+        tables = [pq.read_table(path, partitioning=None) for path in files]
+        return tuple(table for table in tables if table.num_rows)
+
+
+def _of_kind(tables: list[pa.Table], kind: str) -> tuple[pa.Table, ...]:
+    chosen = (table.filter(pc.equal(table.column("kind"), kind)) for table in tables)
+    return tuple(table for table in chosen if table.num_rows)

@@ -1,0 +1,81 @@
+"""Every transcript of queries holds on both engines, as written and in every variant; some must fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from eventide.errors import DeclarationError
+from eventide.testing.transcript import Transcript, Variant, cases, run_transcript
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOLDER = Path(__file__).parent / "transcripts"
+CASES = cases(FOLDER)
+WRITTEN = [transcript for transcript, variant in CASES if variant is Variant.WRITTEN]
+
+
+def label(part: object) -> str:
+    return part.name.lower() if isinstance(part, Variant) else str(part)
+
+
+@pytest.mark.parametrize(("transcript", "variant"), CASES, ids=label)
+def test_transcript_holds_on_the_local_engine(transcript: Transcript, variant: Variant) -> None:
+    run_transcript(transcript, variant=variant)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("transcript", WRITTEN, ids=label)
+def test_transcript_holds_on_spark(transcript: Transcript, spark: SparkSession) -> None:
+    run_transcript(transcript, "spark", spark=spark)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("variant", [variant for variant in Variant if variant is not Variant.WRITTEN], ids=label)
+@pytest.mark.parametrize("name", ["late_rows", "row_windows", "spread_of_values", "two_queries"])
+def test_variant_of_a_transcript_holds_on_spark(name: str, variant: Variant, spark: SparkSession) -> None:
+    [transcript] = [transcript for transcript in WRITTEN if str(transcript) == name]
+    run_transcript(transcript, "spark", variant, spark)
+
+
+def test_most_transcripts_can_be_split_into_rounds_of_one_row() -> None:
+    split = [transcript for transcript, variant in CASES if variant is Variant.SPLIT]
+    assert len(split) > len(WRITTEN) / 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"round": []}, "a transcript has no 'round': did you mean 'rounds'"),
+        ({"rounds": [{}, {"row": []}]}, "step 2: a step has no 'row': did you mean 'rows'"),
+        ({"rounds": [{"expect": {"finals": []}}]}, "step 1: `expect` has no 'finals': did you mean 'final'"),
+        ({"rounds": [{"rows": {"T": []}}]}, "step 1: rows: there is no stream 'T'"),
+        ({"rounds": [{"rows": {"S": [[1]]}}]}, "step 1: the row .* is not a list of t, v"),
+        ({"rounds": [{}, {"rows": {"S": [[1, "x"]]}}]}, "step 2: column 'v' of stream 'S': 'x' is no value"),
+        (
+            {"rounds": [{"rows": {"S": [[1, 3000000000]]}}]},
+            "step 1: column 'v' of stream 'S': Value 3000000000 too large",
+        ),
+        ({"rounds": [{"rows": {"S": [{"w": 1}]}}]}, "step 1: stream 'S' has no column 'w'"),
+        ({"rounds": [{"heartbeat": {"S": 1.5}}]}, "step 1: 1.5 is no instant of a sequence"),
+        ({"query": "SELECT sum(v) FROM S"}, "SQL text cannot be read yet"),
+        ({"query": {"selects": {}}}, "query 'query' has no 'selects'"),
+        ({"query": {"select": {"n": "count(*)"}, "window": {"range": 10, "slde": 1}}}, "did you mean 'slide'"),
+        ({"query": {"select": {"n": "count(*)"}, "window": {"range": 10, "slide": 0}}}, "SLIDE 0 is not above 0"),
+        ({"streams": {"S": {"columns": {"t": "bigint"}, "tme": "t"}}}, "stream 'S' has no 'tme': did you mean 'time'"),
+        ({"streams": {"S": {"columns": {"t": "bigint"}, "time": "t", "policy": "Fixed"}}}, "'Fixed' is no policy"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_step_and_the_way_out(change: dict[str, object], message: str) -> None:
+    written = {"name": "x", "streams": {"S": {"columns": {"t": "bigint", "v": "int"}, "time": "t"}}}
+    with pytest.raises(DeclarationError, match=message):
+        Transcript.of(written | change)
+
+
+def test_a_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("a: [", encoding="utf-8")
+    with pytest.raises(DeclarationError, match="cannot read the transcript"):
+        Transcript.read(tmp_path / "x.yaml")
