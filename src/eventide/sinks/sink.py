@@ -1,9 +1,16 @@
 """The contract of a sink.
 
 Law: a sink is idempotent by round. `emit` makes the results of one query in one round visible all at once, in place of
-whatever it was given before for the same query and round. `rewind` says that rounds after `last` of a query have not
-happened (the engine starts again after a crash): what was emitted for them must disappear, or be replaced when those
-rounds come again. After `emit` has returned, the results survive the death of the process.
+whatever it was given before for the same query and round; if it raises, what was visible before still is. `rewind`
+says that rounds after `last` of a query have not happened (the engine starts again after a crash): what was emitted for
+them must disappear, or be replaced when those rounds come again. They may then hold other rows than before, or none.
+After `emit` has returned, the results survive the death of the process.
+
+`eventide.testing.sink_contract` checks it, for these sinks and for a user's own.
+
+>>> from eventide.sinks.memory import Memory
+>>> isinstance(Memory(), Sink)
+True
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ from eventide.results.results import Results
 
 @runtime_checkable
 class Sink(Protocol):
-    """Takes results, round by round; rounds come in ascending order, except after `rewind`."""
+    """Takes results, round by round: in ascending order but for what `rewind` says, one call at a time."""
 
     def emit(self, results: Results) -> None:
         """Show the results of one query in one round; called also when there are none."""
@@ -26,5 +33,5 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """No more results will come in this run."""
+        """No more results will come in this run. May be called again, once for each query."""
         ...

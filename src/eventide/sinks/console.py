@@ -1,0 +1,206 @@
+"""Results on the screen: on a terminal a live table of the newest ones, elsewhere plain lines.
+
+Law: the terminal is drawn a few times a second, however fast results come, and shows at most so many rows of each
+query, the newest at the bottom. Into a pipe or a file goes a line for each result, at most so many of one round, and
+how many were left out is said. What a screen has shown cannot be taken back: a round that comes again is shown again.
+
+>>> import io
+>>> from eventide.results.results import Results
+>>> output = io.StringIO()
+>>> sink = Console(rows=2, console=rich.console.Console(file=output))
+>>> sink.emit(Results.of_table("speeds", 42, pa.table({"kind": ["final"] * 3, "window_start": [0, 0, 300],
+...     "window_end": [300, 300, 600], "detector": ["A", "B", "A"], "mean": [51.5, None, 48.25], "rows": [2, 1, 4]})))
+>>> print(output.getvalue(), end="")
+speeds round=42: 1 more
+speeds round=42 final [0, 300) detector=B mean=null rows=1
+speeds round=42 final [300, 600) detector=A mean=48.25 rows=4
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pyarrow as pa
+import rich.console
+from pyarrow import types
+from rich import box
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from eventide.errors import DeclarationError, EngineError
+from eventide.plan.query import RESERVED
+from eventide.results.results import Results
+
+DRAWN_PER_SECOND = 4
+STYLES = {"early": "yellow", "final": "green", "revised": "magenta"}
+LINES_AROUND_A_TABLE = 4
+
+
+class Console:
+    """Shows results as they come, `rows` of each query.
+
+    One of these serves all queries; two would draw over each other.
+
+    `console` is Rich's, for those who print on the same screen; standard output otherwise.
+    """
+
+    def __init__(self, rows: int = 20, console: rich.console.Console | None = None) -> None:
+        if rows < 1:
+            raise DeclarationError(f"a console of {rows} rows shows nothing: give 1 or more")
+        self._limit = rows
+        self._console = console or rich.console.Console()
+        self._lock = threading.Lock()
+        self._shown: dict[str, dict[int, pa.Table]] = {}
+        self._live: Live | None = None
+
+    def newest(self, query: str) -> pa.Table:
+        """What is shown of a query, the newest last."""
+        with self._lock:
+            rounds = list(self._shown.get(query, {}).values())
+        if not rounds:
+            return pa.table({})
+        together = pa.concat_tables(rounds, promote_options="default")
+        return together.slice(max(0, together.num_rows - self._limit))
+
+    def emit(self, results: Results) -> None:
+        """Show the newest rows of the round."""
+        tail = _tail(results, self._limit)
+        with self._lock:
+            rounds = self._shown.setdefault(results.query, {})
+            rounds.pop(results.round, None)
+            if tail.num_rows:
+                rounds[results.round] = tail
+            self._forget_old(rounds)
+        try:
+            if not self._console.is_terminal or self._console.is_dumb_terminal:
+                self._print(results, tail)
+            elif self._live is None:
+                self._live = Live(
+                    console=self._console, get_renderable=self._drawn, refresh_per_second=DRAWN_PER_SECOND
+                )
+                self._live.start(refresh=True)
+        except OSError as error:
+            raise EngineError(f"nobody takes the results on the console any more: {error}") from error
+
+    def rewind(self, query: str, last: int) -> None:
+        """Take later rounds from the live table."""
+        with self._lock:
+            for round in [round for round in self._shown.get(query, {}) if round > last]:
+                del self._shown[query][round]
+
+    def close(self) -> None:
+        """Draw the table a last time and leave it there."""
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _forget_old(self, rounds: dict[int, pa.Table]) -> None:
+        held = sum(table.num_rows for table in rounds.values())
+        for round in list(rounds):
+            held -= rounds[round].num_rows
+            if held < self._limit:
+                break
+            del rounds[round]
+
+    def _print(self, results: Results, tail: pa.Table) -> None:
+        left_out = results.rows - tail.num_rows
+        lines = [f"{results.query} round={results.round}: {left_out:,} more"] if left_out else []
+        columns = {name: _readable(tail.column(name)) for name in tail.column_names}
+        for at in range(tail.num_rows):
+            row = {name: values[at] for name, values in columns.items()}
+            words = [results.query, f"round={results.round}"]
+            words += [row["kind"]] if "kind" in row else []
+            words += (
+                [f"[{row['window_start']}, {row['window_end']})"] if {"window_start", "window_end"} <= set(row) else []
+            )
+            words += [f"{name}={_word(row[name])}" for name in _columns_of_value(tail)]
+            lines.append(" ".join(words))
+        self._console.file.write("".join(self._printable(line) + "\n" for line in lines))
+        self._console.file.flush()
+
+    def _drawn(self) -> rich.console.RenderableType:
+        with self._lock:
+            queries = list(self._shown)
+        room = (self._console.size.height - 1) // max(1, len(queries)) - LINES_AROUND_A_TABLE
+        return rich.console.Group(*(self._table(query, max(1, room)) for query in queries))
+
+    def _table(self, query: str, room: int) -> Table:
+        newest = self.newest(query)
+        newest = newest.slice(max(0, newest.num_rows - room))
+        title = self._printable(query)
+        if "round" in newest.column_names and newest.num_rows:
+            title += f", round {newest.column('round')[-1].as_py()}"
+        drawn = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+        cells: list[list[Text]] = []
+        if {"window_start", "window_end"} <= set(newest.column_names):
+            drawn.add_column("window", no_wrap=True)
+            starts, ends = _readable(newest.column("window_start")), _readable(newest.column("window_end"))
+            cells.append([Text(_span(start, end)) for start, end in zip(starts, ends, strict=True)])
+        if "kind" in newest.column_names:
+            drawn.add_column("kind")
+            cells.append([Text(kind, style=STYLES.get(kind, "")) for kind in _readable(newest.column("kind"))])
+        for name in _columns_of_value(newest):
+            column = newest.column(name)
+            number = types.is_integer(column.type) or types.is_floating(column.type) or types.is_decimal(column.type)
+            drawn.add_column(Text(self._printable(name)), justify="right" if number else "left", overflow="ellipsis")
+            cells.append([Text(self._printable(value)) for value in _readable(column)])
+        for row in zip(*cells, strict=True):
+            drawn.add_row(*row)
+        return drawn
+
+    def _printable(self, text: str) -> str:
+        """Nothing in the data may move the cursor, ring the bell, or be more than this screen can show."""
+        encoding = self._console.encoding
+        plain = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+        return plain.encode(encoding, "replace").decode(encoding)
+
+
+def _tail(results: Results, limit: int) -> pa.Table:
+    kept: list[pa.RecordBatch] = []
+    for batch in results.batches():
+        kept.append(batch)
+        while sum(other.num_rows for other in kept[1:]) >= limit:
+            del kept[0]
+    table = pa.Table.from_batches(kept, results.schema)
+    return table.slice(max(0, table.num_rows - limit))
+
+
+def _columns_of_value(table: pa.Table) -> list[str]:
+    """The user's own columns, then how many rows went in."""
+    own = [name for name in table.column_names if name not in RESERVED]
+    return own + [name for name in table.column_names if name == "rows"]
+
+
+def _readable(column: pa.ChunkedArray) -> list[str]:
+    """Values as a person wants to read them; only for the few that are shown."""
+    if types.is_timestamp(column.type):
+        # By way of the number: UTC whatever the zone of the column, and any instant, not only Python's years.
+        plain = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit)).cast(pa.string())
+        return [_short(text) if text else "null" for text in plain.to_pylist()]
+    return ["null" if value is None else _number(value) for value in column.to_pylist()]
+
+
+def _short(timestamp: str) -> str:
+    whole, _, fraction = timestamp.partition(".")
+    return whole if not fraction.strip("0") else f"{whole}.{fraction.rstrip('0')}"
+
+
+def _number(value: Any) -> str:
+    return format(value, ".10g") if isinstance(value, float) else str(value)
+
+
+def _span(start: str, end: str) -> str:
+    """A window, its day said once.
+
+    >>> _span("2026-01-31 09:00:00", "2026-01-31 09:05:00"), _span("100", "150")
+    ('2026-01-31 09:00:00 - 09:05:00', '100 - 150')
+    """
+    day, _, time = end.partition(" ")
+    return f"{start} - {time if time and start.startswith(day + ' ') else end}"
+
+
+def _word(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(' "\n\r\t=') else text
