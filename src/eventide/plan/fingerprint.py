@@ -38,16 +38,18 @@ import sqlglot
 from eventide.errors import CheckpointError
 from eventide.plan.program import Program
 from eventide.plan.stream import Stream
+from eventide.plan.window import RowWindow, Window
 
 Json = dict[str, Any]
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+WINDOWS = {Window: "a span of time", RowWindow: "a count of rows"}
 SQL_FIELDS = ("where", "having")
 WORDS = {
     "time": "its time column",
-    "source": "its source columns",
+    "source": "its source",
     "arrival": "its arrival column",
-    "timestamps": "its timestamps",
+    "timestamps": "the kind of its timestamps",
     "policy": "its policy",
     "input": "the format of its input",
     "future": "what happens to rows of the future",
@@ -119,7 +121,7 @@ def _plain(value: Any) -> Any:
         if set(named) in ({"name", "type"}, {"name", "sql"}):
             return list(named.values())
         told = {name: _plain(part) for name, part in named.items()}
-        return {"over": type(value).__name__, **told} if "slide" in told else told
+        return {"over": WINDOWS[type(value)], **told} if type(value) in WINDOWS else told
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple | list):
