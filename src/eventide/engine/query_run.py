@@ -21,9 +21,9 @@ from eventide.engine.answers import nothing, output_schema
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.slices import DriverSlices
 from eventide.engine.taken import Answer, Answers, Taken
-from eventide.engine.windows import bound_of, closing, holding, missing_starts, needed_from
+from eventide.engine.windows import bound_of, closing, first_ending_after, holding, missing_starts, needed_from
 from eventide.engine.workbench import Workbench
-from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.merge_text import empty_text
 from eventide.plan.stream import Timestamps
@@ -132,18 +132,21 @@ class QueryRun:
         if following is None:
             if len(panes) == 0:
                 return final, None
-            following = window.starts_covering(int(panes[0]))[0]
+            following = max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.bound))
         if bound == FOREVER:
             # Nothing comes after the last row: the last window that holds one is the last of all.
             bound = int(panes[-1]) + window.range if len(panes) else following
-        if bound <= -EDGE:
-            return final, following
+        if following + window.range > bound:
+            # Until a window has closed, an earlier row can still come, and the windows begin with that.
+            return final, self.following
         present = np.unique(windows.column("window_start").to_numpy())
         starts, following = missing_starts(window, following, bound, present, MOST_EMPTY)
         if len(starts) == 0:
             return final, following
         none = pa.schema([(column.name, arrow_type(column.type)) for column in self.query.stream.columns]).empty_table()
         values = self.slices.bench.ask(empty_text(self.query, "no_rows"), {"no_rows": none})
+        if values.num_rows == 0:
+            return final, following
         count = len(starts)
         columns: dict[str, Any] = {
             "window_start": pa.array(starts),

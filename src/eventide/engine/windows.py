@@ -70,8 +70,21 @@ def needed_from(window: Window, bound: int, retain: int = 0) -> int:
         return bound
     # The last window that is over and done ends at or before this.
     done = bound - retain
-    first_start = done - window.range - (done - window.range - window.offset) % window.slide + window.slide
-    return first_start if window.slide <= window.range else min(first_start, bound - retain)
+    return (
+        min(first_ending_after(window, done), done) if window.slide > window.range else first_ending_after(window, done)
+    )
+
+
+def first_ending_after(window: Window, bound: int) -> int:
+    """The start of the first window that ends after the bound; `NEVER` before all time.
+
+    >>> first_ending_after(Window(20, 10), 30), first_ending_after(Window(20, 10), 31)
+    (20, 20)
+    """
+    if bound in (NEVER, FOREVER):
+        return bound
+    latest = bound - window.range
+    return latest - (latest - window.offset) % window.slide + window.slide
 
 
 def missing_starts(window: Window, following: int, bound: int, present: Instants, most: int) -> tuple[Instants, int]:

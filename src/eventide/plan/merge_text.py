@@ -51,15 +51,19 @@ def compact_text(query: Bound, slices: str) -> str:
 
 
 def empty_text(query: Bound, rows: str) -> str:
-    """The values of a window that holds no row: what the aggregates say of `rows`, an empty table of the stream."""
+    """The values of a window that holds no row: what the aggregates say of `rows`, an empty table of the stream.
+
+    No row at all where such a window does not pass the condition on groups.
+    """
     values = ", ".join(f"{value.sql} AS `{value.name}`" for value in query.values if value.name != HAVING)
+    having = "".join(value.sql for value in query.values if value.name == HAVING)
     if query.keeps_rows:
-        return f"SELECT {values} FROM {rows} WHERE FALSE"
+        return f"SELECT {values} FROM {rows} WHERE FALSE" + (f" HAVING {having}" if having else "")
     reduced = f"SELECT {', '.join(f'{p.reduce} AS {p.name}' for p in query.partials)} FROM {rows} WHERE FALSE"
     over = [f"{sql.replace('OVER merged', 'OVER ()')} AS {name}" for p in query.partials for name, sql in p.over]
     beside = f"SELECT {', '.join(['*', *over])} FROM ({reduced})"
     merged = f"SELECT {', '.join(f'{p.merge} AS {p.name}' for p in query.partials)} FROM ({beside})"
-    return f"SELECT {values} FROM ({merged})"
+    return f"SELECT {values} FROM ({merged})" + (f" WHERE {having}" if having else "")
 
 
 def _output(name: str) -> str:
