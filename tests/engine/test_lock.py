@@ -85,32 +85,42 @@ def test_a_lease_that_cannot_be_read_is_a_lease(tmp_path: Path) -> None:
 
 def test_a_lease_is_renewed_while_its_engine_lives(tmp_path: Path) -> None:
     storage = far(tmp_path)
-    lease = Lease(storage, seconds=0.4)
+    lease = Lease(storage, seconds=4)
     (name,) = storage.list("lock")
     first = storage.modified(name)
     while storage.modified(name) == first:
         time.sleep(0.05)
     with pytest.raises(CheckpointError, match="another engine works on"):
-        Lease(storage, seconds=0.4)
+        Lease(storage, seconds=4)
     lease.check()
     lease.release()
     lease.release()
     assert storage.list("lock") == []
 
 
-def test_an_engine_whose_lease_was_taken_cannot_commit(tmp_path: Path) -> None:
-    """It was paused for longer than its lease, and another engine has gone on."""
+@pytest.mark.parametrize(("paused", "taken"), [(25, False), (1_000, False), (1_000, True), (16, True)])
+def test_an_engine_that_was_paused_for_too_long_cannot_commit(tmp_path: Path, paused: int, taken: bool) -> None:
+    """Another engine may have gone on, whether its lease is still there or not."""
     storage = far(tmp_path)
     with Checkpoint(storage) as checkpoint:
         run_round(checkpoint, 0)
         lease = checkpoint._lock
         assert isinstance(lease, Lease)
-        (name,) = storage.list("lock")
-        storage.remove(name)
-        lease._renewed -= 1_000
+        if taken:
+            storage.remove(storage.list("lock")[0])
+        lease._renewed -= paused
         with pytest.raises(CheckpointError, match=r"lost the checkpoint .* Start it again"):
             run_round(checkpoint, 1)
     with Checkpoint(storage) as other:
         last = other.last()
     assert last is not None
     assert last.round == 0
+
+
+def test_an_engine_that_was_paused_for_a_moment_goes_on(tmp_path: Path) -> None:
+    with Checkpoint(far(tmp_path)) as checkpoint:
+        lease = checkpoint._lock
+        assert isinstance(lease, Lease)
+        renewed, lease._renewed = lease._renewed, lease._renewed - 16
+        run_round(checkpoint, 0)
+        assert lease._renewed >= renewed

@@ -6,7 +6,8 @@ keeps the next one out for longer than a lease.
 On a local disk the operating system holds the lock and lets go of it when the process dies. Elsewhere every engine lays
 down a lease, a small file of its own, *then* looks for those of others: of two that come at once, at least one sees the
 other and leaves. A lease is renewed while its engine lives, and is void when it has not been renewed for
-`LEASE_SECONDS` by the clock of the storage itself, or when its engine was on this machine and is dead.
+`LEASE_SECONDS` by the clock of the storage itself, or when its engine was on this machine and is dead. An engine that
+could not renew its own in time, because it was paused or cut off, gives up before another may take it for dead.
 
 >>> from tempfile import mkdtemp
 >>> storage = Storage.at(mkdtemp())
@@ -96,7 +97,7 @@ class Lease(Lock):
         self._seconds = seconds
         self._name = f"{FOLDER}/{uuid.uuid4().hex}.json"
         self._content = json.dumps({"owner": _owner(), "machine": _machine(), "process": os.getpid()}).encode()
-        self._renewed = time.monotonic()
+        self._renewed = _elapsed()
         self._storage.write(self._name, self._content)
         self._released = threading.Event()
         try:
@@ -139,20 +140,19 @@ class Lease(Lock):
                 continue
 
     def _look(self) -> None:
-        if not self._storage.exists(self._name):
+        started = _elapsed()
+        # The last quarter is for what is being written: it must be there before another engine looks.
+        if started - self._renewed > 0.75 * self._seconds or not self._storage.exists(self._name):
             self._released.set()
             return
-        started = time.monotonic()
         self._storage.write(self._name, self._content)
         self._renewed = started
 
     def check(self) -> None:
         """Raise if another engine may have taken over: the lease ran out, or is gone."""
-        lost = self._released.is_set()
-        if not lost and time.monotonic() - self._renewed > self._seconds / 2:
+        if not self._released.is_set() and _elapsed() - self._renewed > self._seconds / 2:
             self._look()
-            lost = self._released.is_set()
-        if lost:
+        if self._released.is_set():
             raise CheckpointError(
                 f"this engine lost the checkpoint {self._storage.where}: it did not renew its lease for "
                 f"{self._seconds:.0f} s (paused, or cut off), and another may have gone on. Start it again"
@@ -160,10 +160,10 @@ class Lease(Lock):
 
     def release(self) -> None:
         """Take the lease away."""
-        if not self._released.is_set():
-            self._released.set()
+        self._released.set()
+        if self._renewer.is_alive():
             self._renewer.join()
-            self._storage.remove(self._name)
+        self._storage.remove(self._name)
 
 
 def _taken(storage: Storage, owner: str, more: str = "") -> CheckpointError:
@@ -171,6 +171,12 @@ def _taken(storage: Storage, owner: str, more: str = "") -> CheckpointError:
     return CheckpointError(
         f"another engine works on the checkpoint {storage.where}{who}: stop it, or give this one another{more}"
     )
+
+
+def _elapsed() -> float:
+    """Seconds that pass also while the machine sleeps, where it can say so."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(clock)
 
 
 def _owner() -> str:
