@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from eventide.engine.workbench import Bench
+from eventide.plan.bound import Bound
 from eventide.plan.stream import Stream
 
 
@@ -37,14 +39,24 @@ class Backend(Protocol):
         """The answer of a statement over the round's rows."""
         ...
 
-    def store(self, sql: str, folder: str, partition_by: str | None = None) -> None:
-        """Write the answer as Parquet files into a folder that does not exist yet, or replaces one of a dead round."""
+    def bench(self, query: Bound) -> Bench:
+        """Who merges the slices of a query that are on the driver: whoever gives Spark's own answer."""
         ...
 
-    def ask_files(self, sql: str, views: Mapping[str, list[str]], tables: Mapping[str, pa.Table]) -> str:
-        """Make the answer of a statement over Parquet files and small tables available as a view; give its name."""
+    def store(self, sql: str, folder: str) -> None:
+        """Write the answer of a statement over the round's rows as Parquet files, in place of what the folder held."""
+        ...
+
+    def store_over(
+        self, sql: str, files: Mapping[str, tuple[list[str], str]], tables: Mapping[str, pa.Table], folder: str
+    ) -> None:
+        """Write the answer of a statement over Parquet files (paths and schema by name) and small tables."""
         ...
 
     def release(self) -> None:
         """The round is over."""
+        ...
+
+    def close(self) -> None:
+        """Nothing will be asked any more."""
         ...

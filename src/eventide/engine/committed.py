@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.cluster_slices import ClusterSlices
+from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
 from eventide.engine.record import RoundRecord
 from eventide.engine.row_run import RowRun
 from eventide.engine.saved_slices import SavedSlices
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.work import Positions, Round, Run
-from eventide.engine.workbench import Workbench
+from eventide.errors import CheckpointError
 from eventide.eventtime.instant import NEVER
 from eventide.plan.bound import Bound
 from eventide.plan.fingerprint import described, refuse_changes
@@ -27,9 +30,12 @@ from eventide.plan.window import RowWindow
 class Committed:
     """The state of an engine after its last committed round."""
 
-    def __init__(self, program: Program, bound: dict[str, Bound], checkpoint: Checkpoint, bench: Workbench) -> None:
+    def __init__(
+        self, program: Program, bound: dict[str, Bound], checkpoint: Checkpoint, backend: Backend, placement: Placement
+    ) -> None:
         self._checkpoint = checkpoint
-        self._bench = bench
+        self._backend = backend
+        self._placement = placement
         self.saved = SavedSlices(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
         if self.record is not None:
@@ -65,7 +71,8 @@ class Committed:
 
     def commit(self, program: Program, work: Round) -> None:
         """Make a round happen."""
-        for name, run in work.runs.items():
+        for name in work.runs:
+            run = work.runs[name] = self._placement.placed(work.runs[name], work.number)
             taken = work.taken.get(name)
             self.saved.keep(name, run, work.number, taken.accepted if taken else None)
         for name, heartbeat in work.heartbeats.items():
@@ -98,11 +105,18 @@ class Committed:
                 self.streams[stream.name] = StreamTime.restored(stream, self.record.streams[stream.name], known)
 
     def _continued(self, name: str, query: Bound) -> Run:
+        bench = self._backend.bench(query)
         if self.record is None:
-            return kind_of_run(query).start(query, self._bench)
+            return kind_of_run(query).start(query, bench)
         restored: Callable[..., Run] = kind_of_run(query).restored
         saved: dict[str, Any] = self.record.queries[name]
-        return restored(query, self._bench, saved, self.saved.tables(name))
+        if "chunks" in saved:
+            if self._placement.cluster is None:
+                raise CheckpointError(f"the slices of query {name!r} are on a cluster: continue with the Spark engine")
+            chunks = self.saved.chunks(name, saved)
+            placed = ClusterSlices(query, self._placement.cluster, chunks, self.round + 1)
+            return restored(query, bench, saved, [], placed)
+        return restored(query, bench, saved, self.saved.tables(name), None)
 
 
 def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun]:

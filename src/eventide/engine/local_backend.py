@@ -9,8 +9,9 @@ import duckdb
 import pyarrow as pa
 
 from eventide.engine.arrow_types import arrow_type, duckdb_type, spark_type_of
-from eventide.engine.workbench import Workbench
+from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError, EngineError
+from eventide.plan.bound import Bound
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
 
@@ -64,13 +65,23 @@ class LocalBackend:
         except duckdb.Error as error:
             raise EngineError(f"a round cannot be computed: {str(error).splitlines()[0]}") from error
 
-    def store(self, sql: str, folder: str, partition_by: str | None = None) -> None:
+    def bench(self, query: Bound) -> Bench:
+        """DuckDB merges everything here."""
+        return self.workbench
+
+    def store(self, sql: str, folder: str) -> None:
         """Not here: slices of the local engine stay with the driver."""
         raise EngineError("the local engine has no cluster to store slices on")
 
-    def ask_files(self, sql: str, views: Mapping[str, list[str]], tables: Mapping[str, pa.Table]) -> str:
+    def store_over(
+        self, sql: str, files: Mapping[str, tuple[list[str], str]], tables: Mapping[str, pa.Table], folder: str
+    ) -> None:
         """Not here: slices of the local engine stay with the driver."""
-        raise EngineError("the local engine has no cluster to read slices from")
+        raise EngineError("the local engine has no cluster to store slices on")
+
+    def close(self) -> None:
+        """Nothing will be asked any more."""
+        self.workbench.close()
 
     def release(self) -> None:
         """Let go of the rows."""

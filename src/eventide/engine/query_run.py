@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 
 from eventide.engine.answers import nothing, output_schema
 from eventide.engine.arrow_types import arrow_type
+from eventide.engine.cluster_slices import Chunk, ClusterSlices
 from eventide.engine.slices import DriverSlices
 from eventide.engine.taken import Answer, Answers, Taken
 from eventide.engine.windows import bound_of, closing, first_ending_after, holding, missing_starts, needed_from
-from eventide.engine.workbench import Workbench
+from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.merge_text import empty_text
@@ -37,15 +38,16 @@ class QueryRun:
     """The state of one query: its slices, and the bound before which everything is closed."""
 
     query: Bound
-    slices: DriverSlices
+    bench: Bench
+    slices: DriverSlices | ClusterSlices
     bound: int = NEVER
     begins: int = NEVER
     following: int | None = None
 
     @classmethod
-    def start(cls, query: Bound, bench: Workbench, begins: int = NEVER) -> QueryRun:
+    def start(cls, query: Bound, bench: Bench, begins: int = NEVER) -> QueryRun:
         """A query that has seen nothing; rows before `begins` are not for it."""
-        return cls(query, DriverSlices(query, bench), begins, begins)
+        return cls(query, bench, DriverSlices(query, bench), begins, begins)
 
     @property
     def holds(self) -> Instants:
@@ -53,25 +55,30 @@ class QueryRun:
         panes = self.slices.panes
         return panes[panes >= needed_from(self.query.panes, self.bound)] if len(panes) else panes
 
-    def stamped(self, chunk: pa.Table, clock: int) -> pa.Table:
+    def stamped(self, chunk: pa.Table | Chunk, clock: int) -> pa.Table | Chunk:
         """Partials of rows without a time of their own: theirs is the clock of the round."""
-        if self.query.stream.timestamps is Timestamps.EXTERNAL or chunk.num_rows == 0:
+        if self.query.stream.timestamps is Timestamps.EXTERNAL or isinstance(chunk, Chunk) or chunk.num_rows == 0:
             return chunk
         pane = np.full(chunk.num_rows, self.query.panes.pane_of(clock), dtype=np.int64)
         return chunk.set_column(0, "__pane", pa.array(pane))
 
-    def take(self, chunk: pa.Table) -> tuple[QueryRun, Taken]:
+    @property
+    def _edge(self) -> int:
+        """Panes before this take no rows any more, not even to revise."""
+        retain = self.query.query.retain
+        edge = needed_from(self.query.panes, self.bound, retain) if retain else self.bound
+        return max(edge, self.begins)
+
+    def take(self, chunk: pa.Table | Chunk) -> tuple[QueryRun, Taken]:
         """Add the partials of a round; those of closed panes are late, unless they can revise."""
+        if isinstance(chunk, Chunk):
+            return self._take_files(chunk)
+        assert isinstance(self.slices, DriverSlices)
         wanted = _rows(chunk, self.query)
         if self.bound == NEVER or chunk.num_rows == 0:
             return replace(self, slices=self.slices.added(chunk)), Taken(wanted, chunk)
         panes = chunk.column("__pane")
-        edge = (
-            needed_from(self.query.panes, self.bound, self.query.query.retain)
-            if self.query.query.retain
-            else self.bound
-        )
-        edge = max(edge, self.begins)
+        edge = self._edge
         lowest = pc.min(panes).as_py()
         if lowest >= self.bound:
             return replace(self, slices=self.slices.added(chunk)), Taken(wanted, chunk)
@@ -93,6 +100,17 @@ class QueryRun:
         )
         return replace(self, slices=self.slices.added(accepted)), taken
 
+    def _take_files(self, chunk: Chunk) -> tuple[QueryRun, Taken]:
+        """The same for slices on the cluster."""
+        assert isinstance(self.slices, ClusterSlices)
+        edge = self._edge
+        accepted = self.slices.without(chunk, edge) if chunk.panes and chunk.panes[0] < edge else chunk
+        late = tuple(pane for pane in chunk.panes if self.begins <= pane < edge)
+        revising = tuple(pane for pane in chunk.panes if edge <= pane < self.bound)
+        lost = chunk.rows - accepted.rows if late else 0
+        taken = Taken(accepted.rows + lost, None, late, lost, revising, len(revising))
+        return replace(self, slices=self.slices.added(accepted)), taken
+
     def would_close(self, heartbeat: int) -> bool:
         """Whether a heartbeat would answer a window."""
         bound = bound_of(self.query.panes, heartbeat)
@@ -109,21 +127,17 @@ class QueryRun:
         slices = self.slices.closing(bound)
         panes = slices.panes
         windows = closing(window, panes, self.bound, bound)
-        final = slices.answer(windows) if windows.num_rows else nothing(self.query)
+        final = slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
         final, following = self._with_empty(final, panes, windows, bound)
-        revised = nothing(self.query)
+        revised = Answer.of(nothing(self.query))
         if revising:
             changed = np.array(sorted(revising), dtype=np.int64)
             again = holding(window, changed, self.bound - self.query.query.retain, self.bound)
             revised = slices.answer(again) if again.num_rows else revised
         slices = slices.freed(needed_from(window, bound, self.query.query.retain))
-        return replace(self, slices=slices, bound=bound, following=following), Answers(
-            Answer.of(final), Answer.of(revised)
-        )
+        return replace(self, slices=slices, bound=bound, following=following), Answers(final, revised)
 
-    def _with_empty(
-        self, final: pa.Table, panes: Instants, windows: pa.Table, bound: int
-    ) -> tuple[pa.Table, int | None]:
+    def _with_empty(self, final: Answer, panes: Instants, windows: pa.Table, bound: int) -> tuple[Answer, int | None]:
         """With a row for every window that closed without one, where the query asks for them."""
         window = self.query.panes
         if not window.empty:
@@ -144,7 +158,7 @@ class QueryRun:
         if len(starts) == 0:
             return final, following
         none = pa.schema([(column.name, arrow_type(column.type)) for column in self.query.stream.columns]).empty_table()
-        values = self.slices.bench.ask(empty_text(self.query, "no_rows"), {"no_rows": none})
+        values = self.bench.ask(empty_text(self.query, "no_rows"), {"no_rows": none})
         if values.num_rows == 0:
             return final, following
         count = len(starts)
@@ -156,21 +170,26 @@ class QueryRun:
         for field in output_schema(self.query):
             columns[field.name] = pa.repeat(values.column(field.name)[0].cast(field.type), count)
         columns["__lost"] = pa.nulls(count, pa.string())
-        both = pa.concat_tables([final.cast(pa.table(columns).schema), pa.table(columns)])
-        return both.sort_by("window_start"), following
+        empty = pa.table(columns)
+        both = pa.concat_tables([*(part.cast(empty.schema) for part in final.parts()), empty])
+        return Answer.of(both.sort_by("window_start")), following
 
     # What the round record keeps
 
     def saved(self) -> dict[str, Any]:
         """Plain data beside the slices themselves."""
-        return {"bound": self.bound, "begins": self.begins, "following": self.following}
+        saved: dict[str, Any] = {"bound": self.bound, "begins": self.begins, "following": self.following}
+        if isinstance(self.slices, ClusterSlices):
+            saved["chunks"] = [chunk.saved() for chunk in self.slices.chunks]
+        return saved
 
     def live(self) -> int:
         """State of panes before this is not needed any more."""
         return needed_from(self.query.panes, self.bound, self.query.query.retain)
 
     def state_table(self) -> pa.Table:
-        """All that it holds."""
+        """All that it holds on the driver."""
+        assert isinstance(self.slices, DriverSlices)
         return self.slices.table()
 
     @staticmethod
@@ -179,10 +198,15 @@ class QueryRun:
         return int(pc.max(chunk.column("__pane")).as_py())
 
     @classmethod
-    def restored(cls, query: Bound, bench: Workbench, saved: dict[str, Any], tables: list[pa.Table]) -> QueryRun:
-        """Continue from what was saved."""
+    def restored(
+        cls, query: Bound, bench: Bench, saved: dict[str, Any], tables: list[pa.Table], placed: ClusterSlices | None
+    ) -> QueryRun:
+        """Continue from what was saved: tables for the driver, or slices that are on the cluster."""
+        rest = saved["bound"], saved["begins"], saved["following"]
+        if placed is not None:
+            return cls(query, bench, placed, *rest)
         slices = DriverSlices(query, bench, tuple(table for table in tables if table.num_rows))
-        run = cls(query, slices, saved["bound"], saved["begins"], saved["following"])
+        run = cls(query, bench, slices, *rest)
         return replace(run, slices=slices.freed(run.live()).closing(run.bound))
 
 

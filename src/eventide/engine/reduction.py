@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.backend import Backend
+from eventide.engine.cluster_slices import Chunk
 from eventide.engine.slices import slice_schema
 from eventide.plan.bound import Bound
 from eventide.plan.cells import cell_width
@@ -29,7 +30,7 @@ class Reduction:
     cells: pa.Table
     source_columns: tuple[str, ...]
     rejected: int
-    chunks: dict[str, pa.Table] = field(default_factory=dict)
+    chunks: dict[str, pa.Table | Chunk] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,16 @@ class Reducer:
 
     stream: Stream
     queries: tuple[Bound, ...]
+    stored: tuple[Bound, ...]
     text: ReduceText
 
     @classmethod
-    def of(cls, stream: Stream, queries: Sequence[Bound], own_summary: bool = False) -> Reducer:
-        """Write the statements."""
-        text = reduce_text(stream, queries, _cell(stream, queries), own_summary, None)
-        return cls(stream, tuple(queries), text)
+    def of(cls, stream: Stream, queries: Sequence[Bound], on_cluster: frozenset[str] = frozenset()) -> Reducer:
+        """Write the statements; queries whose slices are on the cluster are not brought to the driver."""
+        here = tuple(query for query in queries if query.query.name not in on_cluster)
+        stored = tuple(query for query in queries if query.query.name in on_cluster)
+        text = reduce_text(stream, here, _cell(stream, queries), bool(stored), None)
+        return cls(stream, here, stored, text)
 
     def reduce(self, backend: Backend, up_to: int | None = None) -> Reduction:
         """Run them over the rows that the backend was given; `up_to` leaves out rows from the future."""
@@ -53,7 +57,9 @@ class Reducer:
             own = text.summary_in < 0
             text = reduce_text(self.stream, self.queries, _cell(self.stream, self.queries), own, up_to)
         answer = backend.ask(text.sql)
-        chunks = {query.query.name: _chunk(answer, i, query) for i, query in enumerate(text.branches)}
+        chunks: dict[str, pa.Table | Chunk] = {
+            query.query.name: _chunk(answer, i, query) for i, query in enumerate(text.branches)
+        }
         for query in self.queries:
             if query.keeps_rows:
                 kept = backend.ask(kept_text(query, up_to))

@@ -22,21 +22,22 @@ import pyarrow.compute as pc
 from eventide.engine.answers import results_of
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
 from eventide.engine.ledger import Ledger, late_rows, lost_values, rejected_rows
+from eventide.engine.placement import DRIVER_BYTES, Placement
 from eventide.engine.record import Intent
 from eventide.engine.reduction import Reducer, Reduction
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.taken import Answers
 from eventide.engine.work import Observer, Positions, Round, Run
-from eventide.engine.workbench import Workbench
 from eventide.errors import EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound import Bound, bind
 from eventide.plan.program import Program
 from eventide.plan.query import Query
-from eventide.plan.reduce_text import late_text, rejects_text
+from eventide.plan.reduce_text import late_text, rejects_text, stored_text
 from eventide.plan.stream import Timestamps
 from eventide.plan.window import RowWindow
 from eventide.sinks.sink import Sink
@@ -58,11 +59,11 @@ class Engine:
         sinks: Mapping[str, Sink] | None = None,
         observer: Observer | None = None,
         now: Callable[[], int] | None = None,
+        driver_bytes: int = DRIVER_BYTES,
     ) -> None:
         self.program = program
         self.backend = backend
         self.sinks = dict(sinks or {})
-        self.bench: Workbench = getattr(backend, "workbench", None) or Workbench()
         self._observer = observer or (lambda round, step: None)
         self._now = now or (lambda: time.time_ns() // 1000)
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
@@ -72,10 +73,12 @@ class Engine:
         for stream in program.streams:
             backend.declare(stream)
         self.bound = {query.name: self._bind(query, program) for query in program.queries}
-        self._reducers = self._written_reducers()
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
-            self.committed = Committed(program, self.bound, self.checkpoint, self.bench)
+            self._cluster = Cluster(backend, self.checkpoint) if backend.has_cluster else None
+            placement = Placement(self._cluster, driver_bytes)
+            self.committed = Committed(program, self.bound, self.checkpoint, backend, placement)
+            self._reducers = self._written_reducers()
             self.ledger = Ledger(self.checkpoint.storage)
             self._rewind()
         except BaseException:
@@ -150,7 +153,7 @@ class Engine:
             window = query.window
             begins = begins + (window.offset - begins) % window.slide
         self.program, self.bound[query.name] = program, bound
-        self.committed.runs[query.name] = kind_of_run(bound).start(bound, self.bench, begins)
+        self.committed.runs[query.name] = kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
         if sink is not None:
             self.sinks[query.name] = sink
         self._reducers = self._written_reducers()
@@ -170,7 +173,7 @@ class Engine:
         for sink in {id(sink): sink for sink in self.sinks.values()}.values():
             sink.close()
         self.checkpoint.close()
-        self.bench.close()
+        self.backend.close()
 
     def status(self) -> Status:
         """How things stand after the last round."""
@@ -230,6 +233,11 @@ class Engine:
                 work.rejects[stream.name] = [rejected_rows(rejected, work.number)]
                 if limit is not None:
                     reduction = reducer.reduce(self.backend, up_to=limit)
+            for query in reducer.stored:
+                assert self._cluster is not None
+                stamp = None if stream.time is not None else query.panes.pane_of(work.clock)
+                text = stored_text(query, limit, stamp)
+                reduction.chunks[query.query.name] = self._cluster.store_round(query, text, work.number)
             work.reductions[stream.name] = reduction
 
     def _future_limit(self, name: str, clock: int, reduction: Reduction) -> int | None:
@@ -295,7 +303,10 @@ class Engine:
             self.ledger.rejects(stream, work.number, work.rejects.get(stream.name, []))
 
     def _commit(self, work: Round) -> None:
+        placed = self._on_cluster()
         self.committed.commit(self.program, work)
+        if self._on_cluster() != placed:
+            self._reducers = self._written_reducers()
 
     STEPS = (
         ("reduce", _reduce),
@@ -318,10 +329,12 @@ class Engine:
             sink.rewind(name, self.committed.round)
 
     def _written_reducers(self) -> dict[str, Reducer]:
-        return {
-            stream.name: Reducer.of(stream, [self.bound[q.name] for q in self.program.of_stream(stream.name)])
-            for stream in self.program.streams
-        }
+        queries = {s.name: [self.bound[q.name] for q in self.program.of_stream(s.name)] for s in self.program.streams}
+        return {s.name: Reducer.of(s, queries[s.name], self._on_cluster()) for s in self.program.streams}
+
+    def _on_cluster(self) -> frozenset[str]:
+        runs = self.committed.runs.items()
+        return frozenset(name for name, run in runs if run.slices.placement == "cluster")
 
     def _runs_of(self, stream: str) -> list[Run]:
         return [run for run in self.committed.runs.values() if run.query.query.stream == stream]

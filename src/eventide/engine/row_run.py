@@ -18,7 +18,7 @@ from eventide.engine.answers import nothing
 from eventide.engine.slices import DriverSlices, slice_schema
 from eventide.engine.taken import Answer, Answers, Taken
 from eventide.engine.windows import closing, needed_from
-from eventide.engine.workbench import Workbench
+from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.stream import Timestamps
@@ -37,7 +37,7 @@ class RowRun:
     answered: int = 0
 
     @classmethod
-    def start(cls, query: Bound, bench: Workbench, begins: int = NEVER) -> RowRun:
+    def start(cls, query: Bound, bench: Bench, begins: int = NEVER) -> RowRun:
         """A query that has seen nothing; rows before `begins` are not for it."""
         return cls(query, DriverSlices(query, bench), (), begins, 0, begins)
 
@@ -85,11 +85,9 @@ class RowRun:
         windows = closing(window, run.slices.panes, self.answered or NEVER, up_to)
         # Before the first row there is nothing to count: windows begin with it.
         windows = windows.filter(pc.greater_equal(windows.column("window_start"), 0))
-        final = run.slices.answer(windows) if windows.num_rows else nothing(self.query)
+        final = run.slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
         slices = run.slices.freed(needed_from(window, up_to if up_to == FOREVER else window.pane_of(up_to)))
-        return replace(run, slices=slices, bound=bound, answered=up_to), Answers(
-            Answer.of(final), Answer.of(nothing(self.query))
-        )
+        return replace(run, slices=slices, bound=bound, answered=up_to), Answers(final, Answer.of(nothing(self.query)))
 
     def _numbering(self, bound: int) -> RowRun:
         ready, rest = [], []
@@ -143,7 +141,9 @@ class RowRun:
         return int(pc.max(chunk.column("__t")).as_py())
 
     @classmethod
-    def restored(cls, query: Bound, bench: Workbench, saved: dict[str, Any], tables: list[pa.Table]) -> RowRun:
+    def restored(
+        cls, query: Bound, bench: Bench, saved: dict[str, Any], tables: list[pa.Table], placed: object = None
+    ) -> RowRun:
         """Number the rows again: all that are kept, so that the last of them has the last number."""
         run = cls(query, DriverSlices(query, bench), tuple(table for table in tables if table.num_rows))
         # Older rows may still be in the files, beyond those that are kept: the newest of them are the ones.

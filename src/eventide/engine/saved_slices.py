@@ -11,7 +11,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.cluster_slices import Chunk, ClusterSlices
 from eventide.engine.record import RoundRecord, StateFile
+from eventide.engine.slices import DriverSlices
 from eventide.engine.stream_time import StreamTime
 
 MOST_FILES = 64
@@ -19,6 +21,11 @@ MOST_FILES = 64
 
 class Saveable(Protocol):
     """A query while it runs, as far as its files go."""
+
+    @property
+    def slices(self) -> DriverSlices | ClusterSlices:
+        """What it keeps."""
+        ...
 
     def live(self) -> int:
         """State before this is not needed any more."""
@@ -41,6 +48,7 @@ class SavedSlices:
         self._of: dict[str, list[tuple[StateFile, int]]] = {}
         self._sources: dict[str, tuple[StateFile, int]] = {}
         self._names: dict[str, pa.Array] = {}
+        self._placed: dict[str, str] = {}
 
     def restore(self, record: RoundRecord | None) -> None:
         """The files as a record names them."""
@@ -50,6 +58,7 @@ class SavedSlices:
         files = {file.name: file for file in record.files}
         for name, saved in record.queries.items():
             self._of[name] = [(files[file], high) for file, high in saved["files"]]
+            self._placed[name] = "cluster" if "chunks" in saved else "driver"
         for name, saved in record.streams.items():
             if saved["sources"] is not None:
                 file, count = saved["sources"]
@@ -58,6 +67,14 @@ class SavedSlices:
     def keep(self, name: str, run: Saveable, round: int, accepted: pa.Table | None) -> None:
         """Write what a round added, and let go of files that are done with."""
         files = self._of.setdefault(name, [])
+        before, self._placed[name] = self._placed.get(name, run.slices.placement), run.slices.placement
+        if isinstance(run.slices, ClusterSlices):
+            files[:] = [(file, 0) for chunk in run.slices.chunks for file in chunk.files]
+            return
+        if before != run.slices.placement:
+            # Back from the cluster: the driver has all of it, and no file of its own yet.
+            files.clear()
+            accepted = run.state_table()
         if accepted is not None and accepted.num_rows:
             file = self._checkpoint.write_table(f"slices/{name}/{round:010d}.arrow", accepted)
             files.append((file, run.high(accepted)))
@@ -81,6 +98,13 @@ class SavedSlices:
     def tables(self, name: str) -> list[pa.Table]:
         """What the files of a query hold."""
         return [self._checkpoint.read_table(file) for file, _ in self._of.get(name, [])]
+
+    def chunks(self, name: str, saved: dict[str, Any]) -> tuple[Chunk, ...]:
+        """What a query has on the cluster."""
+        files = {file.name: file for file, _ in self._of[name]}
+        return tuple(
+            Chunk(tuple(files[f] for f in names), tuple(panes), rows) for names, panes, rows in saved["chunks"]
+        )
 
     def sources(self, name: str, stream: StreamTime, round: int) -> dict[str, Any]:
         """The names of the sources, for the record; written when there are new ones."""

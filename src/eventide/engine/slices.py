@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.arrow_types import arrow_type
-from eventide.engine.workbench import Workbench
+from eventide.engine.taken import Answer
+from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.merge_text import compact_text, merge_text
+from eventide.plan.slice_columns import slice_columns
 
 MERGE_AFTER = 16
 """So many tables of closed panes are merged into one: a long list of small tables is slow to read."""
@@ -28,7 +30,7 @@ class DriverSlices:
     """What one query keeps, on the driver."""
 
     query: Bound
-    bench: Workbench
+    bench: Bench
     open: tuple[pa.Table, ...] = ()
     closed: tuple[pa.Table, ...] = ()
     placement = "driver"
@@ -77,14 +79,14 @@ class DriverSlices:
             return self
         return replace(self, open=_from(self.open, needed), closed=_from(self.closed, needed))
 
-    def answer(self, windows: pa.Table) -> pa.Table:
+    def answer(self, windows: pa.Table) -> Answer:
         """The results of windows, listed as pairs of pane and window."""
         panes = pc.unique(windows.column("pane"))
         low, high = pc.min(panes).as_py(), pc.max(panes).as_py()
         tables = [part for table in (*self.open, *self.closed) if (part := _between(table, low, high)).num_rows]
         slices = pa.concat_tables(tables) if tables else self.empty()
         text = f"{merge_text(self.query, 'slices', 'windows')} ORDER BY window_start"
-        return self.bench.ask(text, {"slices": slices, "windows": windows})
+        return Answer.of(self.bench.ask(text, {"slices": slices, "windows": windows}))
 
     def table(self) -> pa.Table:
         """All slices as one table."""
@@ -102,16 +104,7 @@ class DriverSlices:
 
 def slice_schema(query: Bound) -> pa.Schema:
     """The columns of a slice of this query."""
-    fields = [pa.field("__pane", pa.int64())]
-    if query.keeps_rows:
-        fields.append(pa.field("__t", pa.int64()))
-    fields += [pa.field(f"__k{j}", arrow_type(key.type)) for j, key in enumerate(query.keys)]
-    if query.keeps_rows:
-        fields += [pa.field(column.name, arrow_type(column.type)) for column in query.kept]
-    else:
-        fields.append(pa.field("__n", pa.int64()))
-        fields += [pa.field(partial.name, arrow_type(partial.type)) for partial in query.partials]
-    return pa.schema(fields)
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in slice_columns(query)])
 
 
 def _parted(table: pa.Table, bound: int) -> tuple[pa.Table, pa.Table]:

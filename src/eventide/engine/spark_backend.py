@@ -7,13 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError, EngineError
+from eventide.plan.bound import Bound
 from eventide.plan.columns import spark_type
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkBench:
+    """Spark itself over small Arrow tables: slower than DuckDB, and exact by definition."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The answer of a statement over these tables."""
+        from pyspark.errors import PySparkException
+
+        for name, table in tables.items():
+            self._spark.createDataFrame(table).createOrReplaceTempView(name)
+        try:
+            return self._spark.sql(spark_sql).toArrow()
+        except PySparkException as error:
+            raise EngineError(f"windows cannot be closed: {_said(error)}") from error
 
 
 class SparkBackend:
@@ -28,7 +48,7 @@ class SparkBackend:
         self._session = spark
         self._streams: dict[str, Stream] = {}
         self._empty: dict[str, DataFrame] = {}
-        self._answers = 0
+        self.workbench = Workbench()
 
     def declare(self, stream: Stream) -> None:
         """Make an empty view with the stream's columns."""
@@ -77,21 +97,36 @@ class SparkBackend:
         except PySparkException as error:
             raise EngineError(f"a round cannot be computed: {_said(error)}") from error
 
-    def store(self, sql: str, folder: str, partition_by: str | None = None) -> None:
-        """Write the answer as Parquet from the executors."""
-        writer = self._session.sql(sql).write.mode("overwrite")
-        (writer.partitionBy(partition_by) if partition_by else writer).parquet(folder)
+    def bench(self, query: Bound) -> Bench:
+        """DuckDB where it gives Spark's answer from these slices, Spark itself where it does not."""
+        return self.workbench if query.driver_exact else SparkBench(self.spark)
 
-    def ask_files(self, sql: str, views: Mapping[str, list[str]], tables: Mapping[str, pa.Table]) -> str:
-        """Make an answer over Parquet files and small tables available as a view."""
-        for name, paths in views.items():
-            self.spark.read.parquet(*paths).createOrReplaceTempView(name)
+    def store(self, sql: str, folder: str) -> None:
+        """Write the answer over the round's rows as Parquet, from the executors."""
+        self._written(self._session.sql(sql), folder)
+
+    def store_over(
+        self, sql: str, files: Mapping[str, tuple[list[str], str]], tables: Mapping[str, pa.Table], folder: str
+    ) -> None:
+        """Write the answer over Parquet files and small tables as Parquet, from the executors."""
+        for name, (paths, ddl) in files.items():
+            frame = self.spark.read.schema(ddl).parquet(*paths) if paths else self.spark.createDataFrame([], ddl)
+            frame.createOrReplaceTempView(name)
         for name, table in tables.items():
             self.spark.createDataFrame(table).createOrReplaceTempView(name)
-        self._answers += 1
-        view = f"eventide_answer_{self._answers % 8}"
-        self.spark.sql(sql).createOrReplaceTempView(view)
-        return view
+        self._written(self.spark.sql(sql), folder)
+
+    def _written(self, frame: DataFrame, folder: str) -> None:
+        from pyspark.errors import PySparkException
+
+        try:
+            frame.write.mode("overwrite").parquet(folder)
+        except PySparkException as error:
+            raise EngineError(f"Spark cannot write slices to {folder}: {_said(error)}") from error
+
+    def close(self) -> None:
+        """Nothing will be asked any more."""
+        self.workbench.close()
 
     def release(self) -> None:
         """Nothing is held: a micro-batch is a plan, not rows."""

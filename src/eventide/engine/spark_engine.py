@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.spark_backend import SparkBackend
@@ -47,6 +48,7 @@ class SparkEngine(Running):
         every: str | None = None,
         tick: float = 1.0,
         observer: Observer | None = None,
+        driver_bytes: int = DRIVER_BYTES,
     ) -> None:
         self.spark = spark
         self._every = every
@@ -56,7 +58,7 @@ class SparkEngine(Running):
             stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
             for stream in program.streams
         }
-        super().__init__(Engine(program, SparkBackend(spark), checkpoint, sinks, observer))
+        super().__init__(Engine(program, SparkBackend(spark), checkpoint, sinks, observer, driver_bytes=driver_bytes))
         self._query: StreamingQuery | None = None
 
     def start(self, bounded: bool = False) -> SparkEngine:

@@ -10,6 +10,7 @@ Law: a statement given in Spark's dialect has Spark's answer. Tables are looked 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +18,14 @@ import pyarrow as pa
 from eventide.engine.duckdb_functions import missing_functions, register
 from eventide.errors import DeclarationError
 from eventide.plan.dialect import to_duckdb
+
+
+class Bench(Protocol):
+    """Whoever answers Spark's SQL over Arrow tables."""
+
+    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The answer of a statement over these tables."""
+        ...
 
 
 class Workbench:

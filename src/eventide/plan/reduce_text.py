@@ -46,16 +46,17 @@ def batch_view(stream: Stream) -> str:
 
 
 def reduce_text(
-    stream: Stream, queries: Sequence[Bound], cell: int, own_summary: bool, up_to: int | None
+    stream: Stream, queries: Sequence[Bound], cell: int | None, own_summary: bool, up_to: int | None
 ) -> ReduceText:
     """Write the reduce for the queries of `stream` that keep partials.
 
-    `cell` is the width of a cell. `own_summary` asks for a summary apart from the queries, also where it could be
-    one with them. `up_to`: leave out rows of later times (rows from the future; rare, so a changing text is no harm).
+    `cell` is the width of a cell; None asks for no summary. `own_summary` asks for a summary apart from the queries,
+    also where it could be one with them. `up_to`: leave out rows of later times (rows from the future; rare, so a
+    changing text is no harm).
     """
     branches = tuple(query for query in queries if not query.keeps_rows)
-    shared = None if own_summary else _branch_with_cells(stream, branches, cell)
-    apart = shared is None
+    shared = None if own_summary or cell is None else _branch_with_cells(stream, branches, cell)
+    apart = shared is None and cell is not None
     sets = [_keys_of(i, query) for i, query in enumerate(branches)]
     sources = tuple(f"__s{j}" for j in range(len(stream.source))) if apart else _source_keys(shared or 0, branches)
     if apart:
@@ -134,6 +135,24 @@ def kept_text(query: Bound, up_to: int | None = None) -> str:
     )
 
 
+def stored_text(query: Bound, up_to: int | None = None, stamp: int | None = None) -> str:
+    """The slices of one query alone, as they are kept on the cluster; `stamp` is the pane of rows without a time."""
+    if query.keeps_rows:
+        text = kept_text(query, up_to)
+        if stamp is None:
+            return text
+        names = ", ".join(
+            [*(f"__k{j}" for j in range(len(query.keys))), *(f"`{column.name}`" for column in query.kept)]
+        )
+        return f"SELECT CAST({stamp} AS BIGINT) AS __pane, CAST({stamp} AS BIGINT) AS __t, {names} FROM ({text})"
+    alone = reduce_text(query.stream, [query], None, False, up_to)
+    columns = ["__pane0 AS __pane" if stamp is None else f"CAST({stamp} AS BIGINT) AS __pane"]
+    columns += [f"__k0_{j} AS __k{j}" for j in range(len(query.keys))]
+    columns += ["__n", *(f"{column_of(0, partial.name)} AS {partial.name}" for partial in query.partials)]
+    wanted = " AND __want0" if wants(query) is not None else ""
+    return f"SELECT {', '.join(columns)} FROM ({alone.sql}) WHERE __pane0 IS NOT NULL{wanted}"
+
+
 def late_text(query: Bound, panes: Sequence[int]) -> str:
     """The rows of these panes that a query wants.
 
@@ -163,7 +182,7 @@ def rejects_text(stream: Stream, beyond: int | None = None) -> str:
     return f"{timed(stream)} SELECT {columns}, {MALFORMED}, {reason} AS _reason FROM timed WHERE __t IS NULL{future}"
 
 
-def _prepared(stream: Stream, branches: Sequence[Bound], cell: int, apart: bool, up_to: int | None) -> str:
+def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart: bool, up_to: int | None) -> str:
     wanted = [f"({condition}) AS __want{i}" for i, q in enumerate(branches) if (condition := wants(q)) is not None]
     keyed = ["__t"]
     if stream.arrival is not None:
