@@ -5,8 +5,8 @@ one. A record counts only if it is whole and every file it names is there, as it
 round that can really be continued from, and what a crash, a torn file or a flipped bit leaves is never taken for state.
 
 In the folder: `rounds/0000000042.json`, the records; `intents/0000000043.json`, what a round is going to be;
-`slices/...`, state that is too large for a record; `damaged/`, `lock/`. The last `keep` records stay, with all their files; older
-ones go. Files below `slices/` that no kept record names are garbage of a crash; the first commit after it sweeps them.
+`slices/...`, state that is too large for a record; `damaged/`; `lock/`. The last `keep` records stay, with all their
+files. Files below `slices/` that no kept record names are garbage of a crash; the first commit after it sweeps them.
 
 >>> from tempfile import mkdtemp
 >>> with Checkpoint.open(mkdtemp()) as checkpoint:
