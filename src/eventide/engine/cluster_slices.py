@@ -78,11 +78,12 @@ class Cluster:
         self._checkpoint.storage.write(f"{folder}/moved.parquet", sink.getvalue())
         return self._chunk(query, folder)
 
-    def answer(self, query: Bound, chunks: Sequence[Chunk], windows: pa.Table) -> Answer:
+    def answer(self, query: Bound, chunks: Sequence[Chunk], windows: pa.Table, changed: Chunk | None) -> Answer:
         """The results of windows, in files that are gone after the round."""
         self._stored += 1
         folder = f"slices/_answers/{query.query.name}-{self._stored}"
-        self._run(query, merge_text(query, "slices", "windows"), chunks, {"windows": windows}, folder)
+        text = merge_text(query, "slices", "windows", None if changed is None else "changed")
+        self._run(query, text, chunks, {"windows": windows}, folder, changed)
         files = self._checkpoint.adopt(folder)
         rows = sum(self._opened(file).metadata.num_rows for file in files)
         return Answer(rows, lambda: self._tables(files))
@@ -92,10 +93,22 @@ class Cluster:
         tables = [part for chunk in chunks for part in self._tables(chunk.files)]
         return pa.concat_tables(tables) if tables else None
 
-    def _run(self, query: Bound, sql: str, chunks: Sequence[Chunk], tables: dict[str, pa.Table], folder: str) -> None:
+    def _run(
+        self,
+        query: Bound,
+        sql: str,
+        chunks: Sequence[Chunk],
+        tables: dict[str, pa.Table],
+        folder: str,
+        changed: Chunk | None = None,
+    ) -> None:
         uri = self._checkpoint.storage.uri
-        paths = [uri(file.name) for chunk in chunks for file in chunk.files]
-        self._backend.store_over(sql, {"slices": (paths, slice_ddl(query))}, tables, uri(folder))
+        named = {"slices": chunks} if changed is None else {"slices": chunks, "changed": [changed]}
+        files = {
+            name: ([uri(file.name) for chunk in given for file in chunk.files], slice_ddl(query))
+            for name, given in named.items()
+        }
+        self._backend.store_over(sql, files, tables, uri(folder))
 
     def _folder(self, query: Bound, round: int) -> str:
         self._stored += 1
@@ -163,11 +176,11 @@ class ClusterSlices:
             return self
         return replace(self, chunks=tuple(chunk for chunk in self.chunks if chunk.panes[-1] >= needed))
 
-    def answer(self, windows: pa.Table) -> Answer:
-        """The results of windows, listed as pairs of pane and window."""
+    def answer(self, windows: pa.Table, changed: Chunk | None = None) -> Answer:
+        """The results of windows, listed as pairs of pane and window; with `changed`, of the groups in it alone."""
         wanted = set(pc.unique(windows.column("pane")).to_pylist())
         chunks = [chunk for chunk in self.chunks if not wanted.isdisjoint(chunk.panes)]
-        return self.cluster.answer(self.query, chunks, windows)
+        return self.cluster.answer(self.query, chunks, windows, changed)
 
     def without(self, chunk: Chunk, edge: int) -> Chunk:
         """A chunk without the panes before `edge`."""

@@ -2,8 +2,9 @@
 
 Laws. *Late row*: a row is late for a query when its pane was closed by a round before; a row whose pane is open counts,
 however far behind its source's heartbeat it is. *Final*: a window is answered once, in the round whose heartbeat passes
-its end. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and every
-window that it changes is answered again; a window is retained until the bound is `retain` beyond its end.
+its end. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and its
+group is answered again for every closed window that holds it and is retained; a window is retained until the bound is
+`retain` beyond its end.
 
 A run is a value: every step gives a new one, so a round that fails changes nothing.
 """
@@ -27,6 +28,7 @@ from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.merge_text import empty_text
+from eventide.plan.slice_columns import slice_columns
 from eventide.plan.stream import Timestamps
 
 MOST_EMPTY = 100_000
@@ -97,6 +99,7 @@ class QueryRun:
             _rows(late, self.query),
             tuple(pc.unique(revising.column("__pane")).to_pylist()),
             _rows(revising, self.query),
+            revising,
         )
         return replace(self, slices=self.slices.added(accepted)), taken
 
@@ -108,7 +111,7 @@ class QueryRun:
         late = tuple(pane for pane in chunk.panes if self.begins <= pane < edge)
         revising = tuple(pane for pane in chunk.panes if edge <= pane < self.bound)
         lost = chunk.rows - accepted.rows if late else 0
-        taken = Taken(accepted.rows + lost, None, late, lost, revising, len(revising))
+        taken = Taken(accepted.rows + lost, None, late, lost, revising, len(revising), accepted)
         return replace(self, slices=self.slices.added(accepted)), taken
 
     def would_close(self, heartbeat: int) -> bool:
@@ -120,8 +123,8 @@ class QueryRun:
             return self.following + self.query.panes.range <= bound
         return bool(closing(self.query.panes, self.slices.panes, self.bound, bound).num_rows)
 
-    def advance(self, heartbeat: int, revising: tuple[int, ...] = ()) -> tuple[QueryRun, Answers]:
-        """Answer what closes at this heartbeat, and again what the panes `revising` have changed; then free."""
+    def advance(self, heartbeat: int, taken: Taken | None = None) -> tuple[QueryRun, Answers]:
+        """Answer what closes at this heartbeat, and again what late rows have changed; then free."""
         window = self.query.panes
         bound = max(self.bound, bound_of(window, heartbeat))
         slices = self.slices.closing(bound)
@@ -130,10 +133,10 @@ class QueryRun:
         final = slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
         final, following = self._with_empty(final, panes, windows, bound)
         revised = Answer.of(nothing(self.query))
-        if revising:
-            changed = np.array(sorted(revising), dtype=np.int64)
+        if taken is not None and taken.revising:
+            changed = np.array(sorted(taken.revising), dtype=np.int64)
             again = holding(window, changed, self.bound - self.query.query.retain, self.bound)
-            revised = slices.answer(again) if again.num_rows else revised
+            revised = slices.answer(again, taken.changed) if again.num_rows else revised
         slices = slices.freed(needed_from(window, bound, self.query.query.retain))
         return replace(self, slices=slices, bound=bound, following=following), Answers(final, revised)
 
@@ -158,7 +161,7 @@ class QueryRun:
         if len(starts) == 0:
             return final, following
         none = pa.schema([(column.name, arrow_type(column.type)) for column in self.query.stream.columns]).empty_table()
-        values = self.bench.ask(empty_text(self.query, "no_rows"), {"no_rows": none})
+        values = self.bench.ask(empty_text(self.query, "no_rows"), {"no_rows": none}, slice_columns(self.query))
         if values.num_rows == 0:
             return final, following
         count = len(starts)

@@ -68,6 +68,7 @@ class Engine:
         self._now = now or (lambda: time.time_ns() // 1000)
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
         self._seconds: dict[str, float] = {}
+        self._has_run = False
         for name in self.sinks:
             program.query(name)
         for stream in program.streams:
@@ -120,8 +121,14 @@ class Engine:
 
     def tick(self, clock: int | None = None) -> Round | None:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
-        if self.checkpoint.pending(self.next_round - 1) is not None:
-            return None
+        meant = self.checkpoint.pending(self.committed.round)
+        if meant is not None:
+            if meant.batch is None and not _ends(meant):
+                return self.resume()
+            if meant.batch is not None and not self._has_run:
+                # Its rows are about to come again.
+                return None
+            self.forget_intent()
         clock = self._now() if clock is None else clock
         for name, stream in self.streams.items():
             moment = stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)
@@ -131,12 +138,18 @@ class Engine:
         return None
 
     def resume(self) -> Round | None:
-        """Run a round without rows that was meant, and not committed, when the engine died; None if there is none."""
-        meant = self.checkpoint.pending(self.next_round - 1)
-        if meant is None or meant.batch is not None:
+        """Run a round without rows that was meant, and not committed, when the engine died; None if there is none.
+
+        Not the last round of a bounded run: more may have come since, and goes before the end.
+        """
+        meant = self.checkpoint.pending(self.committed.round)
+        if meant is None or meant.batch is not None or _ends(meant):
             return None
-        ending = bool(meant.heartbeats) and all(h == FOREVER for h in meant.heartbeats.values())
-        return self._run({}, meant.clock, meant.heartbeats, None, self.committed.positions, ending)
+        return self._run({}, meant.clock, meant.heartbeats, None, self.committed.positions, ending=False)
+
+    def forget_intent(self) -> None:
+        """The rows of a round that was meant will not come again: what comes next is another round."""
+        self.checkpoint.drop_after(self.committed.round)
 
     def end(self, clock: int | None = None) -> Round:
         """The last round of a bounded run: every stream is over, everything that is open closes."""
@@ -173,7 +186,6 @@ class Engine:
         for sink in {id(sink): sink for sink in self.sinks.values()}.values():
             sink.close()
         self.checkpoint.close()
-        self.backend.close()
 
     def status(self) -> Status:
         """How things stand after the last round."""
@@ -203,6 +215,10 @@ class Engine:
         last = self.committed.clock
         least = last + 1 if self._stamps and last != NEVER else last
         clock = max(self._now() if clock is None else clock, least)
+        before = self.checkpoint.pending(self.committed.round)
+        if before is not None and before.batch != batch:
+            # What died was another round: with rows where this has none, or the other way around.
+            self.forget_intent()
         meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises))
         runs = dict(self.committed.runs)
         work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, positions, ending, runs)
@@ -218,6 +234,7 @@ class Engine:
         finally:
             self.backend.release()
         self._seconds = work.seconds
+        self._has_run = True
         return work
 
     def _reduce(self, work: Round) -> None:
@@ -282,7 +299,7 @@ class Engine:
         for name, run in work.runs.items():
             heartbeat = work.heartbeats[run.query.query.stream]
             taken = work.taken.get(name)
-            work.runs[name], answers = run.advance(heartbeat, taken.revising if taken else ())
+            work.runs[name], answers = run.advance(heartbeat, taken)
             self._told(work, run.query, answers, heartbeat)
 
     def _told(self, work: Round, query: Bound, answers: Answers, heartbeat: int) -> None:
@@ -338,3 +355,8 @@ class Engine:
 
     def _runs_of(self, stream: str) -> list[Run]:
         return [run for run in self.committed.runs.values() if run.query.query.stream == stream]
+
+
+def _ends(meant: Intent) -> bool:
+    """Whether this was to be the last round of a bounded run."""
+    return bool(meant.heartbeats) and all(heartbeat == FOREVER for heartbeat in meant.heartbeats.values())

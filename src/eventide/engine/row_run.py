@@ -76,7 +76,7 @@ class RowRun:
         """Whether a heartbeat would number a row."""
         return any(pc.min(table.column("__t")).as_py() <= heartbeat for table in self.waiting)
 
-    def advance(self, heartbeat: int, revising: tuple[int, ...] = ()) -> tuple[RowRun, Answers]:
+    def advance(self, heartbeat: int, taken: Taken | None = None) -> tuple[RowRun, Answers]:
         """Number the rows that time has passed, and answer the windows that are full."""
         bound = max(self.bound, _after(heartbeat))
         run = self._numbering(bound)
@@ -150,7 +150,8 @@ class RowRun:
         ready = sum(int(pc.sum(pc.less(table.column("__t"), saved["bound"])).as_py() or 0) for table in run.waiting)
         run = replace(run, numbered=saved["numbered"] - ready)._numbering(saved["bound"])
         first = saved["numbered"] - saved["kept"]
-        slices = replace(run.slices, open=tuple(_numbers_from(table, first, run) for table in run.slices.open))
+        kept = (_numbers_from(table, first, run) for table in run.slices.open)
+        slices = replace(run.slices, open=tuple(table for table in kept if table.num_rows))
         return replace(run, slices=slices, bound=saved["bound"], begins=saved["begins"], answered=saved["answered"])
 
 

@@ -79,14 +79,15 @@ class DriverSlices:
             return self
         return replace(self, open=_from(self.open, needed), closed=_from(self.closed, needed))
 
-    def answer(self, windows: pa.Table) -> Answer:
-        """The results of windows, listed as pairs of pane and window."""
+    def answer(self, windows: pa.Table, changed: pa.Table | None = None) -> Answer:
+        """The results of windows, listed as pairs of pane and window; with `changed`, of the groups in it alone."""
         panes = pc.unique(windows.column("pane"))
         low, high = pc.min(panes).as_py(), pc.max(panes).as_py()
-        tables = [part for table in (*self.open, *self.closed) if (part := _between(table, low, high)).num_rows]
-        slices = pa.concat_tables(tables) if tables else self.empty()
-        text = f"{merge_text(self.query, 'slices', 'windows')} ORDER BY window_start"
-        return Answer.of(self.bench.ask(text, {"slices": slices, "windows": windows}))
+        held = [part for table in (*self.open, *self.closed) if (part := _between(table, low, high)).num_rows]
+        slices = pa.concat_tables(held) if held else self.empty()
+        text = merge_text(self.query, "slices", "windows", None if changed is None else "changed")
+        tables = {"slices": slices, "windows": windows, **({} if changed is None else {"changed": changed})}
+        return Answer.of(self.bench.ask(f"{text} ORDER BY window_start", tables))
 
     def table(self) -> pa.Table:
         """All slices as one table."""

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from eventide.engine.cluster_slices import Chunk
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class Taken:
     """What became of a round's partials.
 
     `wanted` rows came; those of `late_panes` were too late, those of the panes `revising` change answers that were
-    given. `accepted` is what was added to the slices, for the disk."""
+    given. `accepted` is what was added to the slices, for the disk; `changed` holds at least what is in those panes."""
 
     wanted: int
     accepted: pa.Table | None = None
@@ -26,6 +30,7 @@ class Taken:
     late_rows: int = 0
     revising: tuple[int, ...] = ()
     revising_rows: int = 0
+    changed: pa.Table | Chunk | None = None
 
 
 @dataclass(frozen=True)

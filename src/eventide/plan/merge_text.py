@@ -9,8 +9,11 @@ from __future__ import annotations
 from eventide.plan.bound import HAVING, Bound
 
 
-def merge_text(query: Bound, slices: str, windows: str) -> str:
-    """Results: `window_start`, `window_end`, `rows`, groups and values under their names, `__lost` (failed checks)."""
+def merge_text(query: Bound, slices: str, windows: str, changed: str | None = None) -> str:
+    """Results: `window_start`, `window_end`, `rows`, groups and values under their names, `__lost` (failed checks).
+
+    `changed` names slices, some of the others: only groups that one of these has changed in a window are told.
+    """
     keys = [f"__k{j}" for j in range(len(query.keys))]
     together = ["window_start", "window_end", *keys]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
@@ -30,11 +33,15 @@ def merge_text(query: Bound, slices: str, windows: str) -> str:
         merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
         valued = f"SELECT {', '.join([*together, '__rows', *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
-    having = f" WHERE {_output(HAVING)}" if any(value.name == HAVING for value in query.values) else ""
+    conditions = [_output(HAVING)] if any(value.name == HAVING for value in query.values) else []
+    if changed is not None and keys:
+        same = " AND ".join(["w.window_start = m.window_start", *(f"c.{key} <=> m.{key}" for key in keys)])
+        conditions.append(f"EXISTS (SELECT 1 FROM {changed} c JOIN {windows} w ON c.__pane = w.pane WHERE {same})")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     shown = ["window_start", "window_end", "__rows AS rows"]
     shown += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
     shown += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if value.name != HAVING]
-    return f"SELECT {', '.join([*shown, '__lost'])} FROM ({valued}){having}"
+    return f"SELECT {', '.join([*shown, '__lost'])} FROM ({valued}) m{where}"
 
 
 def compact_text(query: Bound, slices: str) -> str:
