@@ -36,6 +36,7 @@ class Committed:
         self._checkpoint = checkpoint
         self._backend = backend
         self._placement = placement
+        self._plan: tuple[Program, dict[str, Any]] | None = None
         self.saved = SavedSlices(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
         if self.record is not None:
@@ -82,7 +83,7 @@ class Committed:
             self.batch if work.batch is None else work.batch,
             work.clock,
             work.ending,
-            described(program),
+            self._described(program),
             {
                 name: stream.saved() | self.saved.sources(name, stream, work.number)
                 for name, stream in self.streams.items()
@@ -93,6 +94,12 @@ class Committed:
         )
         self._checkpoint.commit(record)
         self.record, self.runs = record, work.runs
+
+    def _described(self, program: Program) -> dict[str, Any]:
+        """The plan as plain data, told once for each program: it takes longer than a small round."""
+        if self._plan is None or self._plan[0] is not program:
+            self._plan = program, described(program)
+        return self._plan[1]
 
     def roll_back(self, program: Program) -> None:
         """Put back what a failed round may have touched: policies learn while they look."""

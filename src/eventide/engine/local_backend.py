@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from eventide.engine.arrow_types import arrow_type, duckdb_type, spark_type_of
+from eventide.engine.arrow_types import arrow_type, spark_type_of
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.bound import Bound
@@ -35,17 +35,14 @@ class LocalBackend:
         self._batch: dict[str, pa.Table] = {}
 
     def declare(self, stream: Stream) -> None:
-        """Make an empty table with the stream's columns."""
+        """Remember the stream's columns."""
         self._streams[stream.name] = stream
-        columns = ", ".join(f'"{c.name}" {duckdb_type(c.type)}' for c in (*stream.columns,))
-        self.workbench.connection.execute(
-            f'CREATE OR REPLACE TABLE "empty_{stream.name}" ({columns}, {MALFORMED} VARCHAR)'
-        )
 
     def type_of(self, stream: Stream, sql: str) -> str:
         """The Spark type of an expression."""
         try:
-            answer = self.workbench.ask(f"SELECT {sql} AS x FROM empty_{stream.name}", {})
+            empty = {f"empty_{stream.name}": _none(stream)}
+            answer = self.workbench.ask(f"SELECT {sql} AS x FROM empty_{stream.name}", empty)
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
             raise DeclarationError(f"cannot tell what {sql!r} over stream {stream.name!r} is: {reason}") from error

@@ -1,7 +1,8 @@
 """The local engine: the same rounds on one machine, with DuckDB doing the reduce. No JVM.
 
 Law: a round takes what its inputs have, up to a number of rows; how far they were read is part of the round's record,
-so that a restart continues exactly there. When no input has anything, the clock alone may close windows.
+so that a restart continues exactly there. When no input has anything, the clock alone may close windows. A bounded run
+ends when all that is there has been read; any other when all its inputs have ended, or when it is stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ WAIT = 0.05
 
 
 class LocalEngine(Running):
-    """A program on this machine. `inputs` are given for streams without a declared input, or instead of it."""
+    """A program on this machine. `inputs` are given for streams without a declared input, or instead of it.
+
+    `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
+    alone may close windows.
+    """
 
     def __init__(
         self,
@@ -42,64 +47,84 @@ class LocalEngine(Running):
     ) -> None:
         given = dict(inputs or {})
         self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in program.streams}
-        super().__init__(Engine(program, LocalBackend(), checkpoint, sinks, observer))
         self._every = every
         self._tick = tick
         self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in program.streams}
-        for name, position in self.engine.committed.positions.items():
-            self._inputs[name].seek(position)
+        super().__init__(Engine(program, LocalBackend(), checkpoint, sinks, observer))
+        try:
+            for name, position in self.engine.committed.positions.items():
+                self._inputs[name].seek(position)
+        except BaseException:
+            self._close()
+            raise
 
     def start(self, bounded: bool = False) -> LocalEngine:
-        """Begin, in a thread of its own. `bounded`: when all inputs are read, close everything, and end."""
+        """Begin, in a thread of its own. `bounded`: take what is there now, close everything, and end."""
+        self.begin()
         threading.Thread(target=self._work, args=(bounded,), name="eventide", daemon=True).start()
         return self
 
     def run(self, bounded: bool = True) -> None:
         """Work in this thread until the end."""
+        self.begin()
         self._work(bounded)
         self.await_end()
 
-    def stop(self) -> None:
-        """Finish the round under way, commit it, and end."""
-        self.stopping.set()
-        self.ended.wait()
+    def _stop(self) -> None:
+        """Nothing more to do than to say so: the thread looks after every round."""
 
     def _work(self, bounded: bool) -> None:
         try:
             with self.lock:
                 self.noted(self.engine.resume())
-            ticked = time.monotonic()
-            while not self.stopping.is_set():
-                started = time.monotonic()
-                rows = self._taken(bounded)
-                if rows:
-                    positions = {name: one.position() for name, one in self._inputs.items()}
-                    with self.lock:
-                        self.noted(self.engine.round(rows, batch=self.engine.next_round, positions=positions))
-                    ticked = time.monotonic()
-                elif all(one.ended for one in self._inputs.values()):
-                    break
-                elif time.monotonic() - ticked >= self._tick:
-                    with self.lock:
-                        self.noted(self.engine.tick())
-                    ticked = time.monotonic()
-                self.stopping.wait(max(0.0, self._every - (time.monotonic() - started)) if rows else 0.0)
+            self._rounds(bounded)
             if bounded and not self.stopping.is_set() and not self.engine.ended:
                 with self.lock:
                     self.noted(self.engine.end())
         except BaseException as failure:
             self.failure = failure
         finally:
-            self.engine.close()
+            self._close()
             self.ended.set()
 
+    def _rounds(self, bounded: bool) -> None:
+        """Round after round, until there is nothing more to take."""
+        ticked = time.monotonic()
+        looked = False
+        while not self.stopping.is_set():
+            started = time.monotonic()
+            rows = self._taken(bounded)
+            if rows:
+                positions = {name: one.position() for name, one in self._inputs.items()}
+                with self.lock:
+                    self.noted(self.engine.round(rows, batch=self.engine.next_round, positions=positions))
+                ticked = time.monotonic()
+                self.stopping.wait(max(0.0, self._every - (ticked - started)))
+            elif all(one.caught_up if bounded else one.ended for one in self._inputs.values()):
+                return
+            elif time.monotonic() - ticked >= self._tick:
+                with self.lock:
+                    if not looked:
+                        # Rows that a crash took from a pipe do not come again.
+                        self.engine.forget_intent()
+                    self.noted(self.engine.tick())
+                ticked = time.monotonic()
+            looked = looked or bool(rows)
+
     def _taken(self, bounded: bool) -> dict[str, pa.Table]:
-        """What the inputs have now; the first of them is waited for a little."""
+        """What the inputs have now; the first that has not ended is waited for a little."""
         found: dict[str, Any] = {}
-        for number, (name, one) in enumerate(self._inputs.items()):
+        wait = 0.0 if bounded else WAIT
+        for name, one in self._inputs.items():
             if one.ended:
                 continue
-            rows = one.take(self._limits[name], WAIT if number == 0 and not bounded else 0.0)
+            rows = one.take(self._limits[name], wait)
+            wait = 0.0
             if rows is not None and rows.num_rows:
                 found[name] = rows
         return found
+
+    def _close(self) -> None:
+        self.engine.close()
+        for one in self._inputs.values():
+            one.close()

@@ -165,16 +165,20 @@ class Engine:
             # The first window that starts after every row of before.
             window = query.window
             begins = begins + (window.offset - begins) % window.slide
-        self.program, self.bound[query.name] = program, bound
-        self.committed.runs[query.name] = kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
         if sink is not None:
+            sink.rewind(query.name, self.committed.round)
             self.sinks[query.name] = sink
+        self.program, self.bound[query.name] = program, bound
+        run = kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
+        # Made anew, not changed: someone may be reading the status.
+        self.committed.runs = {**self.committed.runs, query.name: run}
         self._reducers = self._written_reducers()
 
     def remove(self, name: str) -> None:
         """Forget a query and its slices; windows that it has open are not answered."""
         self.program = self.program.without_query(name)
-        del self.bound[name], self.committed.runs[name]
+        del self.bound[name]
+        self.committed.runs = {other: run for other, run in self.committed.runs.items() if other != name}
         sink = self.sinks.pop(name, None)
         if sink is not None and sink not in self.sinks.values():
             sink.close()
@@ -216,8 +220,8 @@ class Engine:
         least = last + 1 if self._stamps and last != NEVER else last
         clock = max(self._now() if clock is None else clock, least)
         before = self.checkpoint.pending(self.committed.round)
-        if before is not None and before.batch != batch:
-            # What died was another round: with rows where this has none, or the other way around.
+        if before is not None and (before.batch != batch or _ends(before) != ending):
+            # What died was another kind of round: with rows where this has none, or the other way around.
             self.forget_intent()
         meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises))
         runs = dict(self.committed.runs)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.bound import Bound
-from eventide.plan.columns import spark_type
+from eventide.plan.columns import Column, spark_type
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
 
@@ -24,7 +24,7 @@ class SparkBench:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
         """The answer of a statement over these tables."""
         from pyspark.errors import PySparkException
 

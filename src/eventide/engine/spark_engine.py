@@ -153,6 +153,7 @@ class SparkEngine(Running):
                 query.stop()
         finally:
             self.engine.close()
+            self.engine.backend.close()
             self.ended.set()
 
 

@@ -15,16 +15,18 @@ from typing import Protocol
 import duckdb
 import pyarrow as pa
 
+from eventide.engine.arrow_types import spark_type_of
 from eventide.engine.duckdb_functions import missing_functions, register
 from eventide.errors import DeclarationError
+from eventide.plan.columns import Column
 from eventide.plan.dialect import to_duckdb
 
 
 class Bench(Protocol):
     """Whoever answers Spark's SQL over Arrow tables."""
 
-    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The answer of a statement over these tables."""
+    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
+        """The answer of a statement over these tables; `inner` are columns that it makes and uses itself."""
         ...
 
 
@@ -40,12 +42,12 @@ class Workbench:
         self.connection.execute("SET enable_progress_bar = false")
         register(self.connection)
 
-    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The answer of a statement over these tables."""
+    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
+        """The answer of a statement over these tables; `inner` are columns that it makes and uses itself."""
         for name, table in tables.items():
             self.connection.register(name, table)
         try:
-            return self.connection.sql(to_duckdb(spark_sql)).to_arrow_table()
+            return self.connection.sql(to_duckdb(spark_sql, (*_columns(tables), *inner))).to_arrow_table()
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
             unknown = missing_functions(self.connection, spark_sql)
             if unknown:
@@ -59,3 +61,9 @@ class Workbench:
     def close(self) -> None:
         """Free everything."""
         self.connection.close()
+
+
+def _columns(tables: Mapping[str, pa.Table]) -> tuple[Column, ...]:
+    """The types of all columns: what a statement means in DuckDB may depend on them."""
+    fields = {field.name: field.type for table in tables.values() for field in table.schema}
+    return tuple(Column(name, spark_type_of(kind)) for name, kind in fields.items())

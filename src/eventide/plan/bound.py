@@ -17,6 +17,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.plan.aggregates import split
 from eventide.plan.columns import Column
+from eventide.plan.dialect import same_answer
 from eventide.plan.expressions import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.partials import Partial, Split
 from eventide.plan.query import Named, Query
@@ -27,9 +28,6 @@ HAVING = "__having"
 
 TypeOf = Callable[[str], str]
 """The Spark type of an expression over the columns of the stream, aggregates included."""
-
-EXACT_OVER_ROWS = ("COUNT", "SUM", "MIN", "MAX")
-"""Aggregates that DuckDB tells exactly as Spark does from the rows themselves, DISTINCT included."""
 
 
 @dataclass(frozen=True)
@@ -220,17 +218,11 @@ def _row_keeping(
     for item in items:
         expression = parsed(item.sql, "a selected expression")
         wanted |= {name.lower() for name in columns_in(expression)}
-        exact = exact and all(_name(call) in EXACT_OVER_ROWS for call in aggregates_in(expression))
+        exact = exact and same_answer(item.sql, stream.columns)
     wanted -= {group.name.lower() for group in query.groups} - {column.name.lower() for column in stream.columns}
     kept = tuple(column for column in stream.columns if column.name.lower() in wanted) or stream.columns[:1]
     values = tuple(Named(item.name, _without_groups(item.sql, query)) for item in items)
     return Bound(query, stream, keys, (), kept, values, types, (), exact)
-
-
-def _name(call: exp.Expression) -> str:
-    """The name of an aggregate, whatever FILTER is around it."""
-    plain = call.this if isinstance(call, exp.Filter) else call
-    return plain.sql_name().upper() if isinstance(plain, exp.Func) else ""
 
 
 def time_sql(stream: Stream) -> str:

@@ -1,0 +1,73 @@
+"""Panes and windows against their definitions, counted out."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.engine.windows import bound_of, closing, holding, needed_from
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER
+from eventide.plan.window import Window
+
+windows = st.builds(Window, range=st.integers(1, 30), slide=st.integers(1, 40), offset=st.integers(-50, 50))
+times = st.integers(-200, 200)
+
+
+def starts_holding(window: Window, time: int) -> list[int]:
+    """Starts of windows that hold an instant, by trying all of them."""
+    around = range(time - window.range - window.slide, time + 1)
+    return [s for s in around if (s - window.offset) % window.slide == 0 and s <= time < s + window.range]
+
+
+@given(windows, times)
+def test_a_pane_lies_in_the_same_windows_as_every_instant_in_it(window: Window, time: int) -> None:
+    pane = window.pane_of(time)
+    assert pane <= time < pane + window.pane
+    assert list(window.starts_covering(pane)) == starts_holding(window, time)
+
+
+@given(windows, st.lists(times, min_size=1, max_size=20), times, st.integers(0, 60))
+def test_the_windows_that_close_are_those_that_end_between_two_bounds(
+    window: Window, rows: list[int], heartbeat: int, step: int
+) -> None:
+    panes = np.unique(np.array([window.pane_of(t) for t in rows], dtype=np.int64))
+    before, after = bound_of(window, heartbeat), bound_of(window, heartbeat + step)
+    found = closing(window, panes, before, after)
+    pairs = set(zip(found["pane"].to_pylist(), found["window_start"].to_pylist(), strict=True))
+    expected = {
+        (window.pane_of(t), s)
+        for t in rows
+        for s in starts_holding(window, t)
+        if heartbeat < s + window.range - 1 <= heartbeat + step
+    }
+    assert pairs == expected
+
+
+@given(windows, times, st.integers(0, 100))
+def test_a_pane_is_needed_exactly_while_one_of_its_windows_is_open_or_retained(
+    window: Window, heartbeat: int, retain: int
+) -> None:
+    bound = bound_of(window, heartbeat)
+    needed = needed_from(window, bound, retain)
+    for pane in range(window.pane_of(heartbeat - 150), heartbeat + 50, window.pane):
+        starts = starts_holding(window, pane)
+        if starts and any(s + window.range + retain > bound for s in starts):
+            assert pane >= needed, "a pane that a window needs was freed"
+        elif starts and pane < bound - retain:
+            assert pane < needed or window.slide > window.range, "a pane that no window needs was kept"
+
+
+@given(windows, st.lists(times, min_size=1, max_size=5), times)
+def test_windows_told_anew_come_with_all_their_panes(window: Window, changed: list[int], heartbeat: int) -> None:
+    panes = np.unique(np.array([window.pane_of(t) for t in changed], dtype=np.int64))
+    bound = bound_of(window, heartbeat)
+    found = holding(window, panes, NEVER, bound)
+    starts = {s for t in changed for s in starts_holding(window, t) if s + window.range <= bound}
+    assert set(found["window_start"].to_pylist()) == starts
+    assert found.num_rows == len(starts) * (window.range // window.pane)
+
+
+def test_the_ends_of_time_close_nothing_and_everything() -> None:
+    assert bound_of(Window(10), NEVER) == bound_of(Window(10), -EDGE) == NEVER
+    assert bound_of(Window(10), FOREVER) == bound_of(Window(10), EDGE) == FOREVER
