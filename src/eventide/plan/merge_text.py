@@ -33,15 +33,16 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
         merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
         valued = f"SELECT {', '.join([*together, '__rows', *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
-    conditions = [_output(HAVING)] if any(value.name == HAVING for value in query.values) else []
     if changed is not None and keys:
-        same = " AND ".join(["w.window_start = m.window_start", *(f"c.{key} <=> m.{key}" for key in keys)])
-        conditions.append(f"EXISTS (SELECT 1 FROM {changed} c JOIN {windows} w ON c.__pane = w.pane WHERE {same})")
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        touched = ", ".join(["w.window_start", *(f"c.{key}" for key in keys)])
+        same = " AND ".join(["t.window_start = m.window_start", *(f"t.{key} <=> m.{key}" for key in keys)])
+        touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.pane"
+        valued = f"SELECT * FROM ({valued}) m LEFT SEMI JOIN ({touching}) t ON {same}"
+    having = f" WHERE {_output(HAVING)}" if any(value.name == HAVING for value in query.values) else ""
     shown = ["window_start", "window_end", "__rows AS rows"]
     shown += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
     shown += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if value.name != HAVING]
-    return f"SELECT {', '.join([*shown, '__lost'])} FROM ({valued}) m{where}"
+    return f"SELECT {', '.join([*shown, '__lost'])} FROM ({valued}){having}"
 
 
 def compact_text(query: Bound, slices: str) -> str:
