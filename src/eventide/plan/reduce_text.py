@@ -58,7 +58,9 @@ def reduce_text(
     shared = None if own_summary or cell is None else _branch_with_cells(stream, branches, cell)
     apart = shared is None and cell is not None
     sets = [_keys_of(i, query) for i, query in enumerate(branches)]
-    sources = tuple(f"__s{j}" for j in range(len(stream.source))) if apart else _source_keys(shared or 0, branches)
+    sources = tuple(f"__s{j}" for j in range(len(stream.source))) if apart else ()
+    if shared is not None:
+        sources = _source_keys(shared, branches)
     if apart:
         sets.append(("__cell", *sources))
     keys = list(dict.fromkeys(key for one in sets for key in one))
