@@ -177,15 +177,20 @@ def _columns_of_value(table: pa.Table) -> list[str]:
 def _readable(column: pa.ChunkedArray) -> list[str]:
     """Values as a person wants to read them; only for the few that are shown."""
     if types.is_timestamp(column.type):
-        # By way of the number: UTC whatever the zone of the column, and any instant, not only Python's years.
-        plain = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit)).cast(pa.string())
-        return [_short(text) if text else "null" for text in plain.to_pylist()]
+        # By way of the number: in UTC whatever the zone of the column, and for any instant, not only Python's years.
+        numbers = column.cast(pa.int64())
+        texts = numbers.cast(pa.timestamp(column.type.unit)).cast(pa.string())
+        return [_moment(*each) for each in zip(numbers.to_pylist(), texts.to_pylist(), strict=True)]
     return ["null" if value is None else _number(value) for value in column.to_pylist()]
 
 
-def _short(timestamp: str) -> str:
-    whole, _, fraction = timestamp.partition(".")
-    return whole if not fraction.strip("0") else f"{whole}.{fraction.rstrip('0')}"
+def _moment(number: int | None, text: str | None) -> str:
+    if number is None or text is None:
+        return "null"
+    if text.startswith("<"):  # Arrow's word for what is beyond its calendar
+        return "infinity" if number > 0 else "-infinity"
+    whole, _, fraction = text.partition(".")
+    return f"{whole}.{fraction.rstrip('0')}" if fraction.strip("0") else whole
 
 
 def _number(value: Any) -> str:

@@ -128,7 +128,7 @@ def in_chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
     rows = size = 0
     for batch in batches:
         # A wide row may take so much that fewer of them make a chunk.
-        step = max(1, min(CHUNK_ROWS, batch.num_rows * CHUNK_BYTES // max(1, batch.nbytes)))
+        step = min(CHUNK_ROWS, 1 + batch.num_rows * CHUNK_BYTES // max(1, batch.nbytes))
         for start in range(0, batch.num_rows, step):
             piece = batch.slice(start, step)
             held.append(piece)

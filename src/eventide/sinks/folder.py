@@ -22,9 +22,9 @@ that says the way out.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
-import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -41,7 +41,6 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Hadoop's names of S3, as Spark speaks of it, and Arrow's.
 ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 WRITE_ONCE = ("s3", "gcs", "abfs")
-PIECE = 8 * 2**20
 
 
 class Writable(Protocol):
@@ -164,22 +163,29 @@ class RemoteFolder(Folder):
 
     @contextmanager
     def _file(self, name: str) -> Iterator[Writable]:
-        if not self._write_once:
-            temporary = _hidden(name)
-            with self._sent(temporary) as file:
-                yield file
-            self._filesystem.move(f"{self._path}/{temporary}", f"{self._path}/{name}")
+        if self._write_once:
+            with tempfile.TemporaryFile() as spool:
+                yield spool
+                spool.flush()
+                self._send(spool.fileno(), f"{self._path}/{name}")
             return
-        # What was begun in an object store cannot be called off, so nothing is begun before all is at hand.
-        with tempfile.TemporaryFile() as spool:
-            yield spool
-            spool.seek(0)
-            with self._sent(name) as file:
-                shutil.copyfileobj(spool, file, PIECE)
+        temporary = f"{self._path}/{_hidden(name)}"
+        with self._growing(temporary) as file:
+            yield file
+        self._filesystem.move(temporary, f"{self._path}/{name}")
+
+    def _send(self, handle: int, path: str) -> None:
+        """Send all in one call: Arrow completes an upload whenever its stream is closed, so no part may stand alone."""
+        with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as content:
+            stream = self._filesystem.open_output_stream(path, compression=None)
+            try:
+                stream.write(content)
+            finally:
+                stream.close()
 
     @contextmanager
-    def _sent(self, name: str) -> Iterator[Any]:
-        file = self._filesystem.open_output_stream(f"{self._path}/{name}", compression=None)
+    def _growing(self, path: str) -> Iterator[Any]:
+        file = self._filesystem.open_output_stream(path, compression=None)
         try:
             yield file
             file.close()
@@ -187,7 +193,7 @@ class RemoteFolder(Folder):
             with suppress(OSError, pa.ArrowException):
                 file.close()
             with suppress(OSError, pa.ArrowException):
-                self._filesystem.delete_file(f"{self._path}/{name}")
+                self._filesystem.delete_file(path)
             raise
 
 

@@ -109,7 +109,7 @@ def _text(type: Any, value: str) -> str:
 def _instant(type: Any, number: str) -> str:
     zone = "" if type.tz is None else "Z"
     if type.unit == "ns":
-        return f"strftime(make_timestamp_ns({number}), '%Y-%m-%dT%H:%M:%S.%n{zone}')"
+        return f"strftime(make_timestamp_ns({number}), '%Y-%m-%dT%H:%M:%S.%n') || '{zone}'"
     micros = f"({number} * {MICROSECONDS[type.unit]})"
     return (
         f"CASE WHEN {micros} > {LAST_INSTANT} THEN 'infinity' WHEN {micros} < {FIRST_INSTANT} THEN '-infinity' "

@@ -24,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from eventide.errors import EngineError
 from eventide.results.results import Results
 from eventide.sinks.callback import Rewind, told
@@ -66,7 +68,8 @@ class SparkWriter:
     def _frame(self, results: Results) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        table = results.table()
+        # Spark takes an empty batch for the end of the batches, and would lose those behind it.
+        table = pa.Table.from_batches([batch for batch in results.batches() if batch.num_rows], results.schema)
         try:
             # Left to itself Spark would take a timestamp without a zone for one in the zone of the session.
             return self._spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))

@@ -1,0 +1,34 @@
+"""Sinks as SQL names them."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide.errors import DeclarationError
+from eventide.sinks import Console, Directory, Memory, Sink, sink_of
+
+
+def test_every_name_gives_its_sink() -> None:
+    for format in ("parquet", "JSON", "csv"):
+        sink = sink_of(format, "out")
+        assert isinstance(sink, Directory)
+        assert sink.format == format.lower()
+    assert isinstance(sink_of("console", options={"rows": "5"}), Console)
+    assert isinstance(sink_of("memory"), Memory)
+    assert isinstance(sink_of("memory"), Sink)
+
+
+@pytest.mark.parametrize(
+    ("format", "path", "options", "told"),
+    [
+        ("avro", "out", {}, "there is no sink of format 'avro': choose parquet, json, csv, console or memory"),
+        ("csv", None, {}, "a sink of format 'csv' needs a directory: INTO csv 'path'"),
+        ("memory", "out", {}, "a sink of format 'memory' writes no files: leave 'out' out"),
+        ("csv", "out", {"header": "no"}, "a sink of format 'csv' has no option 'header'; it has none"),
+        ("console", None, {"rows": "many"}, "rows='many' is not a number of rows"),
+        ("console", None, {"rows": "0"}, "a console of 0 rows shows nothing"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(format: str, path: str | None, options: dict[str, str], told: str) -> None:
+    with pytest.raises(DeclarationError, match=told):
+        sink_of(format, path, options)
