@@ -69,3 +69,25 @@ and convert it in the query
             raise InputError(f"{asked} has {name} {there[name]}: declare it as it is there and convert it in the query")
         found.append((name, column))
     return found
+
+
+def places_in_header(owner: str, columns: Sequence[Column], names: Sequence[str], place: str) -> list[int]:
+    """Where the declared columns stand among those that the first line of a CSV file names.
+
+    >>> from eventide.plan.columns import columns
+    >>> places_in_header("stream 's'", columns("a INT, b INT"), ["B", "c", "A"], "x.csv")
+    [2, 0]
+    >>> places_in_header("stream 's'", columns("a INT, b INT"), ["a", "c"], "x.csv")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.InputError: stream 's' declares b, but the first line of x.csv names a, c: declare those, or give \
+the option header=false if it names nothing
+    """
+    known = [name.lower() for name in names]
+    missing = [column.name for column in columns if column.name.lower() not in known]
+    if missing:
+        raise InputError(
+            f"{owner} declares {', '.join(missing)}, but the first line of {place} names {', '.join(names)}: declare "
+            "those, or give the option header=false if it names nothing"
+        )
+    return [known.index(column.name.lower()) for column in columns]

@@ -24,8 +24,12 @@ from eventide.plan.stream import Stream
 from eventide.sources.input_of import input_of, needs_path
 from eventide.sources.listing import Listing
 from eventide.sources.table_files import OPENERS, FileReader, TableFile
+from eventide.sources.text_files import TextFile
+from eventide.sources.text_options import local_options
+from eventide.sources.text_rows import LineFormat
 
-FORMATS = frozenset(OPENERS)
+LINES = frozenset({"csv", "json", "text"})
+FORMATS = LINES | OPENERS.keys()
 LOOK_AGAIN = 0.05
 """Seconds between two looks for new files while waiting."""
 
@@ -42,7 +46,10 @@ class Files:
         self._stream = stream
         self._kind = given.format
         self._max_files = given.max_files
-        self._listing = Listing(f"stream {stream.name!r}", needs_path(stream, given))
+        owner = f"stream {stream.name!r}"
+        options = local_options(owner, given)
+        self._lines = LineFormat(owner, stream.columns, given.format, options) if given.format in LINES else None
+        self._listing = Listing(owner, needs_path(stream, given))
         self._queue: list[str] = []
         self._open: tuple[str, FileReader] | None = None
         self._caught_up = False
@@ -102,6 +109,8 @@ class Files:
         return True
 
     def _reader(self, name: str, offset: int) -> FileReader:
+        if self._lines is not None:
+            return TextFile(self._lines, name, offset)
         return TableFile(self._stream, name, self._kind, offset)
 
     def position(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The input of a stream, its options by name, and what every format needs of them.
 
-Options are Spark's own and do not tell capital letters apart. CSV has two defaults that differ from Spark's: the first
-line of a file names its columns (`header` true), and a quote inside quotes is doubled (`escape` is the quote), as
-nearly every program writes it.
+Options are Spark's own and do not tell capital letters apart. Three defaults differ from Spark's: the first line of a
+CSV file names its columns (`header` true); in CSV a quote inside quotes is doubled (`escape` is the quote), as nearly
+every program writes it; and single quotes are no JSON.
 
 >>> from eventide.plan.columns import columns
 >>> stream = Stream("s", columns("n BIGINT"), time="n", input=Input("CSV", "in", options=(("HEADER", "false"),)))
@@ -19,7 +19,10 @@ from eventide.errors import DeclarationError
 from eventide.plan.reduce_text import MALFORMED
 from eventide.plan.stream import Input, Stream
 
-CSV_DEFAULTS = {"header": "true", "sep": ",", "quote": '"', "escape": '"'}
+DEFAULTS = {
+    "csv": {"header": "true", "sep": ",", "quote": '"', "escape": '"'},
+    "json": {"allowsinglequotes": "false"},
+}
 
 
 def input_of(stream: Stream) -> Input:
@@ -56,9 +59,9 @@ def split_options(given: Input) -> tuple[dict[str, str], dict[str, str]]:
 def _filled(kind: str, options: dict[str, str]) -> dict[str, str]:
     if "delimiter" in options:
         options["sep"] = options.pop("delimiter")
-    if kind == "csv":
-        options = {**CSV_DEFAULTS, **({"escape": options["quote"]} if "quote" in options else {}), **options}
-    return options
+    if kind == "csv" and "quote" in options:
+        options.setdefault("escape", options["quote"])
+    return {**DEFAULTS.get(kind, {}), **options}
 
 
 def needs_path(stream: Stream, given: Input) -> str:

@@ -15,7 +15,7 @@ from eventide.errors import DeclarationError, InputError
 from eventide.plan.columns import Column, spark_type
 from eventide.plan.reduce_text import MALFORMED
 from eventide.plan.stream import Input, Stream
-from eventide.sources.conform import matched
+from eventide.sources.conform import matched, places_in_header
 from eventide.sources.input_of import input_of, needs_path, split_options, text_options
 from eventide.sources.limits import FILES, limit_options
 from eventide.sources.spark_errors import told
@@ -88,13 +88,8 @@ def _in_the_order_of_the_file(
     if first is None:
         return stream.columns
     names = spark.read.options(**{**options, "inferSchema": "false"}).csv(first).columns
+    places_in_header(f"stream {stream.name!r}", stream.columns, names, first)
     declared = {column.name.lower(): column for column in stream.columns}
-    missing = declared.keys() - {name.lower() for name in names}
-    if missing:
-        raise InputError(
-            f"stream {stream.name!r} declares {', '.join(sorted(missing))}, but the first line of {first} names "
-            f"{', '.join(names)}: declare those, or give the option header=false if it names nothing"
-        )
     return tuple(declared.get(name.lower(), Column(name, "STRING")) for name in names)
 
 

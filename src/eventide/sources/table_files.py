@@ -21,7 +21,10 @@ BATCH = 131_072
 class FileReader(Protocol):
     """One file, read forward."""
 
-    offset: int
+    @property
+    def offset(self) -> int:
+        """How far it was read: rows, or bytes of lines."""
+        ...
 
     def read(self, max_rows: int) -> pa.Table | None:
         """The next rows, or None at the end."""
@@ -41,11 +44,16 @@ class TableFile:
         self._path = path
         self._kind = kind
         self._rest: pa.Table | None = None
-        self.offset = offset
+        self._offset = offset
         try:
             self._tables = OPENERS[kind](path, [column.name for column in stream.columns], offset)
         except (OSError, pa.ArrowException) as failure:
             raise self._unreadable(failure) from failure
+
+    @property
+    def offset(self) -> int:
+        """Rows read so far."""
+        return self._offset
 
     def _unreadable(self, failure: Exception) -> InputError:
         return InputError(f"{self._owner}: {self._path} cannot be read as {self._kind}: {failure}")
@@ -62,7 +70,7 @@ class TableFile:
             self._rest = declared_table(self._owner, self._columns, table, self._path)
         taken = self._rest.slice(0, max_rows)
         self._rest = self._rest.slice(max_rows)
-        self.offset += taken.num_rows
+        self._offset += taken.num_rows
         return taken
 
     def close(self) -> None:

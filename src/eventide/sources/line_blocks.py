@@ -1,0 +1,124 @@
+"""A file of lines, read in blocks of whole lines from any byte on.
+
+Law: the blocks, put together, are the bytes of the file from `offset` on, each cut after a line end; only the last one
+may end without. `offset` counts bytes after unpacking (`.gz`, `.bz2`, `.xz`, `.zst`, by the ending of the name).
+
+>>> import io
+>>> blocks = LineBlocks(io.BytesIO(b"one\\ntwo\\r\\nthree"))
+>>> blocks.read(2), blocks.offset, blocks.read(2), blocks.read(2)
+(b'one\\ntwo\\r\\n', 9, b'three', None)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from eventide.sources.lines import MARK, ends_of
+
+BLOCK = 16 << 20
+"""Bytes read at once."""
+
+CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
+class Reads(Protocol):
+    """Whatever bytes can be read from, in order."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most so many bytes; none at the end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+def opened(path: str) -> Reads:
+    """A file, unpacked while it is read."""
+    file = pa.OSFile(path)
+    for ending, codec in CODECS.items():
+        if path.lower().endswith(ending):
+            return _Closing(pa.CompressedInputStream(file, codec), file)
+    if path.lower().endswith(".xz"):
+        import lzma
+
+        file.close()
+        return lzma.open(path)
+    return _Closing(file)
+
+
+class _Closing:
+    """An Arrow stream as a plain reader that closes all it is made of."""
+
+    def __init__(self, *streams: Any) -> None:
+        self._streams = streams
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._streams[0].read(size)  # type: ignore[no-any-return]
+
+    def seek(self, offset: int) -> None:
+        self._streams[0].seek(offset)
+
+    @property
+    def seekable(self) -> bool:
+        return len(self._streams) == 1
+
+    def close(self) -> None:
+        for stream in self._streams:
+            stream.close()
+
+
+class LineBlocks:
+    """Lines from a reader. `growing`: the file may grow, so a last line without an end is not yet a line."""
+
+    def __init__(self, source: Reads, growing: bool = False) -> None:
+        self._source = source
+        self._growing = growing
+        self._buffer = b""
+        self._used = 0
+        self._ends = ends_of(b"")
+        self.offset = 0
+
+    def skip_to(self, offset: int) -> None:
+        """Pass over what was read before; called before the first `read`."""
+        if isinstance(self._source, _Closing) and self._source.seekable:
+            self._source.seek(offset)
+            self.offset = offset
+        while self.offset < offset:
+            passed = self._source.read(min(BLOCK, offset - self.offset))
+            if not passed:
+                break
+            self.offset += len(passed)
+
+    @property
+    def partial(self) -> int:
+        """Bytes of a line that has not ended yet."""
+        return len(self._buffer) - self._used if len(self._ends) == 0 else 0
+
+    def read(self, max_lines: int) -> bytes | None:
+        """The next lines, at most so many; None when there are none (now, if the file grows)."""
+        while len(self._ends) == 0:
+            more = self._source.read(BLOCK)
+            if not more and (self._growing or self._used == len(self._buffer)):
+                return None
+            self._buffer = self._buffer[self._used :] + more
+            self._used = 0
+            self._ends = ends_of(self._buffer)
+            if not more:
+                self._ends = self._ends if len(self._ends) else ends_of(b"\n") + len(self._buffer) - 1
+            elif self._buffer.endswith(b"\r"):
+                # It may be half of a line end.
+                self._ends = self._ends[:-1]
+        cut = int(self._ends[min(max_lines, len(self._ends)) - 1])
+        whole = self._buffer[self._used : cut]
+        self._ends = self._ends[max_lines:]
+        self._used = cut
+        at_start = self.offset == 0
+        self.offset += len(whole)
+        return whole.removeprefix(MARK) if at_start else whole
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._source.close()
