@@ -29,7 +29,7 @@ class SparkBench:
         from pyspark.errors import PySparkException
 
         for name, table in tables.items():
-            self._spark.createDataFrame(table).createOrReplaceTempView(name)
+            _frame(self._spark, table).createOrReplaceTempView(name)
         try:
             return self._spark.sql(spark_sql).toArrow()
         except PySparkException as error:
@@ -86,7 +86,7 @@ class SparkBackend:
         if MALFORMED not in table.column_names:
             table = table.append_column(MALFORMED, pa.nulls(table.num_rows, pa.string()))
         table = table.select([*(c.name for c in stream.columns), MALFORMED])
-        return self.spark.createDataFrame(table, schema=_ddl(stream))
+        return _frame(self.spark, table, _ddl(stream))
 
     def ask(self, sql: str) -> pa.Table:
         """The answer of a statement, collected as Arrow."""
@@ -113,7 +113,7 @@ class SparkBackend:
             frame = self.spark.read.schema(ddl).parquet(*paths) if paths else self.spark.createDataFrame([], ddl)
             frame.createOrReplaceTempView(name)
         for name, table in tables.items():
-            self.spark.createDataFrame(table).createOrReplaceTempView(name)
+            _frame(self.spark, table).createOrReplaceTempView(name)
         self._written(self.spark.sql(sql), folder)
 
     def _written(self, frame: DataFrame, folder: str) -> None:
@@ -130,6 +130,11 @@ class SparkBackend:
 
     def release(self) -> None:
         """Nothing is held: a micro-batch is a plan, not rows."""
+
+
+def _frame(spark: SparkSession, table: pa.Table, ddl: str | None = None) -> DataFrame:
+    """The table in Spark. PySpark loses all rows behind an empty batch, so there must be none."""
+    return spark.createDataFrame(table.combine_chunks(), schema=ddl)
 
 
 def _ddl(stream: Stream) -> str:
