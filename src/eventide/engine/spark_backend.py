@@ -134,7 +134,8 @@ class SparkBackend:
 
 def _frame(spark: SparkSession, table: pa.Table, ddl: str | None = None) -> DataFrame:
     """The table in Spark. PySpark loses all rows behind an empty batch, so there must be none."""
-    return spark.createDataFrame(table.combine_chunks(), schema=ddl)
+    whole = table.combine_chunks()
+    return spark.createDataFrame(whole) if ddl is None else spark.createDataFrame(whole, schema=ddl)
 
 
 def _ddl(stream: Stream) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -58,6 +59,8 @@ def local_session(
         from pyspark.sql import SparkSession
     except ImportError as missing:
         raise EngineError("Spark is not installed here: `pip install pyspark`, or use the local engine") from missing
+    # Workers (Python data sources, user functions) need what this process has installed.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_file = log_file or Path(tempfile.mkdtemp(prefix="eventide-")) / "spark.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
     log_settings = log_file.with_suffix(".log4j2.properties")
