@@ -31,8 +31,8 @@ class Backend(Protocol):
         """The Spark type of an expression over a stream, or a DeclarationError that shows it."""
         ...
 
-    def bring(self, batch: Mapping[str, Any]) -> None:
-        """Give the rows of a round, by stream; streams not mentioned have none."""
+    def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
+        """Give the rows of a round, by stream; streams not mentioned have none. `few`: they are expected to be few."""
         ...
 
     def ask(self, sql: str) -> pa.Table:

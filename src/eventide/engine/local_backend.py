@@ -48,7 +48,7 @@ class LocalBackend:
             raise DeclarationError(f"cannot tell what {sql!r} over stream {stream.name!r} is: {reason}") from error
         return spark_type_of(answer.schema.field(0).type)
 
-    def bring(self, batch: Mapping[str, Any]) -> None:
+    def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
         """Give the rows of a round as Arrow tables with the declared columns, and perhaps `_malformed`."""
         self._batch = {}
         for name, stream in self._streams.items():

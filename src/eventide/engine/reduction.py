@@ -30,6 +30,7 @@ class Reduction:
     cells: pa.Table
     source_columns: tuple[str, ...]
     rejected: int
+    rows: int
     chunks: dict[str, pa.Table | Chunk] = field(default_factory=dict)
 
 
@@ -66,7 +67,8 @@ class Reducer:
                 chunks[query.query.name] = kept.select(slice_schema(query).names).cast(slice_schema(query))
         cells = _of_branch(answer, text.summary_in, text)
         unusable = pc.sum(cells.filter(pc.is_null(cells.column("__lo"))).column("__n")).as_py() or 0
-        return Reduction(cells, text.source_keys, int(unusable), chunks)
+        rows = pc.sum(cells.column("__n")).as_py() or 0
+        return Reduction(cells, text.source_keys, int(unusable), int(rows), chunks)
 
 
 def _cell(stream: Stream, queries: Sequence[Bound]) -> int:

@@ -44,6 +44,9 @@ from eventide.sinks.sink import Sink
 
 __all__ = ["Engine", "Observer", "Round"]
 
+FEW_ROWS = 50_000
+"""After a round of fewer rows, the next one is read as one partition: a shuffle would cost more than it shares out."""
+
 
 class Engine:
     """Runs a program round by round, from its last committed round on.
@@ -68,6 +71,7 @@ class Engine:
         self._now = now or (lambda: time.time_ns() // 1000)
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
         self._seconds: dict[str, float] = {}
+        self._last_rows = FEW_ROWS
         self._has_run = False
         for name in self.sinks:
             program.query(name)
@@ -238,11 +242,13 @@ class Engine:
         finally:
             self.backend.release()
         self._seconds = work.seconds
+        if work.reductions:
+            self._last_rows = sum(reduction.rows for reduction in work.reductions.values())
         self._has_run = True
         return work
 
     def _reduce(self, work: Round) -> None:
-        self.backend.bring(work.rows)
+        self.backend.bring(work.rows, few=self._last_rows < FEW_ROWS)
         for stream in self.program.streams:
             if stream.name not in work.rows:
                 continue

@@ -68,8 +68,8 @@ class SparkBackend:
             ) from error
         return spark_type(found.simpleString())
 
-    def bring(self, batch: Mapping[str, Any]) -> None:
-        """Put the rows of a round under their views."""
+    def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
+        """Put the rows of a round under their views; few of them in one partition, which needs no shuffle."""
         for name, stream in self._streams.items():
             rows = batch.get(name)
             if rows is None:
@@ -78,6 +78,7 @@ class SparkBackend:
                 rows = self._from_arrow(stream, rows)
             else:
                 self._session = rows.sparkSession
+                rows = rows.coalesce(1) if few else rows
             rows.createOrReplaceTempView(batch_view(stream))
 
     def _from_arrow(self, stream: Stream, table: pa.Table) -> DataFrame:
