@@ -12,10 +12,8 @@ help: ## list these commands
 setup: $(READY) ## make .venv, and say what this machine is missing
 	@echo "$(VENV) is ready: $$($(BIN)/python --version)"
 
-demo: $(READY) ## profile a generated recording with known disorder; plots go to out/plots
-	$(BIN)/python examples/make_recording.py out/demo.parquet
-	$(BIN)/eventide profile out/demo.parquet --time event_time --arrival arrival_time --source device \
-	    --drop-ratio 1% --plot out/plots
+demo: $(READY) ## two continuous queries on Spark over an hour of disorderly devices; results go to out/demo
+	$(BIN)/python -m examples.windows_on_spark out/demo
 
 test: $(READY) ## run every test and every example in a docstring
 	$(BIN)/python -m pytest -n 2 $(ARGS)

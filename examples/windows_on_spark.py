@@ -1,6 +1,6 @@
 """A continuous query on Spark, from files to a result folder, over an hour of disorderly devices.
 
-    python examples/windows_on_spark.py out/demo [--engine local]
+    python -m examples.windows_on_spark out/demo [--engine local]
 
 The recording of `make_recording.py` is laid out as sixty files in the order of arrival, a minute each, and one file is one
 round. Up to 1 % of the rows may be late; time follows from that alone. The demo prints the finals as they come, then

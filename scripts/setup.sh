@@ -27,7 +27,7 @@ echo "installing the versions of constraints.txt into $venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt \
     --no-build-isolation --editable '.[dev]'
 
-# Without Java everything of today still works: say it, and go on.
+# Without Java the local engine and the dry run still work: say what is missing, and go on.
 if java=$("$scripts/find_java.sh"); then
     echo "found Java for the Spark engine: $java"
 fi
