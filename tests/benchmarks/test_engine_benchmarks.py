@@ -43,13 +43,8 @@ def data(tmp_path: Path) -> Disordered:
 
 def rows_of(data: Disordered) -> list[tuple[int, int, int, int, str]]:
     """Time, arrival, key, value and file of every row, file by file."""
-    found = (
-        duckdb.connect()
-        .execute(
-            f"SELECT epoch_us(ts), epoch_us(arrived), k, v, filename FROM read_parquet('{data.folder}/*.parquet', filename=true)"
-        )
-        .fetchall()
-    )
+    files = f"read_parquet('{data.folder}/*.parquet', filename = true)"
+    found = duckdb.connect().execute(f"SELECT epoch_us(ts), epoch_us(arrived), k, v, filename FROM {files}").fetchall()
     return [(int(ts), int(at), int(k), int(v), Path(name).name) for ts, at, k, v, name in found]
 
 
