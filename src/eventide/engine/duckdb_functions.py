@@ -29,10 +29,10 @@ from eventide.plan.duckdb_macros import MACROS
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
     """Add to a connection what the dialect needs."""
-    for macro in MACROS:
-        connection.execute(macro)
     for name, function, parameters, result in FUNCTIONS:
         connection.create_function(name, function, parameters, result, type=ARROW, null_handling=SPECIAL)
+    for macro in MACROS:
+        connection.execute(macro)
 
 
 def missing_functions(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:

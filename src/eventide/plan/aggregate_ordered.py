@@ -20,7 +20,8 @@ def order_key(sql: str, kind: str, depth: int = 0) -> tuple[str, str] | None:
     """What orders values of a type alike in both engines, and its type; None where Spark has no order.
 
     >>> order_key("x", "ARRAY<INT>")
-    ('transform(x, e0 -> named_struct("h", e0 IS NOT NULL, "k", e0))', 'ARRAY<STRUCT<h: BOOLEAN, k: INT>>')
+    ("transform(x, e0 -> named_struct('h', nullif(e0 IS NOT NULL, CAST(NULL AS BOOLEAN)), \
+'k', nullif(e0, CAST(NULL AS INT))))", 'ARRAY<STRUCT<h: BOOLEAN, k: INT>>')
     """
     if kind in PLAIN or decimal_of(kind) is not None:
         return sql, kind
@@ -30,17 +31,25 @@ def order_key(sql: str, kind: str, depth: int = 0) -> tuple[str, str] | None:
         inner = order_key(name, read.expressions[0].sql(SPARK), depth + 1)
         if inner is None:
             return None
-        there = f'named_struct("h", {name} IS NOT NULL, "k", {inner[0]})'
+        there = f"named_struct('h', {nullable(f'{name} IS NOT NULL', 'BOOLEAN')}, 'k', {nullable(*inner)})"
         return f"transform({sql}, {name} -> {there})", f"ARRAY<STRUCT<h: BOOLEAN, k: {inner[1]}>>"
     if read.is_type("struct"):
         fields = [(f"{sql}.{f.this.sql(SPARK)}", f.args["kind"].sql(SPARK)) for f in read.expressions]
         keys = [(field, order_key(field, kind_, depth)) for field, kind_ in fields]
         if any(key is None for _, key in keys):
             return None
-        parts = [(f'"h{i}", {f} IS NOT NULL, "k{i}", {k[0]}', k[1]) for i, (f, k) in enumerate(keys) if k is not None]
-        types = ", ".join(f"h{i}: BOOLEAN, k{i}: {part[1]}" for i, part in enumerate(parts))
-        return f"named_struct({', '.join(part[0] for part in parts)})", f"STRUCT<{types}>"
+        parts, types = [], []
+        for i, (field, key) in enumerate(keys):
+            assert key is not None
+            parts.append(f"'h{i}', {nullable(f'{field} IS NOT NULL', 'BOOLEAN')}, 'k{i}', {nullable(*key)}")
+            types.append(f"h{i}: BOOLEAN, k{i}: {key[1]}")
+        return f"named_struct({', '.join(parts)})", f"STRUCT<{', '.join(types)}>"
     return None
+
+
+def nullable(sql: str, kind: str) -> str:
+    """The same value, of a type that may be NULL: a struct that is NULL cannot go to Arrow if its fields may not be."""
+    return f"nullif({sql}, CAST(NULL AS {kind}))"
 
 
 def extreme(function: str) -> Form:
@@ -113,7 +122,7 @@ def _chosen(
     if key != (value, kind):
         parts.append(("k", *key))
     parts.append(("v", value, kind))
-    row = "named_struct(" + ", ".join(f'"{name}", {sql}' for name, sql, _ in parts) + ")"
+    row = "named_struct(" + ", ".join(f"'{name}', {nullable(sql, type_)}" for name, sql, type_ in parts) + ")"
     whole = row if condition is None else f"IF({condition}, {row}, NULL)"
     struct = "STRUCT<" + ", ".join(f"{name}: {type_}" for name, _, type_ in parts) + ">"
     name = columns.keep(struct, f"{function}({call.over_rows(whole)})", f"{function}({{0}})")

@@ -7,6 +7,7 @@ fractions may differ in the last digits, as they do in Spark itself.
 from __future__ import annotations
 
 from eventide.plan.aggregate_call import FRACTIONS, SMALL, Call, Columns, Form, Told, decimal_of
+from eventide.plan.decimal_mean import decimal_mean
 
 BIGINT_RANGE = "BETWEEN -9223372036854775808 AND 9223372036854775807"
 
@@ -106,23 +107,11 @@ def _double_total(call: Call, columns: Columns) -> str:
 
 
 def _decimal_average(call: Call, columns: Columns, precision: int, scale: int) -> Told | None:
-    """Long division in whole numbers: division of decimals is rounded twice in Spark, and inexact in DuckDB."""
-    if precision > 28 or scale > 8 or precision - scale > 18:
-        return None
     summed = _exact_total(call, columns, f"DECIMAL({precision}, {scale})")
-    shift, step = 10 ** (scale + 4), f"0.{'0' * (scale + 3)}1"
-    rows = f"CAST(nullif({counted(call, columns)}, 0) AS DECIMAL(13, 0))"
-    all_ = f"CAST({summed} AS DECIMAL({precision + 10}, {scale}))"
-    whole = f"CAST({all_} DIV {rows} AS DECIMAL(19, 0))"
-    rest = (
-        f"CAST(CAST({all_} % {rows} AS DECIMAL({13 + scale}, {scale})) * CAST({shift} AS DECIMAL({scale + 5}, 0)) "
-        f"AS DECIMAL({17 + scale}, 0))"
-    )
-    twice, two = f"(abs({rest}) * CAST(2 AS DECIMAL(1, 0)) + {rows})", f"({rows} * CAST(2 AS DECIMAL(1, 0)))"
-    digits = f"CAST(CAST(sign({rest}) AS INT) * ({twice} DIV {two}) AS DECIMAL({scale + 5}, 0))"
-    kind = f"DECIMAL({precision + 4}, {scale + 4})"
-    value = f"CAST({whole} + {digits} * CAST({step} AS DECIMAL({scale + 4}, {scale + 4})) AS {kind})"
-    return Told(value, kind)
+    if summed is None:
+        return None
+    mean = decimal_mean(summed, counted(call, columns), precision, scale)
+    return None if mean is None else Told(mean, f"DECIMAL({precision + 4}, {scale + 4})")
 
 
 def _summed(kind: str, or_zero: bool = False) -> str:

@@ -18,10 +18,10 @@ from functools import cache
 
 from sqlglot import exp
 
-from eventide.errors import DeclarationError
 from eventide.plan import aggregate_moments, aggregate_ordered, aggregate_sketches, aggregate_sums
 from eventide.plan.aggregate_call import Call, Columns, Form, Told, call_from
-from eventide.plan.dialect import to_duckdb
+from eventide.plan.columns import Column
+from eventide.plan.dialect import same_answer
 from eventide.plan.expressions import SPARK, aggregates_in, parsed
 from eventide.plan.partials import Split
 
@@ -62,18 +62,56 @@ def split(
     kind = kind or type_of(typed.this.sql(SPARK))
     value = valued.this.sql(SPARK)
     value = value if valued.this is not tree else f"CAST({value} AS {kind})"
-    return Split(tuple(columns.kept.values()), value, kind, tuple(checks), _driver_can_say(value))
+    return Split(tuple(columns.kept.values()), value, kind, tuple(checks), same_answer(value))
+
+
+def over_rows(
+    expression: str, type_of: Callable[[str], str], time: str = "", columns: tuple[Column, ...] = ()
+) -> Split:
+    """The value of an expression over rows that were kept, for queries where some aggregate has no partials.
+
+    The other aggregates are told as they are from partials, so that they mean the same in such a query: FIRST is by
+    time, ties are broken by value, a sum that overflows is NULL and reported. `type_of` must know aggregates.
+
+    >>> over_rows("max(x) || mode(y)", lambda sql: "STRING").value
+    'CAST(CAST(MAX(x) AS STRING) || MODE(y) AS STRING)'
+    """
+    tree = parsed(expression, f"the expression {expression!r}")
+    partials = Columns("eventide_partial", cache(type_of), time)
+    typed, valued = exp.Paren(this=tree.copy()), exp.Paren(this=tree)
+    checks: dict[tuple[str, str], None] = {}
+    for in_value, in_typed in zip(aggregates_in(valued), aggregates_in(typed), strict=True):
+        told = _told(call_from(in_value), partials)
+        kind = type_of(in_value.sql(SPARK)) if told is None else told.type
+        in_typed.replace(exp.cast(exp.Null(), kind, dialect=SPARK))
+        if told is not None:
+            checks.update((_spelled_out(check, partials), None) for check in told.checks)
+            in_value.replace(_inlined(f"CAST({told.value} AS {told.type})", partials))
+    kind = type_of(typed.this.sql(SPARK))
+    value = f"CAST({valued.this.sql(SPARK)} AS {kind})"
+    return Split((), value, kind, tuple(checks), same_answer(value, columns))
+
+
+def _spelled_out(check: tuple[str, str], partials: Columns) -> tuple[str, str]:
+    return _inlined(check[0], partials).sql(SPARK), check[1]
+
+
+def _inlined(sql: str, partials: Columns) -> exp.Expression:
+    """A value over partials, with the aggregate over rows in the place of each partial."""
+    reduces = {partial.name: partial.reduce for partial in partials.kept.values()}
+    whole = exp.Paren(this=parsed(sql, "a value"))
+    for column in list(whole.find_all(exp.Column)):
+        name = column.parts[0].name
+        if name in reduces:
+            aggregate = parsed(reduces[name], "a partial")
+            fields = column.parts[1:]
+            column.replace(exp.Dot.build([aggregate, *(field.copy() for field in fields)]) if fields else aggregate)
+    inner = whole.this
+    assert isinstance(inner, exp.Expression)
+    return inner
 
 
 def _told(call: Call, columns: Columns) -> Told | None:
     if call.ordered or call.name not in FORMS or (call.distinct and call.name not in DISTINCT_IS_NOTHING):
         return None
     return FORMS[call.name](call, columns)
-
-
-def _driver_can_say(value: str) -> bool:
-    try:
-        to_duckdb(value)
-    except DeclarationError:
-        return False
-    return True

@@ -1,12 +1,170 @@
 """Spark's functions as DuckDB macros: text only, run by `engine.duckdb_functions.register`.
 
 Law: a macro has the name of Spark's function behind `spark_`, and its answer, errors included. DuckDB picks the
-variant of a macro by the types of its arguments, so a text can be said without knowing them.
+variant of a macro by the types of its arguments, so a statement can be said without knowing them.
 """
 
 from __future__ import annotations
 
-MACROS: tuple[str, ...] = (
-    "CREATE OR REPLACE MACRO spark_pmod(a, b) AS ((a % b) + b) % b",
-    "CREATE OR REPLACE MACRO spark_div(a, b) AS CAST(a // b AS BIGINT)",
+
+def _macro(name: str, *variants: str) -> str:
+    return f"CREATE OR REPLACE MACRO spark_{name}" + ", ".join(variants)
+
+
+def _to_whole(name: str, kind: str) -> tuple[str, str]:
+    """Casts to whole numbers cut fractions off, where DuckDB rounds; text must be a whole number."""
+    wrong = f" WHEN x IS NOT NULL THEN error('CAST_INVALID_INPUT: ' || x || ' is no {kind}')"
+    strict, tried = (
+        _macro(
+            f"{prefix}{name}",
+            f"(x BIGINT) AS {cast}(x AS {kind})",
+            f"(x HUGEINT) AS {cast}(x AS {kind})",
+            f"(x BOOLEAN) AS {cast}(x AS {kind})",
+            f"(x DOUBLE) AS {cast}(trunc(x) AS {kind})",
+            f"(x TIMESTAMPTZ) AS {cast}(spark_unix_seconds(x) AS {kind})",
+            f"(x VARCHAR) AS CASE WHEN regexp_full_match(trim(x), '[+-]?[0-9]+') "
+            f"THEN {cast}(trim(x) AS {kind}){otherwise} END",
+        )
+        for prefix, cast, otherwise in (("", "CAST", wrong), ("try_", "TRY_CAST", ""))
+    )
+    return strict, tried
+
+
+# Java writes numbers below 0.001 and from 10,000,000 on as 1.5E10; `s` is DuckDB's shortest text of the number `a` > 0.
+_JAVA_NUMBER = (
+    "CASE WHEN a >= 0.001 AND a < 10000000 THEN s "
+    "WHEN contains(s, 'e') THEN "
+    "CASE WHEN contains(s, '.') THEN split_part(s, 'e', 1) ELSE split_part(s, 'e', 1) || '.0' END "
+    "|| 'E' || CAST(CAST(split_part(s, 'e', 2) AS INTEGER) AS VARCHAR) "
+    "WHEN a >= 1 THEN s[1] || '.' || "
+    "CASE WHEN rtrim(replace(s[2:], '.', ''), '0') = '' THEN '0' ELSE rtrim(replace(s[2:], '.', ''), '0') END "
+    "|| 'E' || CAST(strpos(s, '.') - 2 AS VARCHAR) "
+    "ELSE ltrim(s, '0.')[1] || '.' || "
+    "CASE WHEN ltrim(s, '0.')[2:] = '' THEN '0' ELSE ltrim(s, '0.')[2:] END "
+    "|| 'E-' || CAST(length(s) - length(ltrim(s, '0.')) - 1 AS VARCHAR) END"
 )
+
+
+def _java_text(kind: str) -> str:
+    return (
+        f"(x {kind}) AS CASE WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE "
+        f"'-Infinity' END WHEN x = 0 THEN CAST(x AS VARCHAR) "
+        f"ELSE CASE WHEN x < 0 THEN '-' ELSE '' END || spark_java_number(abs(x), CAST(abs(x) AS VARCHAR)) END"
+    )
+
+
+MACROS: tuple[str, ...] = (
+    # Sums of whole numbers are BIGINT, an error where they do not fit.
+    _macro(
+        "sum",
+        *(f"(x {kind}) AS CAST(sum(x) AS BIGINT)" for kind in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")),
+        "(x) AS sum(x)",
+    ),
+    _macro("divide", "(a, b) AS CASE WHEN b = 0 THEN error('DIVIDE_BY_ZERO: division by zero') ELSE a / b END"),
+    _macro("div", "(a BIGINT, b BIGINT) AS a // b", "(a HUGEINT, b HUGEINT) AS CAST(a // b AS BIGINT)"),
+    _macro("pmod", "(a, b) AS CASE WHEN a % b < 0 THEN (a % b + b) % b ELSE a % b END"),
+    # Half up, away from zero, on the digits that are shown: 1.005 is 1.01.
+    _macro("huge_half_up", "(a, b) AS sign(a) * sign(b) * ((2 * abs(a) + abs(b)) // (2 * abs(b)))"),
+    # The text of a decimal from the text of its digits.
+    _macro(
+        "scaled_digits",
+        "(t, s) AS CASE WHEN length(t) > s THEN left(t, length(t) - s) || '.' || right(t, s) "
+        "ELSE '0.' || lpad(t, s, '0') END",
+    ),
+    _macro(
+        "scaled",
+        "(t, s) AS CASE WHEN starts_with(t, '-') THEN '-' || spark_scaled_digits(t[2:], s) "
+        "ELSE spark_scaled_digits(t, s) END",
+    ),
+    _macro("unscaled", "(x) AS CAST(replace(CAST(x AS VARCHAR), '.', '') AS HUGEINT)"),
+    _macro("ln", "(x) AS CASE WHEN x > 0 THEN ln(x) END"),
+    _macro("log10", "(x) AS CASE WHEN x > 0 THEN log10(x) END"),
+    _macro("log", "(b, x) AS CASE WHEN x > 0 AND b > 0 THEN ln(x) / ln(b) END"),
+    _macro("sqrt", "(x) AS CASE WHEN x < 0 THEN CAST('NaN' AS DOUBLE) ELSE sqrt(x) END"),
+    _macro("asin", "(x) AS CASE WHEN abs(x) > 1 THEN CAST('NaN' AS DOUBLE) ELSE asin(x) END"),
+    _macro("acos", "(x) AS CASE WHEN abs(x) > 1 THEN CAST('NaN' AS DOUBLE) ELSE acos(x) END"),
+    _macro("sign", "(x DOUBLE) AS CASE WHEN isnan(x) THEN x ELSE CAST(sign(x) AS DOUBLE) END"),
+    _macro("isnan", "(x) AS COALESCE(isnan(x), FALSE)"),
+    _macro("octet_length", "(x VARCHAR) AS strlen(x)", "(x BLOB) AS octet_length(x)"),
+    _macro("nanvl", "(x, y) AS CASE WHEN isnan(x) THEN y ELSE x END"),
+    _macro(
+        "to_whole",
+        "(x) AS CASE WHEN isnan(x) THEN 0 WHEN x >= 9223372036854775807 THEN 9223372036854775807 "
+        "WHEN x <= -9223372036854775808 THEN -9223372036854775808 ELSE CAST(x AS BIGINT) END",
+    ),
+    _macro("floor", "(x BIGINT) AS x", "(x DOUBLE) AS spark_to_whole(floor(x))"),
+    _macro("ceil", "(x BIGINT) AS x", "(x DOUBLE) AS spark_to_whole(ceil(x))"),
+    _macro("unix_seconds", "(x) AS CAST((epoch_us(x) - spark_pmod(epoch_us(x), 1000000)) // 1000000 AS BIGINT)"),
+    _macro("unix_millis", "(x) AS CAST((epoch_us(x) - spark_pmod(epoch_us(x), 1000)) // 1000 AS BIGINT)"),
+    _macro(
+        "unix_timestamp",
+        # Spark cuts here, though its `unix_seconds` goes down.
+        *(
+            f"(x {kind}) AS epoch_us(CAST(x AS TIMESTAMPTZ)) // 1000000"
+            for kind in ("TIMESTAMPTZ", "DATE", "TIMESTAMP")
+        ),
+    ),
+    _macro("timestamp_micros", "(x) AS make_timestamptz(CAST(x AS BIGINT))"),
+    _macro("timestamp_millis", "(x) AS make_timestamptz(CAST(x AS BIGINT) * 1000)"),
+    _macro(
+        "timestamp_seconds",
+        "(x BIGINT) AS make_timestamptz(x * 1000000)",
+        "(x DOUBLE) AS make_timestamptz(CAST(trunc(x * 1000000) AS BIGINT))",
+    ),
+    _macro(
+        "timestamp",
+        "(x TIMESTAMPTZ) AS x",
+        "(x TIMESTAMP) AS CAST(x AS TIMESTAMPTZ)",
+        "(x DATE) AS CAST(x AS TIMESTAMPTZ)",
+        "(x VARCHAR) AS CAST(x AS TIMESTAMPTZ)",
+        "(x BIGINT) AS spark_timestamp_seconds(x)",
+        "(x DOUBLE) AS spark_timestamp_seconds(x)",
+    ),
+    *_to_whole("tinyint", "TINYINT"),
+    *_to_whole("smallint", "SMALLINT"),
+    *_to_whole("int", "INTEGER"),
+    *_to_whole("bigint", "BIGINT"),
+    _macro("java_number", f"(a, s) AS {_JAVA_NUMBER}"),
+    _macro(
+        "string",
+        _java_text("DOUBLE"),
+        _java_text("FLOAT"),
+        "(x VARCHAR) AS x",
+        "(x BIGINT) AS CAST(x AS VARCHAR)",
+        "(x BOOLEAN) AS CAST(x AS VARCHAR)",
+        "(x DATE) AS CAST(x AS VARCHAR)",
+        "(x TIMESTAMP) AS CAST(x AS VARCHAR)",
+        "(x TIMESTAMPTZ) AS regexp_replace(CAST(x AS VARCHAR), '\\+00$', '')",
+        "(x BLOB) AS decode(x)",
+    ),
+    _macro("start", "(s, p) AS CASE WHEN p > 0 THEN p - 1 WHEN p < 0 THEN length(s) + p ELSE 0 END"),
+    _macro(
+        "substring",
+        "(s, p, n) AS substring(s, CAST(greatest(spark_start(s, p), 0) AS BIGINT) + 1, "
+        "greatest(CAST(spark_start(s, p) AS BIGINT) + n - greatest(spark_start(s, p), 0), 0))",
+    ),
+    _macro(
+        "item",
+        "(a, i VARCHAR) AS a[i]",
+        f"(a, i BIGINT) AS {'CASE WHEN i < 0 OR i >= len(a) THEN '}"
+        "error('INVALID_ARRAY_INDEX: ' || i || ' of ' || len(a)) ELSE a[i + 1] END",
+    ),
+    _macro(
+        "element_at",
+        "(a, i VARCHAR) AS a[i]",
+        "(a, i BIGINT) AS CASE WHEN i = 0 OR abs(i) > len(a) THEN "
+        "error('INVALID_ARRAY_INDEX_IN_ELEMENT_AT: ' || i || ' of ' || len(a)) ELSE a[i] END",
+    ),
+    _macro(
+        "hll_sketch_agg",
+        "(x VARCHAR, k) AS eventide_hll_of_texts(list(DISTINCT x), k)",
+        "(x BIGINT, k) AS eventide_hll_of_numbers(list(DISTINCT x), k)",
+    ),
+    _macro("get", "(a, i) AS CASE WHEN i >= 0 THEN a[i + 1] END"),
+    _macro(
+        "array_contains",
+        "(a, v) AS CASE WHEN a IS NULL OR v IS NULL THEN NULL WHEN list_contains(a, v) THEN TRUE "
+        "WHEN len(list_filter(a, lambda e: e IS NULL)) > 0 THEN NULL ELSE FALSE END",
+    ),
+)
+"""Every macro, after those it speaks of."""

@@ -11,27 +11,43 @@ Law: a text is read once, by Spark's grammar, and a text that cannot be read is 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import ClassVar
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 
 from eventide.errors import DeclarationError
 from eventide.plan.columns import Column, named
 
-SPARK = "spark"
+
+class Spark4(Spark):
+    """Spark's grammar since version 4: a quote that comes twice inside of a text stands for itself."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Cuts a text into words."""
+
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+
+SPARK = Spark4
 
 OTHER_AGGREGATES = frozenset(
-    """any any_value approx_top_k array_agg bit_and bit_or bit_xor bitmap_construct_agg bitmap_or_agg bool_and bool_or
-    collect_list collect_set corr count_if count_min_sketch covar_pop covar_samp every first first_value grouping
-    grouping_id histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint kll_merge_agg_double
-    kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis last last_value
-    listagg max_by mean median min_by mode percentile percentile_approx percentile_cont percentile_disc regr_avgx
-    regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std string_agg
-    theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum tuple_sketch_agg_double
-    tuple_sketch_agg_integer tuple_union_agg_double tuple_union_agg_integer""".split()
-)
-"""Names of Spark's aggregate functions that the parser does not know as such."""
+    [
+        "any", "any_value", "approx_top_k", "array_agg", "bit_and", "bit_or", "bit_xor", "bitmap_construct_agg",
+        "bitmap_or_agg", "bool_and", "bool_or", "collect_list", "collect_set", "corr", "count_if", "count_min_sketch",
+        "covar_pop", "covar_samp", "every", "first", "first_value", "grouping", "grouping_id", "histogram_numeric",
+        "hll_sketch_agg", "hll_union_agg", "kll_merge_agg_bigint", "kll_merge_agg_double", "kll_merge_agg_float",
+        "kll_sketch_agg_bigint", "kll_sketch_agg_double", "kll_sketch_agg_float", "kurtosis", "last", "last_value",
+        "listagg", "max_by", "mean", "median", "min_by", "mode", "percentile", "percentile_approx", "percentile_cont",
+        "percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope",
+        "regr_sxx", "regr_sxy", "regr_syy", "skewness", "some", "std", "string_agg", "theta_intersection_agg",
+        "theta_sketch_agg", "theta_union_agg", "try_avg", "try_sum", "tuple_sketch_agg_double",
+        "tuple_sketch_agg_integer", "tuple_union_agg_double", "tuple_union_agg_integer",
+    ]
+)  # fmt: skip
+"""Names of Spark's aggregate functions that the parser may not know as such."""
 
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 """What may stand around the call of an aggregate and belongs to it."""
@@ -118,11 +134,11 @@ def call_of(aggregate: exp.Expression) -> exp.Expression:
     return aggregate
 
 
-def name_of(call: exp.Expression) -> str:
+def name_of(call: exp.Expr) -> str:
     """The function's name in Spark, in small letters.
 
-    >>> name_of(parsed("STD(x)", "q")), name_of(parsed("approx_percentile(x, 0.5)", "q")), name_of(parsed("any(x)", "q"))
-    ('std', 'percentile_approx', 'any')
+    >>> [name_of(parsed(sql, "q")) for sql in ("STD(x)", "approx_percentile(x, 0.5)", "any(x)")]
+    ['std', 'percentile_approx', 'any']
     """
     if isinstance(call, exp.Anonymous):
         return call.name.lower()
@@ -186,7 +202,10 @@ def _collect(node: exp.Expression, user: Collection[str], found: list[exp.Expres
 
 
 def _aggregates(call: exp.Expression, user: Collection[str]) -> bool:
-    if isinstance(call, exp.AggFunc | exp.Any):
+    if isinstance(call, exp.Any):
+        # `x LIKE ANY (...)` compares one row.
+        return not isinstance(call.parent, exp.Binary)
+    if isinstance(call, exp.AggFunc):
         return True
     return isinstance(call, exp.Func) and (name_of(call) in OTHER_AGGREGATES or name_of(call) in user)
 

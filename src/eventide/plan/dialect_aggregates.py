@@ -1,0 +1,98 @@
+"""Aggregates in DuckDB as in Spark.
+
+Law: sums of whole numbers are BIGINT, sums and means of decimals have Spark's types, NULL is skipped as in Spark. FILTER
+goes inside where one aggregate of Spark is more than one call in DuckDB.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from eventide.plan.aggregate_call import decimal_of
+from eventide.plan.decimal_mean import decimal_mean
+from eventide.plan.dialect_saying import Rule, Saying, call
+from eventide.plan.expressions import restricted
+
+MORE_THAN_A_CALL = (exp.Sum, exp.Avg, exp.ApproxDistinct, exp.ApproxQuantile)
+SKETCHES = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double")
+
+
+def _sum(self: Saying, node: exp.Sum) -> str:
+    kind = self.kind(node)
+    if kind is None or isinstance(node.parent, exp.Window):
+        distinct = isinstance(node.this, exp.Distinct)
+        plain = distinct or isinstance(node.parent, exp.Window)
+        return call("SUM" if plain else "spark_sum", self.sql(node.this))
+    text = call("SUM", self.sql(node.this))
+    return text if kind == "DOUBLE" else f"CAST({text} AS {kind})"
+
+
+def _average(self: Saying, node: exp.Avg) -> str:
+    decimal = decimal_of(self.kind(node.this) or "")
+    if decimal is None:
+        return call("AVG", self.sql(node.this))
+    argument = node.this.sql("spark")
+    mean = decimal_mean(f"sum({argument})", f"count({argument})", *decimal)
+    return (
+        self.refuse(f"AVG of {self.kind(node.this)}")
+        if mean is None
+        else self.sql(exp.maybe_parse(mean, dialect="spark"))
+    )
+
+
+def _filter(self: Saying, node: exp.Filter) -> str:
+    """FILTER goes inside, where an aggregate is more than one call in DuckDB."""
+    call, condition = node.this, node.expression.this
+    sketch = isinstance(call, exp.Anonymous) and call.name.lower() in SKETCHES
+    if isinstance(call, MORE_THAN_A_CALL) or sketch:
+        return self.sql(restricted(call, condition))
+    return f"{self.sql(call)} FILTER (WHERE {self.sql(condition)})"
+
+
+def _count(self: Saying, node: exp.Count) -> str:
+    if isinstance(node.this, exp.Distinct):
+        distinct = node.this.expressions
+        one = self.sql(distinct[0])
+        if len(distinct) > 1:
+            there = " AND ".join(f"{self.sql(part)} IS NOT NULL" for part in distinct)
+            one = f"CASE WHEN {there} THEN ({', '.join(self.sql(part) for part in distinct)}) END"
+        return f"COUNT(DISTINCT {one})"
+    if node.expressions:
+        there = " AND ".join(f"{self.sql(part)} IS NOT NULL" for part in (node.this, *node.expressions))
+        return f"COUNT(CASE WHEN {there} THEN 1 END)"
+    return call("COUNT", self.sql(node.this))
+
+
+def _quantile(self: Saying, node: exp.Quantile) -> str:
+    return f"QUANTILE_CONT(CAST({self.sql(node.this)} AS DOUBLE), {self.sql(node, 'quantile')})"
+
+
+def _ordered(self: Saying, node: exp.Expression) -> str:
+    """MIN or MAX; arrays and structs may hold NULL, which stands at the other end in DuckDB."""
+    kind = self.kind(node.this) or ""
+    if kind.startswith(("ARRAY", "MAP")):
+        return self.refuse(f"{node.key.upper()} of {kind}")
+    return call(node.key.upper(), self.sql(node.this))
+
+
+def _approximate_distinct(self: Saying, node: exp.ApproxDistinct) -> str:
+    sketch = f"eventide_hll_of_texts(list(DISTINCT CAST({self.sql(node.this)} AS TEXT)), 12)"
+    return f"eventide_hll_estimate(eventide_hll_union([{sketch}, {sketch}]))"
+
+
+RULES: dict[type[exp.Expr], Rule] = {
+    exp.Any: lambda self, n: call("BOOL_OR", self.sql(n.this.unnest())),
+    exp.ApproxDistinct: _approximate_distinct,
+    exp.ApproxQuantile: lambda self, n: f"QUANTILE_DISC({self.sql(n.this)}, {self.sql(n, 'quantile')})",
+    exp.ArgMax: lambda self, n: call("arg_max_null", self.sql(n.this), self.sql(n.expression)),
+    exp.ArgMin: lambda self, n: call("arg_min_null", self.sql(n.this), self.sql(n.expression)),
+    exp.Avg: _average,
+    exp.Count: _count,
+    exp.Filter: _filter,
+    exp.LogicalAnd: lambda self, n: call("BOOL_AND", self.sql(n.this)),
+    exp.LogicalOr: lambda self, n: call("BOOL_OR", self.sql(n.this)),
+    exp.Max: _ordered,
+    exp.Min: _ordered,
+    exp.Quantile: _quantile,
+    exp.Sum: _sum,
+}

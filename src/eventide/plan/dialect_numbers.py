@@ -1,0 +1,174 @@
+"""Numbers in DuckDB as in Spark: casts, division, decimals, rounding.
+
+Law: casts cut, division by zero is an error, decimals have Spark's precision and scale, rounding is half up on the
+digits that are shown. What would lose digits in another way than Spark is refused.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from eventide.plan.aggregate_call import decimal_of
+from eventide.plan.dialect_saying import Rule, Saying, call, macro
+from eventide.plan.spark_types import DIGITS, decimal_result, unbounded
+
+WHOLE_CASTS = {"TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint"}
+
+
+def _cast(self: Saying, node: exp.Cast) -> str:
+    """CAST with ANSI errors, TRY_CAST without."""
+    to, value, source = node.args["to"], self.sql(node.this), self.kind(node.this)
+    tried = isinstance(node, exp.TryCast) and bool(node.args.get("safe"))
+    cast = "TRY_CAST" if tried else "CAST"
+    wanted, kind = to.sql("spark"), self.sql(to)
+    decimal = None if source is None else decimal_of(source)
+    if isinstance(node.this, exp.Null):
+        return f"CAST(NULL AS {kind})"
+    if to.is_type("timestamp", "timestamptz", "timestampltz"):
+        if tried:
+            return f"TRY_CAST({value} AS TIMESTAMPTZ)" if source == "STRING" else self.refuse("TRY_CAST to TIMESTAMP")
+        return value if source == "TIMESTAMP" else call("spark_timestamp", value)
+    if wanted in WHOLE_CASTS:
+        if decimal is not None:
+            return f"{cast}(trunc({value}) AS {kind})"
+        known = source in DIGITS or source == "BOOLEAN"
+        macro = f"spark_{'try_' if tried else ''}{WHOLE_CASTS[wanted]}"
+        if source is None and node.this.find(exp.AggFunc) is not None:
+            # DuckDB picks a variant of a macro before it knows the types of aggregates.
+            return f"{cast}(trunc({value}) AS {kind})"
+        # A decimal that the words do not tell is cut as text: as a DOUBLE it could lose digits.
+        cut = f"{cast}(split_part(CAST({value} AS TEXT), '.', 1) AS {kind})"
+        return f"{cast}({value} AS {kind})" if known else _unless_decimal(value, source, call(macro, value), cut)
+    if wanted == "STRING" and decimal is None and source != "STRING":
+        return _unless_decimal(value, source, call("spark_string", value), f"CAST({value} AS TEXT)")
+    if decimal_of(wanted) is not None:
+        kind = kind if to.expressions else "DECIMAL(10, 0)"
+        by_text = f"{cast}(CAST({value} AS TEXT) AS {kind})"
+        if source is None:
+            return f"CASE WHEN typeof({value}) IN ('DOUBLE', 'FLOAT') THEN {by_text} ELSE {cast}({value} AS {kind}) END"
+        return by_text if source in ("FLOAT", "DOUBLE") else f"{cast}({value} AS {kind})"
+    return f"{cast}({value} AS {kind})"
+
+
+def _unless_decimal(value: str, source: str | None, otherwise: str, decimal: str) -> str:
+    """One way for decimals and one for all else, where the words do not tell which it is."""
+    if source is not None:
+        return otherwise
+    return f"CASE WHEN typeof({value}) LIKE 'DECIMAL%' THEN {decimal} ELSE {otherwise} END"
+
+
+def _divide(self: Saying, node: exp.Expression, tried: bool = False) -> str:
+    a, b = self.sql(node.this), self.sql(node.expression)
+    zero = "NULL" if tried else "error('DIVIDE_BY_ZERO: division by zero')"
+    left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
+    is_decimal = any(decimal_of(self.kind(part) or "") for part in (node.this, node.expression))
+    if not is_decimal or left is None or right is None:
+        return f"CASE WHEN {b} = 0 THEN NULL ELSE {a} / {b} END" if tried else call("spark_divide", a, b)
+    wanted = unbounded(exp.Div(), left, right)
+    assert wanted is not None
+    precision, scale = decimal_result(*wanted)
+    if left[0] - left[1] + right[1] + scale > 38:
+        return self.refuse(f"the division {node.sql('spark')}, whose digits do not fit DECIMAL(38),")
+    a, b = f"CAST({a} AS DECIMAL({left[0]}, {left[1]}))", f"CAST({b} AS DECIMAL({right[0]}, {right[1]}))"
+    shift = 10 ** (scale + right[1] - left[1])
+    huge = f"spark_huge_half_up(spark_unscaled({a}) * CAST({shift} AS HUGEINT), spark_unscaled({b}))"
+    answer = f"CAST(spark_scaled(CAST({huge} AS TEXT), {scale}) AS DECIMAL({precision}, {scale}))"
+    return f"CASE WHEN {b} = 0 THEN {zero} ELSE {answer} END"
+
+
+def _whole_divide(self: Saying, node: exp.IntDiv) -> str:
+    a, b = self.sql(node.this), self.sql(node.expression)
+    left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
+    if left is None or right is None or (left[1] == 0 and right[1] == 0 and max(left[0], right[0]) <= 20):
+        known = all(self.kind(part) in DIGITS for part in (node.this, node.expression))
+        return f"CAST({a} // {b} AS BIGINT)" if known else call("spark_div", a, b)
+    scale = max(left[1], right[1])
+    if max(left[0] - left[1], right[0] - right[1]) + scale > 38:
+        return self.refuse(f"the division {node.sql('spark')}, whose digits do not fit DECIMAL(38)")
+    wide = f"DECIMAL(38, {scale})"
+    return f"CAST(spark_unscaled(CAST({a} AS {wide})) // spark_unscaled(CAST({b} AS {wide})) AS BIGINT)"
+
+
+def _arithmetic(operator: str) -> Rule:
+    def rule(self: Saying, node: exp.Expression) -> str:
+        a, b = self.sql(node.this), self.sql(node.expression)
+        kind = self.kind(node)
+        left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
+        if kind is None or decimal_of(kind) is None or left is None or right is None:
+            return f"{a} {operator} {b}"
+        wanted = unbounded(node, left, right)
+        if wanted is not None and wanted[0] > 38 and wanted[1] > 0:
+            return self.refuse(f"{node.sql('spark')}, which loses digits beyond DECIMAL(38),")
+        # DuckDB computes in the width of its operands, and overflows where Spark widens.
+        scale = left[1] if operator == "*" else max(left[1], right[1])
+        return f"CAST(CAST({a} AS DECIMAL(38, {scale})) {operator} {b} AS {kind})"
+
+    return rule
+
+
+def _tried(operator: str) -> Rule:
+    return lambda self, node: f"TRY({self.sql(node.this)} {operator} {self.sql(node.expression)})"
+
+
+def _rounded(self: Saying, node: exp.Round) -> str:
+    """Half up on the digits that are shown; DuckDB rounds what lies behind them."""
+    value, kind = self.sql(node.this), self.kind(node.this)
+    digits = node.args.get("decimals")
+    text = "0" if digits is None else self.sql(digits)
+    if decimal_of(kind or "") is not None:
+        return f"CAST({call('ROUND', value, text)} AS {self.kind(node)})"
+    if kind in DIGITS:
+        return call("ROUND", value, text)
+    if not text.isdigit():
+        return self.refuse(f"ROUND to {text} digits")
+    if int(text) > 20:
+        return value
+    fraction = "FLOAT" if kind == "FLOAT" else "DOUBLE"
+    short = f"CAST(CAST(CAST({value} AS TEXT) AS DECIMAL(38, {text})) AS {fraction})"
+    return f"CASE WHEN {value} BETWEEN -9e15 AND 9e15 THEN {short} ELSE CAST({value} AS {fraction}) END"
+
+
+def _floor(name: str) -> Rule:
+    def rule(self: Saying, node: exp.Expression) -> str:
+        if node.args.get("decimals") is not None:
+            return self.refuse(f"{name.upper()} to a number of digits")
+        if decimal_of(self.kind(node.this) or "") is not None:
+            return f"CAST({call(name.upper(), self.sql(node.this))} AS {self.kind(node)})"
+        return call(f"spark_{name}", self.sql(node.this))
+
+    return rule
+
+
+def _log(self: Saying, node: exp.Log) -> str:
+    base, value = self.sql(node.this), self.sql(node.expression)
+    return call("spark_log10", value) if base == "10" else call("spark_log", base, value)
+
+
+RULES: dict[type[exp.Expr], Rule] = {
+    exp.Acos: macro("acos"),
+    exp.Add: _arithmetic("+"),
+    exp.Asin: macro("asin"),
+    exp.BitwiseCount: lambda self, n: f"CAST(bit_count(CAST({self.sql(n.this)} AS BIGINT)) AS INTEGER)",
+    exp.BitwiseLeftShift: lambda self, n: self.refuse("a shift to the left"),
+    exp.Cast: _cast,
+    exp.Ceil: _floor("ceil"),
+    exp.Div: _divide,
+    exp.Floor: _floor("floor"),
+    exp.IntDiv: _whole_divide,
+    exp.IsNan: macro("isnan"),
+    exp.Ln: macro("ln"),
+    exp.Log: _log,
+    exp.Mod: _arithmetic("%"),
+    exp.Mul: _arithmetic("*"),
+    exp.Nanvl: macro("nanvl", "this", "expression"),
+    exp.Negative: lambda self, n: f"(-{self.sql(n.this)})",
+    exp.Round: _rounded,
+    exp.SafeAdd: _tried("+"),
+    exp.SafeDivide: lambda self, n: _divide(self, n, tried=True),
+    exp.SafeMultiply: _tried("*"),
+    exp.SafeSubtract: _tried("-"),
+    exp.Sign: macro("sign"),
+    exp.Sqrt: macro("sqrt"),
+    exp.Sub: _arithmetic("-"),
+    exp.TryCast: _cast,
+}
