@@ -23,7 +23,7 @@ class LocalBackend:
     >>> backend, s = LocalBackend(), Stream("s", columns("t BIGINT, v INT"), time="t")
     >>> backend.declare(s)
     >>> backend.type_of(s, "v * 1.5"), backend.type_of(s, "avg(v)")
-    ('DECIMAL(12, 1)', 'DOUBLE')
+    ('DECIMAL(13, 1)', 'DOUBLE')
     """
 
     name = "local"

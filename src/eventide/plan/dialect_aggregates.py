@@ -1,6 +1,6 @@
 """Aggregates in DuckDB as in Spark.
 
-Law: sums of whole numbers are BIGINT, sums and means of decimals have Spark's types, NULL is skipped as in Spark. FILTER
+Law: sums of whole numbers are BIGINT, sums and means of decimals have Spark's types, NULL is skipped. FILTER
 goes inside where one aggregate of Spark is more than one call in DuckDB.
 """
 

@@ -1,6 +1,6 @@
 """Texts, arrays, structs and maps in DuckDB as in Spark.
 
-Law: arrays count from 0 in brackets and from 1 in ELEMENT_AT, a place that is not there is an error; texts count from 1.
+Law: arrays count from 0 in brackets and from 1 in ELEMENT_AT, a place not there is an error; texts count from 1.
 """
 
 from __future__ import annotations
