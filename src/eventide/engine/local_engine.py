@@ -75,17 +75,17 @@ class LocalEngine(Running):
 
     def _work(self, bounded: bool) -> None:
         try:
-            with self.lock:
+            with self.exclusively():
                 self.noted(self.engine.resume())
             self._rounds(bounded)
             if bounded and not self.stopping.is_set() and not self.engine.ended:
-                with self.lock:
+                with self.exclusively():
                     self.noted(self.engine.end())
         except BaseException as failure:
             self.failure = failure
         finally:
             self._close()
-            self.ended.set()
+            self.finish()
 
     def _rounds(self, bounded: bool) -> None:
         """Round after round, until there is nothing more to take."""
@@ -96,14 +96,14 @@ class LocalEngine(Running):
             rows = self._taken(bounded)
             if rows:
                 positions = {name: one.position() for name, one in self._inputs.items()}
-                with self.lock:
+                with self.exclusively():
                     self.noted(self.engine.round(rows, batch=self.engine.next_round, positions=positions))
                 ticked = time.monotonic()
                 self.stopping.wait(max(0.0, self._every - (ticked - started)))
             elif all(one.caught_up if bounded else one.ended for one in self._inputs.values()):
                 return
             elif time.monotonic() - ticked >= self._tick:
-                with self.lock:
+                with self.exclusively():
                     if not looked:
                         # Rows that a crash took from a pipe do not come again.
                         self.engine.forget_intent()
@@ -126,5 +126,6 @@ class LocalEngine(Running):
 
     def _close(self) -> None:
         self.engine.close()
+        self.engine.backend.close()
         for one in self._inputs.values():
             one.close()

@@ -1,23 +1,29 @@
-"""An engine at work, seen from outside: its status, its end, and how to stop it.
+"""An engine at work, seen from outside: its status, its end, how to stop it, queries that come and go.
 
 Law: `stop` lets the round that is under way finish and commit; then nothing runs any more. What made an engine fail is
-told to whoever waits for it, once, as one of our own errors.
+told to whoever waits for it, once, as one of our own errors. A query is added or removed between two rounds, and that
+is committed when `add` or `remove` returns.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import signal
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 
 from eventide.engine.rounds import Engine, Round
 from eventide.engine.status import Status
 from eventide.errors import EngineError, EventideError
+from eventide.plan.query import Query
+from eventide.sinks.sink import Sink
 
 log = logging.getLogger(__name__)
 
@@ -25,17 +31,20 @@ REMEMBERED = 32
 """Rounds over which the rate of rows is told."""
 
 
-class Running:
+class Running(ABC):
     """What both engines share: a lock around rounds, the rate of rows, stopping and waiting."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.stopping = threading.Event()
         self.ended = threading.Event()
         self.failure: BaseException | None = None
         self._pace: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
         self._told: list[Callable[[Round], None]] = []
+        self._begun = False
+        self._holder: int | None = None
+        self._handlers: dict[int, object] = {}
 
     def on_round(self, function: Callable[[Round], None]) -> None:
         """Call a function after every committed round."""
@@ -43,11 +52,34 @@ class Running:
 
     def status(self) -> Status:
         """How the engine stands after its last round; never waits for the one under way."""
-        return replace(self.engine.status(), rows_per_second=self._rows_per_second())
+        warnings = tuple(self.engine.checkpoint.warnings)
+        return replace(self.engine.status(), rows_per_second=self._rows_per_second(), warnings=warnings)
+
+    def add(self, query: Query, sink: Sink | None = None) -> None:
+        """Run one more query from now on, over the rows that come from now on; waits for the round under way."""
+        with self.exclusively():
+            self._going_on(f"add query {query.name!r}")
+            self.engine.add(query, sink)
+            log.info("query added", extra={"query": query.name})
+            self._commit_change()
+
+    def remove(self, name: str) -> None:
+        """Forget a query; windows that it has open are not answered. Waits for the round under way."""
+        with self.exclusively():
+            self._going_on(f"remove query {name!r}")
+            self.engine.remove(name)
+            log.info("query removed", extra={"query": name})
+            self._commit_change()
 
     def stop(self) -> None:
-        """Finish the round under way, commit it, and end."""
-        raise NotImplementedError
+        """Finish the round under way, commit it, and end. Safe to call again, and from any thread.
+
+        From a function that is called after a round it only asks for the end, which comes when that returns.
+        """
+        self.stopping.set()
+        if self._begun and self._holder != threading.get_ident():
+            self._stop()
+            self.ended.wait()
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Wait until it has ended; False if it has not in `timeout` seconds. Raises what made it fail."""
@@ -56,22 +88,43 @@ class Running:
         while not self.ended.wait(0.1):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
+        self._give_back_signals()
         if self.failure is not None:
             failure, self.failure = self.failure, None
-            if isinstance(failure, EventideError):
+            if isinstance(failure, EventideError) or not isinstance(failure, Exception):
                 raise failure
             raise EngineError(f"the engine failed: {type(failure).__name__}: {failure}") from failure
         return True
 
     def stop_on_signals(self) -> None:
-        """From now on SIGINT and SIGTERM stop the engine cleanly."""
+        """From now on SIGINT and SIGTERM stop the engine cleanly; a second one does what it did before."""
 
         def stop(number: int, frame: FrameType | None) -> None:
-            log.info("stopping on %s", signal.Signals(number).name)
+            self._give_back_signals()
+            log.info("stopping", extra={"signal": signal.Signals(number).name})
             threading.Thread(target=self.stop, name="eventide-stop", daemon=True).start()
 
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)
+            self._handlers[number] = signal.signal(number, stop)
+
+    def begin(self) -> None:
+        """What has to be done before the first round."""
+        if self._begun:
+            raise EngineError("this engine was started before: make a new one, it continues from the checkpoint")
+        self._begun = True
+        log.info("starting", extra={"engine": self.engine.backend.name, "after_round": self.engine.committed.round})
+        # An interpreter that ends freezes threads wherever they are; ours end their round first.
+        atexit.register(self.stop)
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """One at a time: a round, or a change between two rounds."""
+        with self.lock:
+            before, self._holder = self._holder, threading.get_ident()
+            try:
+                yield
+            finally:
+                self._holder = before
 
     def noted(self, work: Round | None) -> None:
         """Take a committed round into the statistics, and tell it on."""
@@ -79,12 +132,52 @@ class Running:
             return
         rows = sum(stream.losses.rows for stream in self.engine.streams.values())
         self._pace.append((time.monotonic(), rows))
-        log.debug("round %d: %s", work.number, {name: round(1000 * s, 1) for name, s in work.seconds.items()})
+        log.debug(
+            "round",
+            extra={
+                "round": work.number,
+                "rows": sum(taken.wanted for taken in work.taken.values()),
+                "results": sum(results.rows for results in work.results.values()),
+                "late": work.late_rows(),
+                **{f"{step}_ms": round(1000 * seconds, 1) for step, seconds in work.seconds.items()},
+            },
+        )
         for function in self._told:
             function(work)
 
+    def finish(self) -> None:
+        """What has to be done after the last round."""
+        atexit.unregister(self.stop)
+        if self.failure is None:
+            log.info("ended", extra={"round": self.engine.committed.round})
+        else:
+            log.error("failed", extra={"round": self.engine.committed.round, "why": str(self.failure)})
+        self.ended.set()
+
+    @abstractmethod
+    def _stop(self) -> None:
+        """Make what runs end soon, after the round under way; `stopping` is set."""
+
+    def _going_on(self, what: str) -> None:
+        if self.stopping.is_set() or self.ended.is_set() or self.engine.ended:
+            raise EngineError(f"cannot {what}: the engine has ended, or is about to. Declare it before the next start")
+
+    def _commit_change(self) -> None:
+        """A round without rows, so that a restart knows of the change."""
+        meant = self.engine.checkpoint.pending(self.engine.committed.round)
+        # Before the first round nothing has to be told; and rows that are about to come again take it with them.
+        if self.engine.committed.record is not None and meant is None:
+            self.noted(self.engine.round({}, positions=self.engine.committed.positions))
+
+    def _give_back_signals(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            while self._handlers:
+                number, handler = self._handlers.popitem()
+                signal.signal(number, handler)  # type: ignore[arg-type]
+
     def _rows_per_second(self) -> float:
-        if len(self._pace) < 2:
+        pace = tuple(self._pace)
+        if len(pace) < 2:
             return 0.0
-        (start, before), (end, after) = self._pace[0], self._pace[-1]
+        (start, before), (end, after) = pace[0], pace[-1]
         return (after - before) / (end - start) if end > start else 0.0

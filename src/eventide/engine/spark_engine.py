@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from eventide.engine.placement import DRIVER_BYTES
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TAG = "__stream"
+NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 
 
 class SparkEngine(Running):
@@ -63,31 +66,40 @@ class SparkEngine(Running):
 
     def start(self, bounded: bool = False) -> SparkEngine:
         """Begin. `bounded`: take what is there now, close everything, and end."""
+        self.begin()
+        try:
+            take_back(self.engine.checkpoint.storage, self.engine.last_batch)
+            with self.exclusively():
+                self.noted(self.engine.resume())
+            self._query = self._started(bounded)
+        except BaseException as failure:
+            self.failure = failure
+            self._close()
+            raise
+        threading.Thread(target=self._watch, args=(self._query, bounded), name="eventide", daemon=True).start()
+        return self
+
+    def _started(self, bounded: bool) -> StreamingQuery:
         storage = self.engine.checkpoint.storage
-        take_back(storage, self.engine.last_batch)
-        with self.lock:
-            self.noted(self.engine.resume())
-        writer = self._union().writeStream.foreachBatch(self._on_batch).queryName("eventide")
+        # Named after the checkpoint: one session can run several engines, and Spark wants names that differ.
+        writer = self._union().writeStream.foreachBatch(_weakly(self._on_batch))
+        writer = writer.queryName(f"eventide {storage.where}")
         writer = writer.option("checkpointLocation", storage.uri("spark"))
         if bounded:
             writer = writer.trigger(availableNow=True)
         elif self._every is not None:
             writer = writer.trigger(processingTime=self._every)
         try:
-            self._query = writer.start()
+            return writer.start()
         except Exception as failure:
-            self.engine.close()
             raise EngineError(f"Spark cannot start the streams: {_first_line(failure)}") from failure
-        threading.Thread(target=self._watch, args=(self._query, bounded), name="eventide", daemon=True).start()
-        return self
 
-    def stop(self) -> None:
-        """Finish the round under way, commit it, and end."""
-        self.stopping.set()
+    def _stop(self) -> None:
+        """Wait for the round under way; the batch after it is refused."""
         with self.lock:
-            if self._query is not None:
-                self._query.stop()
-        self.ended.wait()
+            query = self._query
+        if query is not None:
+            query.stop()
 
     def _union(self) -> DataFrame:
         from pyspark.sql import functions
@@ -120,9 +132,12 @@ class SparkEngine(Running):
         }
 
     def _on_batch(self, batch: DataFrame, number: int) -> None:
-        with self.lock:
-            if self.stopping.is_set() or number <= self.engine.last_batch:
+        with self.exclusively():
+            if number <= self.engine.last_batch:
                 return
+            if self.stopping.is_set():
+                # Returning would be a promise that the batch is done.
+                raise _StoppedError
             try:
                 self.noted(self.engine.round(self._parted(batch), batch=number))
             except BaseException as failure:
@@ -134,27 +149,47 @@ class SparkEngine(Running):
         """Tick until the query has ended; then close what is open, if that was asked for."""
         try:
             while not query.awaitTermination(self._tick):  # type: ignore[arg-type]
-                if not bounded and not self.stopping.is_set() and self.lock.acquire(blocking=False):
+                if self.stopping.is_set():
+                    query.stop()
+                elif not bounded and self.lock.acquire(blocking=False):
                     try:
-                        self.noted(self.engine.tick())
+                        with self.exclusively():
+                            self.noted(self.engine.tick())
                     finally:
                         self.lock.release()
             if bounded and not self.stopping.is_set() and not self.engine.ended:
-                with self.lock:
+                with self.exclusively():
                     self.noted(self.engine.end())
         except BaseException as failure:
             if self.failure is None and not self.stopping.is_set():
-                self.failure = (
-                    failure
-                    if isinstance(failure, EventideError)
-                    else EngineError(f"Spark failed: {_first_line(failure)}")
-                )
-            if query.isActive:
+                self.failure = failure if isinstance(failure, EventideError) else _spark_failed(failure)
+            with suppress(Exception):
+                # Spark itself may be gone.
                 query.stop()
         finally:
-            self.engine.close()
-            self.engine.backend.close()
-            self.ended.set()
+            self._close()
+
+    def _close(self) -> None:
+        self.engine.close()
+        self.engine.backend.close()
+        self.finish()
+
+
+class _StoppedError(Exception):
+    """A batch came after the engine was stopped."""
+
+
+def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
+    """The same method; whoever holds it, and Spark does until the process ends, does not hold its engine."""
+    reference = weakref.WeakMethod(method)
+
+    def call(batch: DataFrame, number: int) -> None:
+        found = reference()
+        if found is None:
+            raise _StoppedError
+        found(batch, number)
+
+    return call
 
 
 def _with_malformed(frame: DataFrame) -> DataFrame:
@@ -169,3 +204,14 @@ def _tagged(number: int, column: str) -> str:
 
 def _first_line(failure: BaseException) -> str:
     return next((line for line in str(failure).splitlines() if line.strip()), type(failure).__name__).strip()
+
+
+def _spark_failed(failure: BaseException) -> EngineError:
+    """What Spark says, in one line; a full disk in our own words."""
+    said = str(failure)
+    if any(words in said for words in NO_ROOM):
+        return EngineError(
+            "Spark cannot write: there is no room left on a disk. Every committed round is safe: free some space, or "
+            "copy the checkpoint to a larger disk, and start again"
+        )
+    return EngineError(f"Spark failed: {_first_line(failure)}. Every committed round is safe: start again")

@@ -96,7 +96,10 @@ class QueryStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """An engine after its last round; `seconds` is the time of that round by step."""
+    """An engine after its last round; `seconds` is the time of that round by step.
+
+    `warnings` has a sentence for everything in the checkpoint that was found damaged.
+    """
 
     engine: str
     round: int
@@ -106,6 +109,7 @@ class Status:
     queries: tuple[QueryStatus, ...]
     seconds: dict[str, float] = field(default_factory=dict)
     rows_per_second: float = 0.0
+    warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""

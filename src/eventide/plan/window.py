@@ -21,6 +21,9 @@ from math import gcd
 
 from eventide.errors import DeclarationError
 
+TUMBLING = -(2**63)
+"""A SLIDE that was left out: as long as RANGE. One that was given, 0 too, has to be above 0."""
+
 
 @dataclass(frozen=True)
 class Window:
@@ -35,12 +38,12 @@ class Window:
     """
 
     range: int
-    slide: int = 0
+    slide: int = TUMBLING
     offset: int = 0
     empty: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slide", self.slide or self.range)
+        object.__setattr__(self, "slide", self.range if self.slide == TUMBLING else self.slide)
         _check(self.range, self.slide)
 
     @property
@@ -73,10 +76,10 @@ class RowWindow:
     """
 
     range: int
-    slide: int = 0
+    slide: int = TUMBLING
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slide", self.slide or self.range)
+        object.__setattr__(self, "slide", self.range if self.slide == TUMBLING else self.slide)
         _check(self.range, self.slide)
 
     @property

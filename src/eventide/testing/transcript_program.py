@@ -25,7 +25,7 @@ from eventide.plan.columns import Column, columns, spark_type
 from eventide.plan.program import Program
 from eventide.plan.query import Named, Query, named_as
 from eventide.plan.stream import Future, Stream, Timestamps
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.window import TUMBLING, RowWindow, Window
 from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
@@ -133,12 +133,9 @@ def _window(query: str, written: Any, stream: Stream) -> Window | RowWindow:
     known_keys(written, WINDOW_KEYS, f"the window of query {query!r}")
     kind = stream.time_kind
     if "rows" in written:
-        return RowWindow(written["rows"], written.get("slide", 0))
+        return RowWindow(written["rows"], written.get("slide", TUMBLING))
     if "range" not in written:
         raise DeclarationError(f"the window of query {query!r} needs `range`, or `rows` for a count of rows")
     shape = length(written["range"], kind)
-    slide = length(written["slide"], kind) if "slide" in written else shape
-    if slide == 0 and shape > 0:
-        # The plan takes a SLIDE of 0 for one that was left out.
-        raise DeclarationError(f"the window of query {query!r}: SLIDE 0 is not above 0")
+    slide = length(written["slide"], kind) if "slide" in written else TUMBLING
     return Window(shape, slide, instant(written.get("offset", 0), kind), bool(written.get("empty", False)))

@@ -1,0 +1,114 @@
+"""The program that is killed: five queries over three streams, with late rows, rejects and revisions.
+
+Law: but for the times of `visits`, which are the clock's, every result follows from the recording alone, down to the
+round that tells it. So what an uninterrupted run shows is what every other must show.
+
+`python -m benchmarks.crash.program FOLDER` runs it to its end, on the recording in FOLDER, from the checkpoint there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.crash.moment import Moment
+from benchmarks.crash.recording import SECOND
+from eventide.engine.local_engine import LocalEngine
+from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.plan.program import Program
+from eventide.plan.query import Query, named_as
+from eventide.plan.stream import Input, Stream, Timestamps, columns
+from eventide.plan.window import RowWindow, Window
+from eventide.sinks.directory import Directory
+from eventide.sinks.sink import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from eventide.engine.spark_engine import SparkEngine
+
+OUT, CHECKPOINT = "out", "checkpoint"
+
+
+def program(folder: Path) -> Program:
+    """The streams and queries over the recording in a folder."""
+
+    def files(stream: str) -> Input:
+        return Input("parquet", str(folder / stream), max_files=1)
+
+    readings = Stream(
+        "readings",
+        columns("ts TIMESTAMP, arrived TIMESTAMP, device STRING, value INT"),
+        time="ts",
+        source=("device",),
+        arrival="arrived",
+        policy=DropRatio(0.05),
+        input=files("readings"),
+    )
+    numbers = Stream(
+        "numbers", columns("n BIGINT, amount BIGINT"), time="n", policy=FixedDelay(30), input=files("numbers")
+    )
+    visits = Stream("visits", columns("page STRING"), timestamps=Timestamps.INTERNAL, input=files("visits"))
+    sums = named_as(n="count(*)", total="sum(value)", most="max(value)", mean="avg(value)")
+    queries = (
+        Query("sliding", "readings", Window(60 * SECOND, 20 * SECOND), sums, named_as("device")),
+        Query("revised", "readings", Window(30 * SECOND), sums, retain=90 * SECOND),
+        Query("distinct", "readings", Window(40 * SECOND), named_as(different="count(DISTINCT value)")),
+        Query("by_rows", "numbers", RowWindow(70, 30), named_as(total="sum(amount)", last="max(n)")),
+        Query("by_clock", "visits", Window(1_000), named_as(n="count(*)"), named_as("page")),
+    )
+    return Program((readings, numbers, visits), queries)
+
+
+def engine(
+    folder: Path, spark: SparkSession | None = None, moment: Moment | None = None, **options: Any
+) -> LocalEngine | SparkEngine:
+    """An engine for the program, on the recording and the checkpoint in a folder; it dies at the moment, if any."""
+    declared = program(folder)
+    sink: Sink = Directory(folder / OUT)
+    sinks = {query.name: moment.watching(sink, query.name) if moment else sink for query in declared.queries}
+    place = str(folder / CHECKPOINT)
+    options |= {"observer": moment.after_step} if moment else {}
+    made: LocalEngine | SparkEngine
+    if spark is None:
+        made = LocalEngine(declared, place, sinks, **options)
+    else:
+        from eventide.engine.spark_engine import SparkEngine
+
+        made = SparkEngine(spark, declared, place, sinks, **options)
+    if moment:
+        moment.watch(made.engine.checkpoint.storage)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """One life of the program, from where the last one ended."""
+    parser = argparse.ArgumentParser(description="the program that the crash test kills")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--engine", choices=("local", "spark"), default="local")
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
+    parser.add_argument("--moment", type=Moment.of, help=f"die there: {Moment.FORMS}")
+    parser.add_argument("--endless", action="store_true", help="go on until SIGINT or SIGTERM")
+    parser.add_argument("--tell", action="store_true", help="print the number of every round")
+    asked = parser.parse_args(arguments)
+    spark = None
+    if asked.engine == "spark":
+        from eventide.engine.spark_session import local_session
+
+        settings = dict(setting.split("=", 1) for setting in asked.conf)
+        spark = local_session(asked.master, settings, log_file=asked.folder / "spark.log")
+    running = engine(asked.folder, spark, asked.moment)
+    if asked.tell:
+        running.on_round(lambda work: print(f"round {work.number}", flush=True))
+    running.stop_on_signals()
+    running.start(bounded=not asked.endless).await_end()
+    if spark is not None:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
