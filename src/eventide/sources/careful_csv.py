@@ -86,6 +86,16 @@ def _double(text: str) -> float:
     return known[text] if text in known else text_values.floating(text)
 
 
+def _without_gmt(read: Callable[[str], int], text: str) -> int:
+    """Spark reads old forms such as 2020-01-01T00:00:00GMT+01:00 by taking GMT out, wherever it stands."""
+    try:
+        return read(text)
+    except ValueError:
+        if "GMT" not in text:
+            raise
+        return read(text.replace("GMT", "", 1))
+
+
 SIMPLE: dict[str, Convert] = {
     "TINYINT": partial(text_values.whole_number, bits=8),
     "SMALLINT": partial(text_values.whole_number, bits=16),
@@ -94,8 +104,8 @@ SIMPLE: dict[str, Convert] = {
     "FLOAT": _double,
     "DOUBLE": _double,
     "BOOLEAN": text_values.boolean,
-    "DATE": text_values.date,
-    "TIMESTAMP": text_values.timestamp,
+    "DATE": partial(_without_gmt, text_values.date),
+    "TIMESTAMP": partial(_without_gmt, text_values.timestamp),
     "TIMESTAMP_NTZ": text_values.timestamp_ntz,
 }
 

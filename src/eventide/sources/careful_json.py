@@ -183,7 +183,7 @@ def _struct(converts: dict[str, Convert], value: Any, text: str) -> dict[str, An
 def _map(convert: Convert, value: Any, text: str) -> list[tuple[str, Any]]:
     if not isinstance(value, Pairs):
         raise ValueError(text)
-    return list({name: _inside(convert, inner) for name, inner in value}.items())
+    return [(name, _inside(convert, inner)) for name, inner in value]
 
 
 def _text(value: Any, text: str) -> str:

@@ -1,8 +1,9 @@
 """The input of a stream, its options by name, and what every format needs of them.
 
-Options are Spark's own and do not tell capital letters apart. Three defaults differ from Spark's: the first line of a
+Options are Spark's own and do not tell capital letters apart. Some defaults differ from Spark's: the first line of a
 CSV file names its columns (`header` true); in CSV a quote inside quotes is doubled (`escape` is the quote), as nearly
-every program writes it; and single quotes are no JSON.
+every program writes it; single quotes are no JSON; and dates in JSON are not guessed (Spark would take "20200101" for
+that many days after 1970).
 
 >>> from eventide.plan.columns import columns
 >>> stream = Stream("s", columns("n BIGINT"), time="n", input=Input("CSV", "in", options=(("HEADER", "false"),)))
@@ -21,7 +22,7 @@ from eventide.plan.stream import Input, Stream
 
 DEFAULTS = {
     "csv": {"header": "true", "sep": ",", "quote": '"', "escape": '"'},
-    "json": {"allowsinglequotes": "false"},
+    "json": {"allowsinglequotes": "false", "enabledatetimeparsingfallback": "false"},
 }
 
 

@@ -58,12 +58,13 @@ def _text_files(spark: SparkSession, stream: Stream, given: Input, limits: Mappi
             f"in {MALFORMED}"
         )
     columns = stream.columns
+    first = _first_file(spark, path)
     if given.format == "csv" and options["header"].lower() == "true":
         # A file whose header names other columns stops the stream; Spark's default would read it by position.
         options.setdefault("enforceschema", "false")
-        columns = _in_the_order_of_the_file(spark, stream, path, options)
+        columns = _in_the_order_of_the_file(spark, stream, first, options)
     reader = spark.readStream.format(given.format).schema(corrupt_ddl(columns))
-    parsed = reader.options(**options, **limits, **PARSING).load(path)
+    parsed = reader.options(**options, **limits, **PARSING).load(_streamable(path, first))
     return kept_aside(parsed, stream.columns, [column.name for column in columns])
 
 
@@ -80,11 +81,20 @@ def _first_file(spark: SparkSession, path: str) -> str | None:
     return str(first.path) if first is not None else None
 
 
+def _streamable(path: str, first: str | None) -> str:
+    """Spark streams folders and patterns only: one file becomes a pattern that matches it alone.
+
+    >>> _streamable("in/a.json", "file:/x/in/a.json"), _streamable("in", "file:/x/in/a.json")
+    ('in/a.jso[n]', 'in')
+    """
+    alone = first is not None and first.rsplit("/", 1)[-1] == path.rsplit("/", 1)[-1]
+    return f"{path[:-1]}[{path[-1]}]" if alone and path[-1].isalnum() else path
+
+
 def _in_the_order_of_the_file(
-    spark: SparkSession, stream: Stream, path: str, options: Mapping[str, str]
+    spark: SparkSession, stream: Stream, first: str | None, options: Mapping[str, str]
 ) -> tuple[Column, ...]:
     """The columns as the header of the first file names them: those not declared become text that nobody reads."""
-    first = _first_file(spark, path)
     if first is None:
         return stream.columns
     names = spark.read.options(**{**options, "inferSchema": "false"}).csv(first).columns
@@ -98,7 +108,8 @@ def _files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[st
     path = needs_path(stream, given)
     options = dict(given.options)
     schema = ddl(stream.columns)
-    if _first_file(spark, path) is not None:
+    first = _first_file(spark, path)
+    if first is not None:
         there = spark.read.format(given.format).options(**options).load(path)
         found = (
             matched(f"stream {stream.name!r}", stream.columns, _types(there), path) if given.format != "text" else []
@@ -106,7 +117,8 @@ def _files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[st
         schema = ddl([Column(name, _types(there)[name]) for name, _ in found])
     if given.format == "text":
         schema = "value STRING"
-    frame = spark.readStream.format(given.format).schema(schema).options(**options, **limits).load(path)
+    reader = spark.readStream.format(given.format).schema(schema).options(**options, **limits)
+    frame = reader.load(_streamable(path, first))
     return _one_text(stream, frame) if given.format == "text" else _conforming(stream, frame, path)
 
 

@@ -81,7 +81,7 @@ class TableFile:
 def _parquet(path: str, names: list[str], offset: int) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         groups: list[int] = []
         for number in range(file.num_row_groups):
             rows = file.metadata.row_group(number).num_rows
@@ -90,9 +90,22 @@ def _parquet(path: str, names: list[str], offset: int) -> Iterator[pa.Table]:
             else:
                 groups.append(number)
         wanted = _spelled(names, file.schema_arrow.names)
+        instants = {column.path for column in map(file.schema.column, range(len(file.schema))) if _is_int96(column)}
         for batch in file.iter_batches(BATCH, row_groups=groups, columns=wanted):
-            yield pa.Table.from_batches([batch]).slice(min(offset, batch.num_rows))
+            yield _with_zone(pa.Table.from_batches([batch]), instants).slice(min(offset, batch.num_rows))
             offset -= min(offset, batch.num_rows)
+
+
+def _is_int96(column: Any) -> bool:
+    return bool(column.physical_type == "INT96")
+
+
+def _with_zone(table: pa.Table, instants: set[str]) -> pa.Table:
+    """Spark writes instants as INT96 unless told otherwise, and these do not say that they are UTC."""
+    for place, name in enumerate(table.column_names):
+        if name in instants:
+            table = table.set_column(place, name, table.column(name).cast(pa.timestamp("us", "UTC")))
+    return table
 
 
 def _orc(path: str, names: list[str], offset: int) -> Iterator[pa.Table]:

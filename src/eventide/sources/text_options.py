@@ -27,7 +27,7 @@ KEPT: dict[str, dict[str, set[str] | None]] = {
         "multiline": {"false"},
         "enforceschema": {"true", "false"},
     },
-    "json": {"multiline": {"false"}, "allowsinglequotes": {"false"}},
+    "json": {"multiline": {"false"}, "allowsinglequotes": {"false"}, "enabledatetimeparsingfallback": {"false"}},
     "text": {"wholetext": {"false"}},
 }
 EVERYWHERE: dict[str, set[str] | None] = {"encoding": {"utf-8"}, "charset": {"utf-8"}}

@@ -109,13 +109,8 @@ def date(text: str) -> int:
 
 
 def timestamp(text: str) -> int:
-    """Microseconds since 1970 in UTC; text without a zone is UTC, and GMT anywhere means nothing more."""
-    try:
-        return _instant(text, zoned=True)
-    except ValueError:
-        if "GMT" not in text:
-            raise
-        return _instant(text.replace("GMT", "", 1), zoned=True)
+    """Microseconds since 1970 in UTC; text without a zone is UTC."""
+    return _instant(text, zoned=True)
 
 
 def timestamp_ntz(text: str) -> int:
