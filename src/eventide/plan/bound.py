@@ -25,6 +25,9 @@ from eventide.plan.stream import Stream
 from eventide.plan.window import RowWindow, Window
 
 HAVING = "__having"
+EVERY_ROW = "count(*)"
+ROWS = "__rows"
+"""The number of rows that went into a result; every slice counts its rows, so COUNT(*) needs no partial."""
 
 TypeOf = Callable[[str], str]
 """The Spark type of an expression over the columns of the stream, aggregates included."""
@@ -189,7 +192,9 @@ def _reducible(
         renamed: dict[str, str] = {}
         for partial in part.partials:
             identity = (partial.reduce, _renamed(partial.merge, {partial.name: "_"}))
-            if not partial.over and identity in known:
+            if partial.reduce == EVERY_ROW:
+                renamed[partial.name] = ROWS
+            elif not partial.over and identity in known:
                 renamed[partial.name] = known[identity]
             else:
                 known.setdefault(identity, partial.name)

@@ -6,7 +6,7 @@ windows, revising them and answering before they close are the same statement ov
 
 from __future__ import annotations
 
-from eventide.plan.bound import HAVING, Bound
+from eventide.plan.bound import HAVING, ROWS, Bound
 
 
 def merge_text(query: Bound, slices: str, windows: str, changed: str | None = None) -> str:
@@ -25,21 +25,21 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
         joined = f"SELECT *, {', '.join(spelled)} FROM ({joined})"
     if query.keeps_rows:
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
-        inner = [*together, "CAST(count(*) AS BIGINT) AS __rows", *values]
+        inner = [*together, f"CAST(count(*) AS BIGINT) AS {ROWS}", *values]
         merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
         valued = f"SELECT *, CAST(NULL AS STRING) AS __lost FROM ({merged})"
     else:
-        inner = [*together, "CAST(sum(__n) AS BIGINT) AS __rows", *(f"{p.merge} AS {p.name}" for p in query.partials)]
+        inner = [*together, f"CAST(sum(__n) AS BIGINT) AS {ROWS}", *(f"{p.merge} AS {p.name}" for p in query.partials)]
         merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
-        valued = f"SELECT {', '.join([*together, '__rows', *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
+        valued = f"SELECT {', '.join([*together, ROWS, *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
     if changed is not None and keys:
         touched = ", ".join(["w.window_start", *(f"c.{key}" for key in keys)])
         same = " AND ".join(["t.window_start = m.window_start", *(f"t.{key} <=> m.{key}" for key in keys)])
         touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.pane"
         valued = f"SELECT * FROM ({valued}) m LEFT SEMI JOIN ({touching}) t ON {same}"
     having = f" WHERE {_output(HAVING)}" if any(value.name == HAVING for value in query.values) else ""
-    shown = ["window_start", "window_end", "__rows AS rows"]
+    shown = ["window_start", "window_end", f"{ROWS} AS rows"]
     shown += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
     shown += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if value.name != HAVING]
     return f"SELECT {', '.join([*shown, '__lost'])} FROM ({valued}){having}"
@@ -67,10 +67,12 @@ def empty_text(query: Bound, rows: str) -> str:
     having = "".join(value.sql for value in query.values if value.name == HAVING)
     if query.keeps_rows:
         return f"SELECT {values} FROM {rows} WHERE FALSE" + (f" HAVING {having}" if having else "")
-    reduced = f"SELECT {', '.join(f'{p.reduce} AS {p.name}' for p in query.partials)} FROM {rows} WHERE FALSE"
+    partials = ["count(*) AS __n", *(f"{p.reduce} AS {p.name}" for p in query.partials)]
+    reduced = f"SELECT {', '.join(partials)} FROM {rows} WHERE FALSE"
     over = [f"{sql.replace('OVER merged', 'OVER ()')} AS {name}" for p in query.partials for name, sql in p.over]
     beside = f"SELECT {', '.join(['*', *over])} FROM ({reduced})"
-    merged = f"SELECT {', '.join(f'{p.merge} AS {p.name}' for p in query.partials)} FROM ({beside})"
+    together = [f"CAST(sum(__n) AS BIGINT) AS {ROWS}", *(f"{p.merge} AS {p.name}" for p in query.partials)]
+    merged = f"SELECT {', '.join(together)} FROM ({beside})"
     return f"SELECT {values} FROM ({merged})" + (f" WHERE {having}" if having else "")
 
 
