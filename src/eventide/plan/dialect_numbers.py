@@ -59,7 +59,7 @@ def _unless_decimal(value: str, source: str | None, otherwise: str, decimal: str
 
 def _divide(self: Saying, node: exp.Expression, tried: bool = False) -> str:
     a, b = self.sql(node.this), self.sql(node.expression)
-    zero = "NULL" if tried else "error('DIVIDE_BY_ZERO: division by zero')"
+    zero = "NULL" if tried else "spark_fail('DIVIDE_BY_ZERO: division by zero')"
     left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
     is_decimal = any(decimal_of(self.kind(part) or "") for part in (node.this, node.expression))
     if not is_decimal or left is None or right is None:
@@ -73,7 +73,7 @@ def _divide(self: Saying, node: exp.Expression, tried: bool = False) -> str:
     shift = 10 ** (scale + right[1] - left[1])
     huge = f"spark_huge_half_up(spark_unscaled({a}) * CAST({shift} AS HUGEINT), spark_unscaled({b}))"
     answer = f"CAST(spark_scaled(CAST({huge} AS TEXT), {scale}) AS DECIMAL({precision}, {scale}))"
-    return f"CASE WHEN {b} = 0 THEN {zero} ELSE {answer} END"
+    return f"CASE WHEN {b} = 0 AND {a} IS NOT NULL THEN {zero} WHEN {b} <> 0 THEN {answer} END"
 
 
 def _whole_divide(self: Saying, node: exp.IntDiv) -> str:
@@ -95,7 +95,7 @@ def _arithmetic(operator: str) -> Rule:
         kind = self.kind(node)
         left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
         if kind is None or decimal_of(kind) is None or left is None or right is None:
-            return f"{a} {operator} {b}"
+            return call("spark_mod", a, b) if operator == "%" and kind not in DIGITS else f"{a} {operator} {b}"
         wanted = unbounded(node, left, right)
         if wanted is not None and wanted[0] > 38 and wanted[1] > 0:
             return self.refuse(f"{node.sql('spark')}, which loses digits beyond DECIMAL(38),")

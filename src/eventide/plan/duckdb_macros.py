@@ -13,7 +13,7 @@ def _macro(name: str, *variants: str) -> str:
 
 def _to_whole(name: str, kind: str) -> tuple[str, str]:
     """Casts to whole numbers cut fractions off, where DuckDB rounds; text must be a whole number."""
-    wrong = f" WHEN x IS NOT NULL THEN error('CAST_INVALID_INPUT: ' || x || ' is no {kind}')"
+    wrong = f" WHEN x IS NOT NULL THEN spark_fail('CAST_INVALID_INPUT: ' || x || ' is no {kind}')"
     strict, tried = (
         _macro(
             f"{prefix}{name}",
@@ -54,15 +54,27 @@ def _java_text(kind: str) -> str:
 
 
 MACROS: tuple[str, ...] = (
+    # An error where a value of any type may stand; DuckDB's own `error` is refused inside of TRY.
+    _macro("fail", "(why) AS list_extract([NULL], CAST(why AS BIGINT))"),
     # Sums of whole numbers are BIGINT, an error where they do not fit.
     _macro(
         "sum",
         *(f"(x {kind}) AS CAST(sum(x) AS BIGINT)" for kind in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")),
         "(x) AS sum(x)",
     ),
-    _macro("divide", "(a, b) AS CASE WHEN b = 0 THEN error('DIVIDE_BY_ZERO: division by zero') ELSE a / b END"),
+    _macro(
+        "divide",
+        "(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN spark_fail('DIVIDE_BY_ZERO: division by zero') "
+        "ELSE a / b END",
+    ),
     _macro("div", "(a BIGINT, b BIGINT) AS a // b", "(a HUGEINT, b HUGEINT) AS CAST(a // b AS BIGINT)"),
-    _macro("pmod", "(a, b) AS CASE WHEN a % b < 0 THEN (a % b + b) % b ELSE a % b END"),
+    # DuckDB's own remainder of fractions by zero is NaN.
+    _macro(
+        "mod",
+        "(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN spark_fail('REMAINDER_BY_ZERO: remainder by zero') "
+        "ELSE a % b END",
+    ),
+    _macro("pmod", "(a, b) AS CASE WHEN spark_mod(a, b) < 0 THEN (a % b + b) % b ELSE a % b END"),
     # Half up, away from zero, on the digits that are shown: 1.005 is 1.01.
     _macro("huge_half_up", "(a, b) AS sign(a) * sign(b) * ((2 * abs(a) + abs(b)) // (2 * abs(b)))"),
     # The text of a decimal from the text of its digits.
@@ -147,13 +159,13 @@ MACROS: tuple[str, ...] = (
         "item",
         "(a, i VARCHAR) AS a[i]",
         f"(a, i BIGINT) AS {'CASE WHEN i < 0 OR i >= len(a) THEN '}"
-        "error('INVALID_ARRAY_INDEX: ' || i || ' of ' || len(a)) ELSE a[i + 1] END",
+        "spark_fail('INVALID_ARRAY_INDEX: ' || i || ' of ' || len(a)) ELSE a[i + 1] END",
     ),
     _macro(
         "element_at",
         "(a, i VARCHAR) AS a[i]",
         "(a, i BIGINT) AS CASE WHEN i = 0 OR abs(i) > len(a) THEN "
-        "error('INVALID_ARRAY_INDEX_IN_ELEMENT_AT: ' || i || ' of ' || len(a)) ELSE a[i] END",
+        "spark_fail('INVALID_ARRAY_INDEX_IN_ELEMENT_AT: ' || i || ' of ' || len(a)) ELSE a[i] END",
     ),
     _macro(
         "hll_sketch_agg",
