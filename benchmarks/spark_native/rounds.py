@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.disorder import Disordered
 from benchmarks.harness import say, show_table
-from benchmarks.question import SLIDING6, Truth
+from benchmarks.question import Question, Truth
 from benchmarks.spark_native.sides import EVENTIDE, KEPT_PROGRESS, WINDOW, Task
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ def warm(rounds: Sequence[float]) -> Sequence[float]:
     return rounds[len(rounds) // 2 :]
 
 
-def measure(spark: SparkSession, data: Disordered, repeats: int, folder: Path) -> dict[str, float]:
+def measure(spark: SparkSession, question: Question, data: Disordered, repeats: int, folder: Path) -> dict[str, float]:
     """The median of a warm round, in milliseconds, by side."""
     spark.conf.set(KEPT_PROGRESS, str(len(data.files) + 10))
-    truth = Truth(SLIDING6, data)
+    truth = Truth(question, data)
     found: dict[str, list[float]] = {side.name: [] for side in SIDES}
     for turn in range(repeats):
         for side in SIDES:
-            task = Task(SLIDING6, data, 1, folder / f"rounds-{side.name}-{turn}")
+            task = Task(question, data, 1, folder / f"rounds-{side.name}-{turn}")
             ran = side.run(spark, task)
             truth.check(side.name, str(task.results / side.pattern), side.complete)
             found[side.name] += warm(ran.round_ms)
@@ -46,11 +46,14 @@ def measure(spark: SparkSession, data: Disordered, repeats: int, folder: Path) -
     return {name: median(rounds) for name, rounds in found.items()}
 
 
-def show(round_ms: dict[str, float], files: int) -> None:
-    """Print milliseconds by side."""
-    say(f"a warm round of one small file, {SLIDING6.name}, the second half of {files} rounds")
+def show(round_ms: dict[str, dict[str, float]], files: int) -> None:
+    """Print milliseconds by question and side."""
+    say(f"a warm round of one small file: the median of the second half of {files} rounds")
     show_table(
-        "warm round",
-        ["side", "median"],
-        [(name, f"{figure:.0f} ms") for name, figure in round_ms.items()],
+        "warm round, ms",
+        ["windows", *(side.name for side in SIDES), "ratio"],
+        [
+            (name, *(f"{ms[side.name]:.0f}" for side in SIDES), f"{ms[EVENTIDE.name] / ms[WINDOW.name]:.2f}")
+            for name, ms in round_ms.items()
+        ],
     )
