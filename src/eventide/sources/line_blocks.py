@@ -75,7 +75,7 @@ class LineBlocks:
 
     def __init__(self, source: Reads, growing: bool = False) -> None:
         self._source = source
-        self._growing = growing
+        self.growing = growing
         self._buffer = b""
         self._used = 0
         self._ends = ends_of(b"")
@@ -92,16 +92,11 @@ class LineBlocks:
                 break
             self.offset += len(passed)
 
-    @property
-    def partial(self) -> int:
-        """Bytes of a line that has not ended yet."""
-        return len(self._buffer) - self._used if len(self._ends) == 0 else 0
-
     def read(self, max_lines: int) -> bytes | None:
         """The next lines, at most so many; None when there are none (now, if the file grows)."""
         while len(self._ends) == 0:
             more = self._source.read(BLOCK)
-            if not more and (self._growing or self._used == len(self._buffer)):
+            if not more and (self.growing or self._used == len(self._buffer)):
                 return None
             self._buffer = self._buffer[self._used :] + more
             self._used = 0

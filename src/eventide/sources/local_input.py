@@ -7,13 +7,16 @@ that had not been taken then: none twice, none left out. `take` never gives more
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from eventide.plan.stream import Stream
 from eventide.sources.files import FORMATS, Files
+from eventide.sources.follow import Follow
 from eventide.sources.input_of import input_of
+from eventide.sources.standard_input import StandardInput
 from eventide.sources.unknown_input import unknown_input
 
 
@@ -48,9 +51,14 @@ class LocalInput(Protocol):
         ...
 
 
+OTHERS: dict[str, Callable[[Stream], LocalInput]] = {"follow": Follow, "stdin": StandardInput}
+
+
 def open_input(stream: Stream) -> LocalInput:
     """The input that a stream declares."""
     given = input_of(stream)
     if given.format in FORMATS:
         return Files(stream)
+    if given.format in OTHERS:
+        return OTHERS[given.format](stream)
     raise unknown_input(f"stream {stream.name!r}", given.format)

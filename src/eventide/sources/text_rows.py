@@ -85,6 +85,20 @@ class TextRows:
         self._blocks.skip_to(offset)
         self.names = names
 
+    def start_at(self, offset: int, names: tuple[str, ...] | None) -> None:
+        """The source stands at this byte already."""
+        self._blocks.offset = offset
+        self.names = names
+
+    @property
+    def growing(self) -> bool:
+        """Whether a last line without an end may go on."""
+        return self._blocks.growing
+
+    def finish(self) -> None:
+        """The source does not grow any more: a last line without an end is one."""
+        self._blocks.growing = False
+
     def read(self, max_rows: int) -> pa.Table | None:
         """The rows of the next lines, or None when there are none (now, if the source grows)."""
         if not self.read_header():

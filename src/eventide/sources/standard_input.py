@@ -1,0 +1,120 @@
+"""Standard input as a stream: lines of JSON, CSV or text, or a stream of Arrow batches.
+
+Laws. Rows are given as they arrive; the input ends when the writer closes its end. What was read from a pipe cannot be
+read again, so a position cannot be sought: a restart is refused, unless nothing had been taken or all of it, or the
+option `resume` is true, which says that the pipe now brings what comes next.
+
+>>> import io
+>>> from eventide.plan.stream import Input, columns
+>>> stream = Stream("s", columns("t BIGINT"), time="t", input=Input("stdin", options=(("format", "csv"),)))
+>>> given = StandardInput(stream, io.BytesIO(b"t\\n1\\n2\\n"))
+>>> given.take(1, 9)["t"].to_pylist(), given.take(9, 9)["t"].to_pylist(), given.take(9, 9), given.ended
+([1], [2], None, True)
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from eventide.errors import DeclarationError, InputError
+from eventide.plan.stream import Stream
+from eventide.sources.arrow_schema import declared_table
+from eventide.sources.input_of import input_of
+from eventide.sources.pipe import Pipe, pieces_of_arrow, pieces_of_bytes
+from eventide.sources.text_rows import LineFormat, TextRows
+
+
+class StandardInput:
+    """The rows of a pipe; the option `format` says what they are (by default json)."""
+
+    def __init__(self, stream: Stream, source: BinaryIO | None = None) -> None:
+        given = input_of(stream)
+        self._stream = stream
+        self._owner = f"stream {stream.name!r}"
+        options = {name.lower(): value for name, value in given.options}
+        kind = options.pop("format", "json")
+        self._resume = options.pop("resume", "false").lower() == "true"
+        if kind not in ("json", "csv", "text", "arrow"):
+            raise DeclarationError(
+                f"{self._owner} cannot read {kind} from standard input: give the option format as json, csv, text or "
+                "arrow"
+            )
+        if given.path not in (None, "-"):
+            raise DeclarationError(f"{self._owner}: standard input has no path, and {given.path!r} was given")
+        raw = source if source is not None else sys.stdin.buffer
+        self._text: TextRows | None = None
+        if kind == "arrow":
+            self._pipe = Pipe(self._owner, pieces_of_arrow(raw))
+        else:
+            self._pipe = Pipe(self._owner, pieces_of_bytes(raw))
+            how = LineFormat(self._owner, stream.columns, kind, options)
+            self._text = TextRows(how, "standard input", self._pipe, growing=True)
+        self._rest: pa.Table | None = None
+        self._rows = 0
+        self._ended = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the writer has closed its end and all was taken."""
+        return self._ended
+
+    @property
+    def caught_up(self) -> bool:
+        """The same: what is there now is of no interest, only whether more will come."""
+        return self._ended
+
+    def take(self, max_rows: int, wait: float) -> pa.Table | None:
+        """The rows that have arrived."""
+        deadline = time.monotonic() + wait
+        while not self._ended:
+            self._pipe.fill(0.0)
+            taken = self._arrived(max_rows)
+            if taken is not None and taken.num_rows:
+                self._rows += taken.num_rows
+                return taken
+            if taken is None and self._pipe.at_end:
+                # A last line without an end is one, now that nothing can follow it.
+                self._ended = self._text is None or not self._text.growing
+                if self._text is not None:
+                    self._text.finish()
+            elif taken is None:
+                rest = deadline - time.monotonic()
+                if rest <= 0:
+                    break
+                self._pipe.fill(rest)
+        return None
+
+    def _arrived(self, max_rows: int) -> pa.Table | None:
+        if self._text is not None:
+            return self._text.read(max_rows)
+        if self._rest is None or not self._rest.num_rows:
+            batch = self._pipe.next_batch()
+            if batch is None:
+                return None
+            table = pa.Table.from_batches([batch])
+            self._rest = declared_table(self._owner, self._stream.columns, table, "standard input")
+        taken, self._rest = self._rest.slice(0, max_rows), self._rest.slice(max_rows)
+        return taken
+
+    def position(self) -> dict[str, Any]:
+        """How many rows were taken, and whether that was all."""
+        return {"rows": self._rows, "ended": self._ended}
+
+    def seek(self, position: dict[str, Any]) -> None:
+        """Accept the position if nothing of it is lost."""
+        self._rows = int(position["rows"])
+        self._ended = bool(position["ended"]) and not self._resume
+        if self._rows and not self._ended and not self._resume:
+            raise InputError(
+                f"{self._owner}: {self._rows} rows were taken from standard input, which cannot be read again: start "
+                "with a new checkpoint, read from a file, or give the option resume=true if the pipe brings what "
+                "comes next"
+            )
+
+    def close(self) -> None:
+        """Read no more; the thread that waits for the writer ends with the process."""
+        self._ended = True
