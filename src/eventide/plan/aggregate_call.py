@@ -56,8 +56,6 @@ def call_from(aggregate: exp.Expression) -> Call:
 def _arguments(call: exp.Expression) -> tuple[exp.Expression, ...]:
     if isinstance(call, exp.Anonymous):
         return tuple(call.expressions)
-    if isinstance(call, exp.Any):
-        return (call.this.unnest(),)
     known = [call.args.get(key) for key in call.arg_types]
     flat = [item for value in known for item in (value if isinstance(value, list) else [value])]
     return tuple(item for item in flat if isinstance(item, exp.Expression))

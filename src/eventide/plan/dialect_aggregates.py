@@ -12,6 +12,7 @@ from eventide.plan.aggregate_call import decimal_of
 from eventide.plan.decimal_mean import decimal_mean
 from eventide.plan.dialect_saying import Rule, Saying, call
 from eventide.plan.expressions import restricted
+from eventide.plan.spark_grammar import SPARK
 
 MORE_THAN_A_CALL = (exp.Sum, exp.Avg, exp.ApproxDistinct, exp.ApproxQuantile)
 SKETCHES = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double")
@@ -31,12 +32,12 @@ def _average(self: Saying, node: exp.Avg) -> str:
     decimal = decimal_of(self.kind(node.this) or "")
     if decimal is None:
         return call("AVG", self.sql(node.this))
-    argument = node.this.sql("spark")
+    argument = node.this.sql(SPARK)
     mean = decimal_mean(f"sum({argument})", f"count({argument})", *decimal)
     return (
         self.refuse(f"AVG of {self.kind(node.this)}")
         if mean is None
-        else self.sql(exp.maybe_parse(mean, dialect="spark"))
+        else self.sql(exp.maybe_parse(mean, dialect=SPARK))
     )
 
 
@@ -81,7 +82,6 @@ def _approximate_distinct(self: Saying, node: exp.ApproxDistinct) -> str:
 
 
 RULES: dict[type[exp.Expr], Rule] = {
-    exp.Any: lambda self, n: call("BOOL_OR", self.sql(n.this.unnest())),
     exp.ApproxDistinct: _approximate_distinct,
     exp.ApproxQuantile: lambda self, n: f"QUANTILE_DISC({self.sql(n.this)}, {self.sql(n, 'quantile')})",
     exp.ArgMax: lambda self, n: call("arg_max_null", self.sql(n.this), self.sql(n.expression)),

@@ -12,6 +12,7 @@ NAMED: dict[str, Callable[..., str]] = {
     "bigint": lambda x: call("spark_bigint", x),
     "smallint": lambda x: call("spark_smallint", x),
     "tinyint": lambda x: call("spark_tinyint", x),
+    "any": lambda x: f"BOOL_OR({x})",
     "btrim": lambda x: f"trim({x})",
     "cardinality": lambda x: f"CAST(len({x}) AS INTEGER)",
     "e": lambda: "exp(1)",

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from eventide.plan.aggregate_call import decimal_of
 from eventide.plan.dialect_saying import Rule, Saying, call, macro
+from eventide.plan.spark_grammar import SPARK
 from eventide.plan.spark_types import DIGITS, decimal_result, unbounded
 
 WHOLE_CASTS = {"TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint"}
@@ -20,7 +21,7 @@ def _cast(self: Saying, node: exp.Cast) -> str:
     to, value, source = node.args["to"], self.sql(node.this), self.kind(node.this)
     tried = isinstance(node, exp.TryCast) and bool(node.args.get("safe"))
     cast = "TRY_CAST" if tried else "CAST"
-    wanted, kind = to.sql("spark"), self.sql(to)
+    wanted, kind = to.sql(SPARK), self.sql(to)
     decimal = None if source is None else decimal_of(source)
     if isinstance(node.this, exp.Null):
         return f"CAST(NULL AS {kind})"
@@ -68,7 +69,7 @@ def _divide(self: Saying, node: exp.Expression, tried: bool = False) -> str:
     assert wanted is not None
     precision, scale = decimal_result(*wanted)
     if left[0] - left[1] + right[1] + scale > 38:
-        return self.refuse(f"the division {node.sql('spark')}, whose digits do not fit DECIMAL(38),")
+        return self.refuse(f"the division {node.sql(SPARK)}, whose digits do not fit DECIMAL(38),")
     a, b = f"CAST({a} AS DECIMAL({left[0]}, {left[1]}))", f"CAST({b} AS DECIMAL({right[0]}, {right[1]}))"
     shift = 10 ** (scale + right[1] - left[1])
     huge = f"spark_huge_half_up(spark_unscaled({a}) * CAST({shift} AS HUGEINT), spark_unscaled({b}))"
@@ -84,7 +85,7 @@ def _whole_divide(self: Saying, node: exp.IntDiv) -> str:
         return f"CAST({a} // {b} AS BIGINT)" if known else call("spark_div", a, b)
     scale = max(left[1], right[1])
     if max(left[0] - left[1], right[0] - right[1]) + scale > 38:
-        return self.refuse(f"the division {node.sql('spark')}, whose digits do not fit DECIMAL(38)")
+        return self.refuse(f"the division {node.sql(SPARK)}, whose digits do not fit DECIMAL(38)")
     wide = f"DECIMAL(38, {scale})"
     return f"CAST(spark_unscaled(CAST({a} AS {wide})) // spark_unscaled(CAST({b} AS {wide})) AS BIGINT)"
 
@@ -98,7 +99,7 @@ def _arithmetic(operator: str) -> Rule:
             return call("spark_mod", a, b) if operator == "%" and kind not in DIGITS else f"{a} {operator} {b}"
         wanted = unbounded(node, left, right)
         if wanted is not None and wanted[0] > 38 and wanted[1] > 0:
-            return self.refuse(f"{node.sql('spark')}, which loses digits beyond DECIMAL(38),")
+            return self.refuse(f"{node.sql(SPARK)}, which loses digits beyond DECIMAL(38),")
         # DuckDB computes in the width of its operands, and overflows where Spark widens.
         scale = left[1] if operator == "*" else max(left[1], right[1])
         return f"CAST(CAST({a} AS DECIMAL(38, {scale})) {operator} {b} AS {kind})"

@@ -57,7 +57,7 @@ NEAR: frozenset[type[exp.Expr]] = frozenset(
 
 SAME_NAMES = frozenset(
     [
-        "bigint", "btrim", "cardinality", "e", "every", "get", "hll_sketch_agg", "hll_sketch_estimate", "hll_union",
+        "any", "bigint", "btrim", "cardinality", "e", "every", "get", "hll_sketch_agg", "hll_sketch_estimate", "hll_union",
         "hll_union_agg", "hypot", "isnotnull", "isnull", "kll_merge_agg_double", "kll_sketch_agg_double",
         "kll_sketch_get_quantile_double", "make_date", "map_values", "mean", "octet_length", "pmod", "positive",
         "smallint", "some", "std", "timestamp_micros", "timestamp_millis", "timestamp_seconds", "tinyint", "try_avg",

@@ -11,27 +11,14 @@ Law: a text is read once, by Spark's grammar, and a text that cannot be read is 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import ClassVar
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 
 from eventide.errors import DeclarationError
 from eventide.plan.columns import Column, named
-
-
-class Spark4(Spark):
-    """Spark's grammar since version 4: a quote that comes twice inside of a text stands for itself."""
-
-    class Tokenizer(Spark.Tokenizer):
-        """Cuts a text into words."""
-
-        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
-
-
-SPARK = Spark4
+from eventide.plan.spark_grammar import SPARK as SPARK
 
 OTHER_AGGREGATES = frozenset(
     [
@@ -142,8 +129,9 @@ def name_of(call: exp.Expr) -> str:
     """
     if isinstance(call, exp.Anonymous):
         return call.name.lower()
-    if isinstance(call, exp.Any):
-        return "any"
+    if isinstance(call, exp.Binary | exp.Connector):
+        # An operator's text starts with its first operand.
+        return call.key
     return call.sql(SPARK).split("(", 1)[0].strip().lower()
 
 
@@ -193,7 +181,7 @@ def _is_option(call: exp.Expression, argument: exp.Expression) -> bool:
 def _collect(node: exp.Expression, user: Collection[str], found: list[exp.Expression]) -> None:
     if isinstance(node, exp.Window):
         return
-    if isinstance(node, (*WRAPPERS, exp.Func, exp.Any)) and _aggregates(call_of(node), user):
+    if isinstance(node, (*WRAPPERS, exp.Func)) and _aggregates(call_of(node), user):
         found.append(node)
         return
     for child in node.iter_expressions():
@@ -202,9 +190,9 @@ def _collect(node: exp.Expression, user: Collection[str], found: list[exp.Expres
 
 
 def _aggregates(call: exp.Expression, user: Collection[str]) -> bool:
-    if isinstance(call, exp.Any):
+    if isinstance(call.parent, exp.Like | exp.ILike):
         # `x LIKE ANY (...)` compares one row.
-        return not isinstance(call.parent, exp.Binary)
+        return False
     if isinstance(call, exp.AggFunc):
         return True
     return isinstance(call, exp.Func) and (name_of(call) in OTHER_AGGREGATES or name_of(call) in user)

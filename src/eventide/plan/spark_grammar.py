@@ -1,0 +1,69 @@
+"""Spark's grammar as version 4 has it: a small difference on sqlglot's, so that reading and writing changes no meaning.
+
+>>> import sqlglot
+>>> sqlglot.parse_one("any(x) AND s = 'it''s'", read=SPARK).sql(SPARK)
+"ANY(x) AND s = 'it\\\\'s'"
+>>> sqlglot.parse_one("percentile_cont(0.5) WITHIN GROUP (ORDER BY x)", read=SPARK).sql(SPARK)
+'PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
+
+
+def _without(word: str, words: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in words.items() if key != word}
+
+
+def _by(name: str) -> Callable[..., str]:
+    """MAX_BY and MIN_BY with all their arguments."""
+    return lambda self, e: str(self.func(name, e.this, e.expression, e.args.get("count")))
+
+
+def _within_group(self: SparkGenerator, e: exp.WithinGroup) -> str:
+    return f"{self.sql(e, 'this')} WITHIN GROUP ({self.sql(e, 'expression').strip()})"
+
+
+def _percentile(arguments: list[Any]) -> exp.Expr:
+    """A percentile of values that stand for several rows each has a third argument, which sqlglot would drop."""
+    if len(arguments) == 2:
+        return exp.Quantile(this=arguments[0], quantile=arguments[1])
+    return exp.Anonymous(this="percentile", expressions=arguments)
+
+
+class Spark4(Spark):
+    """A quote that comes twice in a text stands for itself; ANY is a function like others; nothing is rewritten."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Cuts a text into words."""
+
+        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012 - as sqlglot declares it
+        KEYWORDS = _without("ANY", Spark.Tokenizer.KEYWORDS)
+
+    class Parser(SparkParser):
+        """Makes a tree of words."""
+
+        FUNCTIONS = {**SparkParser.FUNCTIONS, "PERCENTILE": _percentile}  # noqa: RUF012
+        FUNCTION_PARSERS = _without("PERCENTILE", SparkParser.FUNCTION_PARSERS)
+        NO_PAREN_FUNCTION_PARSERS = _without("ANY", SparkParser.NO_PAREN_FUNCTION_PARSERS)
+
+    class Generator(SparkGenerator):
+        """Makes words of a tree."""
+
+        TRANSFORMS = {  # noqa: RUF012
+            **SparkGenerator.TRANSFORMS,
+            exp.ArgMax: _by("MAX_BY"),
+            exp.ArgMin: _by("MIN_BY"),
+            exp.WithinGroup: _within_group,
+        }
+
+
+SPARK = Spark4
+"""The dialect in which all SQL of the project is read and written."""
