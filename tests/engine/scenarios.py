@@ -6,28 +6,37 @@ A scenario is small, so that Hypothesis can shrink it to a few rows, and every a
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from eventide.engine.workbench import Workbench
+from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER
+from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.punctuated import Punctuated
 from eventide.plan.program import Program
 from eventide.plan.stream import Stream, columns
 from eventide.plan.window import RowWindow, Window
 from eventide.testing.oracle import Result, Round, answers
 from eventide.testing.questions import Aggregate, Condition, Question, Row
-from eventide.testing.trial import EngineName, Taken, Trial
+from eventide.testing.trial import Taken, Trial
 
 SCHEMA = pa.schema([("t", pa.int64()), ("source", pa.string()), ("k", pa.string()), ("v", pa.int32())])
-STREAM = Stream(
-    "s", columns("t BIGINT, source STRING, k STRING, v INT"), time="t", source=("source",), policy=Punctuated()
+STREAM = Stream("s", columns("t BIGINT, source STRING, k STRING, v INT"), time="t", source=("source",))
+POLICIES: tuple[Policy, ...] = (
+    Punctuated(),
+    Punctuated(),
+    FixedDelay(0),
+    FixedDelay(7),
+    OwnProgress(),
+    OwnProgress(slack=3),
 )
+"""Policies whose heartbeats can be told in a line (see `promised`); `Punctuated` says nothing of itself."""
+
 AGGREGATES = (
     Aggregate("count", "*"),
     Aggregate("count", "v"),
@@ -44,87 +53,113 @@ REDUCIBLE = tuple(aggregate for aggregate in AGGREGATES if aggregate.function !=
 
 @dataclass(frozen=True)
 class Scenario:
-    """Queries over one stream, its rounds, and the numbers of the rounds before which the engine is restarted."""
+    """Queries over one stream, its rounds, and the numbers of the rounds before which the engine is restarted.
+
+    Rows without a time are rejected; the heartbeats of the rounds are explicit ones, beside what the policy says.
+    """
 
     questions: tuple[Question, ...]
     rounds: tuple[Round, ...]
     restarts: frozenset[int] = frozenset()
+    policy: Policy = POLICIES[0]
 
     @property
     def program(self) -> Program:
-        return Program((STREAM,), tuple(question.query() for question in self.questions))
+        return Program((replace(STREAM, policy=self.policy),), tuple(question.query() for question in self.questions))
+
+    def promised(self) -> list[Round]:
+        """The rounds as the oracle takes them: rows that have a time, and the heartbeat after each."""
+        largest: dict[str, int] = {}
+        told = []
+        for one in self.rounds:
+            usable = [row for row in one.rows if row["t"] is not None]
+            for row in usable:
+                largest[row["source"]] = max(row["t"], largest.get(row["source"], NEVER))
+            explicit = NEVER if one.heartbeat is None else one.heartbeat
+            told.append(Round(usable, max(explicit, self._said(largest)), one.end))
+        return told
+
+    def _said(self, largest: dict[str, int]) -> int:
+        match self.policy:
+            case FixedDelay(delay) if largest:
+                return max(largest.values()) - delay
+            case OwnProgress(slack=slack) if largest:
+                return min(largest.values()) - 1 - slack
+        return NEVER
 
 
 @dataclass
 class Outcome:
-    """What a round gave, fit for comparison: results of each query by kind, late rows with their query."""
+    """What a round gave, fit for comparison: results by kind and late rows, each with its query; rejected rows."""
 
-    final: Counter[tuple[Any, ...]]
-    revised: Counter[tuple[Any, ...]]
-    late: Counter[tuple[Any, ...]]
+    final: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    revised: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    late: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    rejected: Counter[tuple[Any, ...]] = field(default_factory=Counter)
 
 
-def windows() -> st.SearchStrategy[Window]:
-    """Tumbling, sliding, of lengths that do not divide each other, shifted, with gaps."""
-    return st.builds(
-        Window,
-        range=st.integers(1, 12),
-        slide=st.integers(1, 12),
-        offset=st.integers(-5, 15),
-    )
+CONDITIONS = st.builds(Condition, st.just("v"), st.sampled_from([">", ">=", "<", "="]), st.integers(-2, 4))
 
 
 @st.composite
 def questions(draw: st.DrawFn, name: str) -> Question:
-    window = draw(
-        st.one_of(windows(), windows(), windows(), st.builds(RowWindow, st.integers(1, 5), st.integers(1, 5)))
-    )
-    groups = draw(st.sampled_from([(), ("k",), ("source",), ("k", "source"), ("v",)]))
+    """Windows that tumble, slide, do not divide each other, are shifted, leave gaps, count rows, are shown empty."""
+    shape = draw(st.sampled_from(["time", "time, retained", "time, shown empty", "rows"]))
+    groups = draw(st.sampled_from([("k",), (), ("source",), ("k", "source"), ("v",)]))
+    window: Window | RowWindow = RowWindow(draw(st.integers(1, 5)), draw(st.integers(1, 5)))
     retain = 0
-    if isinstance(window, Window):
-        retain = draw(st.one_of(st.just(0), st.integers(window.range, 30)))
-        if not groups and draw(st.booleans()):
-            window = Window(window.range, window.slide, window.offset, empty=True)
+    if shape != "rows":
+        # Where empty windows are shown there must be some, so they are short.
+        lengths = st.integers(1, 4) if shape == "time, shown empty" else st.integers(1, 12)
+        window = Window(draw(lengths), draw(lengths), draw(st.integers(-5, 15)), shape == "time, shown empty")
+        groups = () if window.empty else groups
+        retain = draw(st.integers(window.range, 30)) if shape == "time, retained" else 0
     # A row-keeping aggregate makes the slices of the whole query keep rows: both kinds have to come often.
-    among = draw(st.sampled_from([AGGREGATES, REDUCIBLE]))
+    among = draw(st.sampled_from([REDUCIBLE, AGGREGATES]))
     aggregates = draw(st.lists(st.sampled_from(among), min_size=1, max_size=3, unique=True))
-    conditions = st.builds(Condition, st.just("v"), st.sampled_from([">", ">=", "<", "="]), st.integers(-2, 4))
-    where = draw(st.one_of(st.none(), conditions))
-    at_least = draw(st.sampled_from([0, 0, 2]))
-    return Question(name, "s", window, tuple(aggregates), groups, where, at_least, retain)
+    where = draw(st.none() | CONDITIONS)
+    return Question(name, "s", window, tuple(aggregates), groups, where, draw(st.sampled_from([0, 0, 2])), retain)
 
 
-def rows() -> st.SearchStrategy[Row]:
-    return st.tuples(
-        st.integers(-20, 40),
-        st.sampled_from(["a", "b", "c"]),
-        st.sampled_from(["x", "y", None]),
-        st.one_of(st.none(), st.integers(-3, 5)),
-    ).map(lambda values: dict(zip(SCHEMA.names, values, strict=True)))
+@st.composite
+def rows(draw: st.DrawFn, around: int) -> Row:
+    """A row of about that time; now and then one without."""
+    time = draw(st.integers(-12, 13))
+    return {
+        "t": None if time == 13 else around + time,
+        "source": draw(st.sampled_from(["a", "b", "c"])),
+        "k": draw(st.sampled_from(["x", "y", None])),
+        "v": draw(st.none() | st.integers(-3, 5)),
+    }
 
 
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
+    """Time goes on by a few in every round; rows come from before and after it, and promises are behind it."""
     asked = tuple(draw(questions(f"q{number}")) for number in range(draw(st.integers(1, 3))))
-    story = []
-    reached = NEVER
-    for _ in range(draw(st.integers(1, 6))):
-        beat = draw(st.one_of(st.none(), st.integers(-15, 45)))
-        # A promise that would go back is no promise: the story only has ones that hold.
-        beat = None if beat is None or beat < reached else beat
-        reached = reached if beat is None else beat
-        story.append(Round(tuple(draw(st.lists(rows(), max_size=6))), beat))
+    story: list[Round] = []
+    now, reached = -15, NEVER
+    for _ in range(draw(st.integers(2, 7))):
+        now += draw(st.integers(0, 12))
+        silent = draw(st.sampled_from([False, False, False, True]))
+        promise = draw(st.none() | st.integers(-3, 9).map(now.__sub__))
+        # A promise that would go back is no promise.
+        promise = None if promise is None or promise < reached else promise
+        reached = reached if promise is None else promise
+        story.append(Round(() if silent else tuple(draw(st.lists(rows(now), min_size=1, max_size=6))), promise))
     if draw(st.booleans()):
         story.append(Round(end=True))
     restarts = draw(st.frozensets(st.integers(0, len(story) - 1), max_size=2))
-    return Scenario(asked, tuple(story), restarts)
+    return Scenario(asked, tuple(story), restarts, draw(st.sampled_from(POLICIES)))
 
 
 def expected(scenario: Scenario) -> list[Outcome]:
     """What the oracle says, round by round."""
-    story = [Outcome(Counter(), Counter(), Counter()) for _ in scenario.rounds]
+    story = [Outcome() for _ in scenario.rounds]
+    for outcome, one in zip(story, scenario.rounds, strict=True):
+        outcome.rejected.update(tuple(row.values()) for row in one.rows if row["t"] is None)
     for question in scenario.questions:
-        for outcome, answer in zip(story, answers(question, "t", scenario.rounds), strict=True):
+        for outcome, answer in zip(story, answers(question, "t", scenario.promised()), strict=True):
             outcome.final.update(_plain(question, result) for result in answer.final)
             outcome.revised.update(_plain(question, result) for result in answer.revised)
             outcome.late.update((question.name, *row.values()) for row in answer.late)
@@ -147,21 +182,10 @@ def played(scenario: Scenario, trial: Trial) -> list[Outcome]:
 
 
 class SharedWorkbench(Workbench):
-    """One for all scenarios: to make one takes longer than a round."""
+    """One for many scenarios: to make one takes longer than a round."""
 
     def close(self) -> None:
         """The next scenario needs it."""
-
-
-@cache
-def workbench() -> Workbench:
-    return SharedWorkbench()
-
-
-def run(scenario: Scenario, folder: Path, spark: Any = None) -> list[Outcome]:
-    engine: EngineName = "local" if spark is None else "spark"
-    with Trial(scenario.program, folder, engine, spark, workbench()) as trial:
-        return played(scenario, trial)
 
 
 def _plain(question: Question, result: Result) -> tuple[Any, ...]:
@@ -180,7 +204,8 @@ def _outcome(scenario: Scenario, taken: Taken) -> Outcome:
             tuple(row[name] for name in shown[row["query"]]) for table in tables for row in table.to_pylist()
         )
 
-    late = Counter(
-        tuple(row[name] for name in ("_query", *SCHEMA.names)) for table in taken.late for row in table.to_pylist()
-    )
-    return Outcome(results(taken.final), results(taken.revised), late)
+    def aside(tables: tuple[pa.Table, ...], *names: str) -> Counter[tuple[Any, ...]]:
+        return Counter(tuple(row[name] for name in names) for table in tables for row in table.to_pylist())
+
+    late = aside(taken.late, "_query", *SCHEMA.names)
+    return Outcome(results(taken.final), results(taken.revised), late, aside(taken.rejected, *SCHEMA.names))

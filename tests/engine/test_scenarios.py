@@ -1,36 +1,57 @@
-"""Random stories: the local engine answers as brute force does, and the Spark engine as the local one."""
+"""Random stories: both engines answer as brute force does, wherever the slices are."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
-from tests.engine.scenarios import Scenario, expected, run, scenarios
+from eventide.engine.placement import DRIVER_BYTES
+from eventide.engine.workbench import Workbench
+from eventide.testing.trial import Trial
+from tests.engine.scenarios import Scenario, SharedWorkbench, expected, played, scenarios
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def agree(scenario: Scenario, spark: Any = None) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        found = run(scenario, Path(folder), spark)
-    for number, (engine, oracle) in enumerate(zip(found, expected(scenario), strict=True)):
+@pytest.fixture(scope="module")
+def workbench() -> Iterator[Workbench]:
+    shared = SharedWorkbench()
+    yield shared
+    shared.connection.close()
+
+
+def agree(scenario: Scenario, trial: Trial) -> None:
+    for number, (engine, oracle) in enumerate(zip(played(scenario, trial), expected(scenario), strict=True)):
         assert engine == oracle, f"round {number}"
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-@given(scenarios())
-def test_local_engine_answers_as_brute_force_does(scenario: Scenario) -> None:
-    agree(scenario)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(scenario=scenarios())
+def test_local_engine_answers_as_brute_force_does(workbench: Workbench, scenario: Scenario) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(scenario.program, Path(folder), workbench=workbench) as trial,
+    ):
+        agree(scenario, trial)
 
 
 @pytest.mark.spark
-# Shrinking on Spark takes minutes; the local engine finds the same faults and shrinks them.
-@settings(max_examples=15, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
-@given(scenario=scenarios())
-def test_spark_engine_answers_as_brute_force_does(spark: SparkSession, scenario: Scenario) -> None:
-    agree(scenario, spark)
+# Shrinking on Spark takes minutes; the local engine finds most faults, and shrinks them.
+@settings(max_examples=12, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
+@given(scenario=scenarios(), on_the_cluster=st.booleans())
+def test_spark_engine_answers_as_brute_force_does(
+    spark: SparkSession, scenario: Scenario, on_the_cluster: bool
+) -> None:
+    driver_bytes = 0 if on_the_cluster else DRIVER_BYTES
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(scenario.program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
+    ):
+        agree(scenario, trial)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from eventide.engine.placement import DRIVER_BYTES
 from eventide.errors import EventideError
 from eventide.eventtime.punctuated import Punctuated
 from eventide.testing.matching import difference
@@ -54,14 +55,18 @@ def run_transcript(
     engine: EngineName = "local",
     variant: Variant = Variant.WRITTEN,
     spark: SparkSession | None = None,
+    driver_bytes: int = DRIVER_BYTES,
 ) -> None:
-    """Run a transcript, given or in a file; an AssertionError tells the first step that went otherwise."""
+    """Run a transcript, given or in a file; an AssertionError tells the first step that went otherwise.
+
+    Spark keeps slices above `driver_bytes` on the cluster: with 0, all of them.
+    """
     told = transcript if isinstance(transcript, Transcript) else Transcript.read(transcript)
     if told.fails is None:
-        _run(told, engine, variant, spark)
+        _run(told, engine, variant, spark, driver_bytes)
         return
     try:
-        _run(told, engine, variant, spark)
+        _run(told, engine, variant, spark, driver_bytes)
     except AssertionError as failure:
         _demand(re.search(told.fails, str(failure)), f"it failed, but not as {told.fails!r} says: {failure}")
     else:
@@ -73,14 +78,14 @@ def _demand(holds: object, otherwise: str) -> None:
         raise AssertionError(otherwise)
 
 
-def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSession | None) -> None:
+def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSession | None, driver_bytes: int) -> None:
     if told.refused is not None:
         _check_refused(told, engine, spark)
         return
     assert told.program is not None
     with (
         tempfile.TemporaryDirectory(prefix="transcript-") as folder,
-        Trial(told.program, Path(folder), engine, spark) as trial,
+        Trial(told.program, Path(folder), engine, spark, driver_bytes=driver_bytes) as trial,
     ):
         for step in told.steps:
             if step.restart or variant is Variant.RESTARTED:
@@ -140,7 +145,7 @@ def _without_round(expect: Expect) -> Expect:
     """Split rounds have other numbers."""
 
     def kept(rows: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple({key: value for key, value in row.items() if key != "round"} for row in rows)
+        return tuple({key: value for key, value in row.items() if key not in ("round", "_round")} for row in rows)
 
     return replace(
         expect,

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from eventide.engine.backend import Backend
 from eventide.engine.local_backend import LocalBackend
+from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.rounds import Engine
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
@@ -63,6 +64,7 @@ class Trial:
     """A running program; use it as a context, so that it is closed in the end.
 
     Many trials start faster where they share a `workbench`; without one, a restart has nothing of the engine before.
+    With 0 `driver_bytes`, Spark keeps all slices on the cluster.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Trial:
         engine: EngineName = "local",
         spark: SparkSession | None = None,
         workbench: Workbench | None = None,
+        driver_bytes: int = DRIVER_BYTES,
     ) -> None:
         if engine not in ("local", "spark"):
             raise DeclarationError(f"there is no engine {engine!r}: write 'local' or 'spark'")
@@ -81,6 +84,7 @@ class Trial:
         self._checkpoint = checkpoint
         self._spark = spark if engine == "spark" else None
         self._workbench = workbench
+        self._driver_bytes = driver_bytes
         self._shown = Shown()
         self._seen: set[object] = set()
         self._engine = self._started()
@@ -123,7 +127,7 @@ class Trial:
 
             backend = SparkBackend(self._spark)
         sinks = {query.name: self._shown for query in self.program.queries}
-        return Engine(self.program, backend, str(self._checkpoint), sinks)
+        return Engine(self.program, backend, str(self._checkpoint), sinks, driver_bytes=self._driver_bytes)
 
     def _is_new(self, key: object) -> bool:
         new = key not in self._seen
