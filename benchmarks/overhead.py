@@ -1,21 +1,22 @@
 """What heartbeats cost on busy streams: `python -m benchmarks.overhead [--quick] [--json FILE]`.
 
-Gigascope's experiment: two streams that never rest, for which heartbeats are not needed, and the processor time of a
-query with and without them (theirs: 37.5 % and 37.3 %). Here:
+Gigascope's experiment: two streams that never rest, and the processor time of queries over them with and without
+heartbeats (theirs: 37.5 % and 37.3 %). Here:
 
-- *with*: the default policy learns from the arrivals of every round and answers with heartbeats;
-- *without*: nothing is learned or computed; the heartbeats of an earlier run are read from a list, so that the same
+- *with*: a policy observes the arrivals of every round and answers with heartbeats;
+- *without*: nothing is observed or computed; the heartbeats of an earlier run are read from a list, so that the same
   windows close in the same rounds and all else is equal. Results must be the same, or the benchmark fails.
-- *never*, to compare: no heartbeat at all, and everything closes at the end of the run.
 
-Processor time is that of Python and of Spark's driver together. Kinds of runs take turns; the median counts.
+Twice: for the default policy, which *learns* how late rows are and wants them counted finely for that, and for a
+*declared* delay, which only asks how far time has come. Processor time is that of Python and of Spark's driver. Runs
+take turns; what counts is the median over the turns of one run over the other.
 
 The last line is one JSON object:
 
-- `heartbeat_cpu_overhead`: processor time with heartbeats over that without, less 1.
-- `heartbeat_cpu_over_never`: the same against never.
-- `cpu_seconds`, `spread`: medians by kind, and the largest over the smallest of the runs without, less 1: differences
-  below that mean nothing.
+- `heartbeat_cpu_overhead`: processor time with heartbeats over that without, less 1, for the default policy.
+- `declared_cpu_overhead`: the same for the declared delay.
+- `cpu_seconds`: medians; `spread`: the largest over the smallest of equal runs, less 1: differences far below that mean
+  nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import duckdb
 
@@ -54,7 +55,12 @@ if TYPE_CHECKING:
 
 NAMES = ("left", "right")
 GROUPS = 1000
-WITH, WITHOUT, NEVER_ASKED = "with", "without", "never"
+LEARNED, DECLARED = "learned", "declared"
+WITH, WITHOUT = "with", "without"
+Kind: TypeAlias = tuple[str, str]
+"""Which policy, and whether it is at work."""
+
+KINDS: tuple[Kind, ...] = tuple((policy, work) for policy in (LEARNED, DECLARED) for work in (WITH, WITHOUT))
 
 
 @dataclass(frozen=True)
@@ -137,11 +143,17 @@ def program(data: Mapping[str, Disordered], policies: Mapping[str, Policy]) -> P
     return Program(streams, queries)
 
 
-def policies_of(kind: str, folder: Path) -> dict[str, Policy]:
-    """By stream: the default policy, the recorded heartbeats, or none at all."""
-    if kind == WITH:
-        return {name: DropRatio(0.01) for name in NAMES}
-    return {name: Recorded(0, str(folder / f"{name}.json") if kind == WITHOUT else "") for name in NAMES}
+def policies_of(kind: Kind, data: Mapping[str, Disordered], folder: Path) -> dict[str, Policy]:
+    """By stream: the policy itself, or what was recorded of it."""
+    policy, work = kind
+    if work == WITHOUT:
+        return {name: Recorded(0, str(recording(folder, policy, name))) for name in data}
+    return {name: DropRatio(0.01) if policy == LEARNED else FixedDelay(one.delay) for name, one in data.items()}
+
+
+def recording(folder: Path, policy: str, stream: str) -> Path:
+    """The file with the heartbeats of a stream."""
+    return folder / f"{policy}-{stream}.json"
 
 
 @dataclass(frozen=True)
@@ -191,6 +203,13 @@ def same_results(one: Path, other: Path) -> int:
     return int(rows)
 
 
+def record(spark: SparkSession, policy: str, data: Mapping[str, Disordered], folder: Path) -> None:
+    """Run once, and write down the heartbeats; results stay in the folder `POLICY`."""
+    ran = run(spark, program(data, policies_of((policy, WITH), data, folder)), folder / policy)
+    for stream, heartbeats in ran.heartbeats.items():
+        recording(folder, policy, stream).write_text(json.dumps(heartbeats), encoding="utf-8")
+
+
 def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
     """Record heartbeats while warming up; then the kinds take turns."""
     say(f"making two streams of {sizes.rows:,} rows")
@@ -199,54 +218,58 @@ def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
         for seed, name in enumerate(NAMES)
     }
     spark = local_session("local[2]", log_file=folder / "spark.log")
-    kinds = (WITH, WITHOUT, NEVER_ASKED)
-    cpu: dict[str, list[float]] = {kind: [] for kind in kinds}
+    cpu: dict[Kind, list[float]] = {kind: [] for kind in KINDS}
     try:
-        recorded = run(spark, program(data, policies_of(WITH, folder)), folder / "recorded")
-        for name, heartbeats in recorded.heartbeats.items():
-            (folder / f"{name}.json").write_text(json.dumps(heartbeats), encoding="utf-8")
-        rows = 0
-        # The first turn warms up the two other kinds.
+        for policy in (LEARNED, DECLARED):
+            record(spark, policy, data, folder)
+        # The first turn warms up.
         for turn in range(sizes.repeats + 1):
-            for kind in kinds if turn % 2 else kinds[::-1]:
-                place = folder / f"{kind}-{turn}"
-                ran = run(spark, program(data, policies_of(kind, folder)), place)
-                if kind != NEVER_ASKED:
-                    rows = same_results(folder / "recorded", place)
-                if turn:
-                    cpu[kind].append(ran.seconds)
+            for kind in KINDS if turn % 2 else KINDS[::-1]:
+                place = folder / "run"
+                ran = run(spark, program(data, policies_of(kind, data, folder)), place)
+                same_results(folder / kind[0], place)
+                cpu[kind] += [ran.seconds] if turn else []
                 shutil.rmtree(place)
     finally:
         spark.stop()
-    show(cpu, sizes, rows)
+    say(f"two streams of {sizes.rows:,} rows, {sizes.files} rounds")
+    show(cpu)
     return headline(cpu)
 
 
-def headline(cpu: Mapping[str, list[float]]) -> dict[str, Any]:
-    """The JSON object of the last line.
+def overhead(cpu: Mapping[Kind, list[float]], policy: str) -> float:
+    """Processor time with heartbeats over that without, less 1: the median over the turns.
 
-    >>> headline({"with": [2.0, 1.2], "without": [1.5, 1.0], "never": [2.0]})["heartbeat_cpu_overhead"]
-    0.28
+    >>> overhead({("learned", "with"): [2.0, 1.2, 1.0], ("learned", "without"): [1.0, 1.0, 0.5]}, "learned")
+    1.0
     """
-    middle = {kind: median(seconds) for kind, seconds in cpu.items()}
+    pairs = zip(cpu[policy, WITH], cpu[policy, WITHOUT], strict=True)
+    return round(median(with_them / without for with_them, without in pairs) - 1, 4)
+
+
+def headline(cpu: Mapping[Kind, list[float]]) -> dict[str, Any]:
+    """The JSON object of the last line."""
     return {
-        "heartbeat_cpu_overhead": round(middle[WITH] / middle[WITHOUT] - 1, 4),
-        "heartbeat_cpu_over_never": round(middle[WITH] / middle[NEVER_ASKED] - 1, 4),
-        "cpu_seconds": middle,
-        "spread": round(max(cpu[WITHOUT]) / min(cpu[WITHOUT]) - 1, 4),
+        "heartbeat_cpu_overhead": overhead(cpu, LEARNED),
+        "declared_cpu_overhead": overhead(cpu, DECLARED),
+        "cpu_seconds": {f"{policy}_{work}": median(seconds) for (policy, work), seconds in cpu.items()},
+        "spread": round(max(max(seconds) / min(seconds) for seconds in cpu.values()) - 1, 4),
     }
 
 
-def show(cpu: Mapping[str, list[float]], sizes: Sizes, rows: int) -> None:
+def show(cpu: Mapping[Kind, list[float]]) -> None:
     """Print processor time by kind of run."""
-    least = median(cpu[WITHOUT])
-    say(f"two streams of {sizes.rows:,} rows, {sizes.files} rounds, {rows:,} results, the same with and without")
     show_table(
         "processor seconds, Python and Spark together",
-        ["heartbeats", "median", "least", "most", "over without"],
+        ["policy", "heartbeats", "median", "least", "most", "overhead"],
         [
-            (kind, *(f"{of(seconds):.2f}" for of in (median, min, max)), as_percent(median(seconds) / least - 1))
-            for kind, seconds in cpu.items()
+            (
+                policy,
+                work,
+                *(f"{of(seconds):.2f}" for of in (median, min, max)),
+                as_percent(overhead(cpu, policy)) if work == WITH else "",
+            )
+            for (policy, work), seconds in cpu.items()
         ],
     )
 

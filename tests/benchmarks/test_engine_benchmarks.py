@@ -243,16 +243,12 @@ def test_recorded_heartbeats_come_again_round_by_round_also_after_a_restart(tmp_
 
 
 def test_without_heartbeats_no_summary_finer_than_slices_is_made(tmp_path: Path) -> None:
-    file = tmp_path / "left.json"
-    file.write_text("[]")
     data = dict.fromkeys(overhead.NAMES, Disordered(tmp_path, (), 0, SECOND))
-    panes = [TUMBLING.slide * SECOND]
-    for policy, fine in (
-        (overhead.Recorded(0, str(file)), False),
-        (overhead.policies_of("with", tmp_path)["left"], True),
-    ):
-        stream = overhead.program(data, dict.fromkeys(overhead.NAMES, policy)).streams[0]
-        assert (cell_width(stream, panes) < panes[0]) is fine
+    pane = TUMBLING.slide * SECOND
+    for kind in overhead.KINDS:
+        policies = overhead.policies_of(kind, data, tmp_path)
+        fine = [cell_width(stream, [pane]) < pane for stream in overhead.program(data, policies).streams]
+        assert fine == [kind == ("learned", "with")] * 2
 
 
 def test_runs_whose_results_differ_cannot_be_compared(tmp_path: Path) -> None:
