@@ -70,4 +70,8 @@ def quantile_union(sketches: Iterable[bytes | None], k: int | None = None) -> by
 def quantiles(sketch: bytes, ranks: Sequence[float]) -> list[float] | None:
     """For each rank the least value with at least that share of values up to it; None of nothing."""
     read = datasketches.kll_doubles_sketch.deserialize(sketch)
-    return None if read.is_empty() else list(read.get_quantiles(ranks, True))
+    if read.is_empty():
+        return None
+    # The ends are known exactly, though the sketch may have let go of them; Spark tells them so.
+    ends = {0.0: read.get_min_value(), 1.0: read.get_max_value()}
+    return [ends.get(rank, value) for rank, value in zip(ranks, read.get_quantiles(ranks, True), strict=True)]

@@ -88,6 +88,7 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.ArgMin: lambda self, n: call("arg_min_null", self.sql(n.this), self.sql(n.expression)),
     exp.Avg: _average,
     exp.Count: _count,
+    exp.CountIf: lambda self, n: f"COUNT(CASE WHEN {self.sql(n.this)} THEN 1 END)",
     exp.Filter: _filter,
     exp.LogicalAnd: lambda self, n: call("BOOL_AND", self.sql(n.this)),
     exp.LogicalOr: lambda self, n: call("BOOL_OR", self.sql(n.this)),

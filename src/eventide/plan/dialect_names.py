@@ -6,12 +6,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from eventide.plan.dialect_saying import Rule, Saying, call
+from eventide.plan.dialect_saying import Rule, Saying, by_type, call
 
 NAMED: dict[str, Callable[..., str]] = {
-    "bigint": lambda x: call("spark_bigint", x),
-    "smallint": lambda x: call("spark_smallint", x),
-    "tinyint": lambda x: call("spark_tinyint", x),
     "any": lambda x: f"BOOL_OR({x})",
     "btrim": lambda x: f"trim({x})",
     "cardinality": lambda x: f"CAST(len({x}) AS INTEGER)",
@@ -39,10 +36,14 @@ NAMED: dict[str, Callable[..., str]] = {
     "kll_merge_agg_double": lambda x, k="CAST(NULL AS INTEGER)": f"eventide_kll_union(list({x}), {k})",
     **{
         name: (lambda *given, name=name: call(f"spark_{name}", *given))
-        for name in ("get", "octet_length", "pmod", "timestamp_micros", "timestamp_millis", "timestamp_seconds")
+        for name in ("get", "pmod", "timestamp_micros", "timestamp_millis")
     },
 }
 """Each as a text over the texts of its arguments."""
+
+
+VARIED = ("bigint", "smallint", "tinyint", "octet_length", "timestamp_seconds")
+"""Functions that are macros with a variant for each type."""
 
 
 def _named(self: Saying, node: exp.Anonymous) -> str:
@@ -51,6 +52,8 @@ def _named(self: Saying, node: exp.Anonymous) -> str:
     if name == "kll_sketch_get_quantile_double":
         many = isinstance(node.expressions[1], exp.Array)
         return call(f"eventide_kll_quantile{'s' if many else ''}", *arguments)
+    if name in VARIED:
+        return by_type(name, self.kind(node.expressions[-1]), *arguments)
     return NAMED[name](*arguments) if name in NAMED else call(node.name, *arguments)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from eventide.plan.aggregate_call import decimal_of
-from eventide.plan.dialect_saying import Rule, Saying, call, macro
+from eventide.plan.dialect_saying import Rule, Saying, by_type, call, macro
 from eventide.plan.spark_grammar import SPARK
 from eventide.plan.spark_types import DIGITS, decimal_result, unbounded
 
@@ -28,20 +28,21 @@ def _cast(self: Saying, node: exp.Cast) -> str:
     if to.is_type("timestamp", "timestamptz", "timestampltz"):
         if tried:
             return f"TRY_CAST({value} AS TIMESTAMPTZ)" if source == "STRING" else self.refuse("TRY_CAST to TIMESTAMP")
-        return value if source == "TIMESTAMP" else call("spark_timestamp", value)
+        return by_type("timestamp", source, value)
     if wanted in WHOLE_CASTS:
         if decimal is not None:
             return f"{cast}(trunc({value}) AS {kind})"
         known = source in DIGITS or source == "BOOLEAN"
-        macro = f"spark_{'try_' if tried else ''}{WHOLE_CASTS[wanted]}"
+        variant = by_type(f"{'try_' if tried else ''}{WHOLE_CASTS[wanted]}", source, value)
         if source is None and node.this.find(exp.AggFunc) is not None:
             # DuckDB picks a variant of a macro before it knows the types of aggregates.
             return f"{cast}(trunc({value}) AS {kind})"
         # A decimal that the words do not tell is cut as text: as a DOUBLE it could lose digits.
         cut = f"{cast}(split_part(CAST({value} AS TEXT), '.', 1) AS {kind})"
-        return f"{cast}({value} AS {kind})" if known else _unless_decimal(value, source, call(macro, value), cut)
+        return f"{cast}({value} AS {kind})" if known else _unless_decimal(value, source, variant, cut)
     if wanted == "STRING" and decimal is None and source != "STRING":
-        return _unless_decimal(value, source, call("spark_string", value), f"CAST({value} AS TEXT)")
+        text = by_type("string", source, value, fraction="float")
+        return _unless_decimal(value, source, text, f"CAST({value} AS TEXT)")
     if decimal_of(wanted) is not None:
         kind = kind if to.expressions else "DECIMAL(10, 0)"
         by_text = f"{cast}(CAST({value} AS TEXT) AS {kind})"
@@ -135,7 +136,7 @@ def _floor(name: str) -> Rule:
             return self.refuse(f"{name.upper()} to a number of digits")
         if decimal_of(self.kind(node.this) or "") is not None:
             return f"CAST({call(name.upper(), self.sql(node.this))} AS {self.kind(node)})"
-        return call(f"spark_{name}", self.sql(node.this))
+        return by_type(name, self.kind(node.this), self.sql(node.this))
 
     return rule
 

@@ -54,6 +54,24 @@ def macro(name: str, *keys: str) -> Rule:
     return rule
 
 
+VARIANTS = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), "bigint"),
+    "DOUBLE": "double",
+    "STRING": "varchar",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamptz",
+    "TIMESTAMP_NTZ": "timestamp",
+    "BINARY": "blob",
+}
+
+
+def by_type(name: str, kind: str | None, *arguments: str, fraction: str = "double") -> str:
+    """A call of a macro that has variants by the type of its last argument; DuckDB picks one where it is not known."""
+    variant = fraction if kind == "FLOAT" else VARIANTS.get(kind or "")
+    return call(f"spark_{name}" if variant is None else f"spark_{name}_{variant}", *arguments)
+
+
 def as_int(name: str) -> Rule:
     """A function of one argument that counts in INT in Spark, in BIGINT in DuckDB."""
     return lambda self, node: f"CAST({call(name, self.sql(node.this))} AS INTEGER)"

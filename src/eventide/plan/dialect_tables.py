@@ -41,7 +41,7 @@ LISTS = (
 
 AGGREGATES = (
     exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance,
-    exp.VariancePop, exp.LogicalAnd, exp.LogicalOr, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg, exp.Corr,
+    exp.VariancePop, exp.LogicalAnd, exp.LogicalOr, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg,
     exp.CovarPop, exp.CovarSamp, exp.Median, exp.Quantile, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead,
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ SAME: frozenset[type[exp.Expr]] = frozenset((*OPERATORS, *NUMBERS, *TIMES, *TEXT
 
 NEAR: frozenset[type[exp.Expr]] = frozenset(
     (
-        exp.ArgMax, exp.ArgMin, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue, exp.Mode,
+        exp.ArgMax, exp.ArgMin, exp.Corr, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue, exp.Mode,
         exp.ArrayAgg, exp.ArrayUniqueAgg, exp.ApproxDistinct, exp.ApproxQuantile, exp.GroupConcat, exp.Ntile,
         exp.CumeDist, exp.PercentRank, exp.RegrSlope, exp.RegrIntercept, exp.RegrCount, exp.RegrR2,
     )
@@ -57,8 +57,8 @@ NEAR: frozenset[type[exp.Expr]] = frozenset(
 
 SAME_NAMES = frozenset(
     [
-        "any", "bigint", "btrim", "cardinality", "e", "every", "get", "hll_sketch_agg", "hll_sketch_estimate", "hll_union",
-        "hll_union_agg", "hypot", "isnotnull", "isnull", "kll_merge_agg_double", "kll_sketch_agg_double",
+        "any", "bigint", "btrim", "cardinality", "e", "every", "get", "hll_sketch_agg", "hll_sketch_estimate",
+        "hll_union", "hll_union_agg", "hypot", "isnotnull", "isnull", "kll_merge_agg_double", "kll_sketch_agg_double",
         "kll_sketch_get_quantile_double", "make_date", "map_values", "mean", "octet_length", "pmod", "positive",
         "smallint", "some", "std", "timestamp_micros", "timestamp_millis", "timestamp_seconds", "tinyint", "try_avg",
         "try_mod", "weekday", "zeroifnull", "nullifzero", "date_part", "datepart",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from eventide.plan.dialect_saying import Rule, Saying, as_int, call, macro
+from eventide.plan.dialect_saying import Rule, Saying, as_int, by_type, call, macro
 
 
 def _place(self: Saying, node: exp.Bracket) -> str:
@@ -19,8 +19,8 @@ def _place(self: Saying, node: exp.Bracket) -> str:
     if (self.kind(node.this) or "").startswith("MAP<"):
         return f"{array}[{index}]"
     if node.args.get("offset") == 1:
-        return f"{array}[{index}]" if node.args.get("safe") else call("spark_element_at", array, index)
-    return call("spark_item", array, index)
+        return f"{array}[{index}]" if node.args.get("safe") else by_type("element_at", self.kind(place), array, index)
+    return by_type("item", self.kind(place), array, index)
 
 
 def _struct(self: Saying, node: exp.Struct) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from eventide.plan.dialect_saying import Rule, Saying, as_int, call, macro
+from eventide.plan.dialect_saying import Rule, Saying, as_int, by_type, call, macro
 
 
 def _dated(text: str) -> Rule:
@@ -28,7 +28,7 @@ def _truncated(day: bool) -> Rule:
             return self.refuse(f"DATE_TRUNC to {unit}")
         if day:
             return f"CAST(date_trunc('{unit}', CAST({self.sql(node.this)} AS DATE)) AS DATE)"
-        return f"date_trunc('{unit}', {call('spark_timestamp', self.sql(node.this))})"
+        return f"date_trunc('{unit}', {by_type('timestamp', self.kind(node.this), self.sql(node.this))})"
 
     return rule
 
@@ -47,7 +47,7 @@ def _to_date(self: Saying, node: exp.TsOrDsToDate) -> str:
 
 
 def _unix_timestamp(self: Saying, node: exp.StrToUnix) -> str:
-    return call("spark_unix_timestamp", self.sql(node.this))
+    return by_type("unix_timestamp", self.kind(node.this), self.sql(node.this))
 
 
 RULES: dict[type[exp.Expr], Rule] = {

@@ -11,23 +11,34 @@ def _macro(name: str, *variants: str) -> str:
     return f"CREATE OR REPLACE MACRO spark_{name}" + ", ".join(variants)
 
 
-def _to_whole(name: str, kind: str) -> tuple[str, str]:
+def _by_type(name: str, parameters: str, **bodies: str) -> tuple[str, ...]:
+    """A macro with a variant for each type of its last parameter, and each variant under a name of its own.
+
+    DuckDB cannot pick a variant where an argument holds an aggregate: there the dialect must name it.
+    """
+    *others, last = parameters.split(", ")
+    variants = [f"({', '.join([*others, f'{last} {kind}'])}) AS {body}" for kind, body in bodies.items()]
+    apart = [_macro(f"{name}_{kind.lower()}", variant) for kind, variant in zip(bodies, variants, strict=True)]
+    return *apart, _macro(name, *variants)
+
+
+def _to_whole(name: str, kind: str) -> tuple[str, ...]:
     """Casts to whole numbers cut fractions off, where DuckDB rounds; text must be a whole number."""
     wrong = f" WHEN x IS NOT NULL THEN spark_fail('CAST_INVALID_INPUT: ' || x || ' is no {kind}')"
-    strict, tried = (
-        _macro(
+    said: list[str] = []
+    for prefix, cast, otherwise in (("", "CAST", wrong), ("try_", "TRY_CAST", "")):
+        said += _by_type(
             f"{prefix}{name}",
-            f"(x BIGINT) AS {cast}(x AS {kind})",
-            f"(x HUGEINT) AS {cast}(x AS {kind})",
-            f"(x BOOLEAN) AS {cast}(x AS {kind})",
-            f"(x DOUBLE) AS {cast}(trunc(x) AS {kind})",
-            f"(x TIMESTAMPTZ) AS {cast}(spark_unix_seconds(x) AS {kind})",
-            f"(x VARCHAR) AS CASE WHEN regexp_full_match(trim(x), '[+-]?[0-9]+') "
+            "x",
+            BIGINT=f"{cast}(x AS {kind})",
+            HUGEINT=f"{cast}(x AS {kind})",
+            BOOLEAN=f"{cast}(x AS {kind})",
+            DOUBLE=f"{cast}(trunc(x) AS {kind})",
+            TIMESTAMPTZ=f"{cast}(spark_unix_seconds(x) AS {kind})",
+            VARCHAR="CASE WHEN regexp_full_match(trim(x), '[+-]?[0-9]+') "
             f"THEN {cast}(trim(x) AS {kind}){otherwise} END",
         )
-        for prefix, cast, otherwise in (("", "CAST", wrong), ("try_", "TRY_CAST", ""))
-    )
-    return strict, tried
+    return tuple(said)
 
 
 # Java writes numbers below 0.001 and from 10,000,000 on as 1.5E10; `s` is DuckDB's shortest text of the number `a` > 0.
@@ -45,13 +56,12 @@ _JAVA_NUMBER = (
 )
 
 
-def _java_text(kind: str) -> str:
-    return (
-        f"(x {kind}) AS CASE WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE "
-        f"'-Infinity' END WHEN x = 0 THEN CAST(x AS VARCHAR) "
-        f"ELSE CASE WHEN x < 0 THEN '-' ELSE '' END || spark_java_number(abs(x), CAST(abs(x) AS VARCHAR)) END"
-    )
-
+# Any other number in Java's words.
+_JAVA_TEXT = (
+    "CASE WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END "
+    "WHEN x = 0 THEN CAST(x AS VARCHAR) "
+    "ELSE CASE WHEN x < 0 THEN '-' ELSE '' END || spark_java_number(abs(x), CAST(abs(x) AS VARCHAR)) END"
+)
 
 MACROS: tuple[str, ...] = (
     # An error where a value of any type may stand; DuckDB's own `error` is refused inside of TRY.
@@ -97,57 +107,60 @@ MACROS: tuple[str, ...] = (
     _macro("acos", "(x) AS CASE WHEN abs(x) > 1 THEN CAST('NaN' AS DOUBLE) ELSE acos(x) END"),
     _macro("sign", "(x DOUBLE) AS CASE WHEN isnan(x) THEN x ELSE CAST(sign(x) AS DOUBLE) END"),
     _macro("isnan", "(x) AS COALESCE(isnan(x), FALSE)"),
-    _macro("octet_length", "(x VARCHAR) AS strlen(x)", "(x BLOB) AS octet_length(x)"),
+    *_by_type("octet_length", "x", VARCHAR="CAST(strlen(x) AS INTEGER)", BLOB="CAST(octet_length(x) AS INTEGER)"),
     _macro("nanvl", "(x, y) AS CASE WHEN isnan(x) THEN y ELSE x END"),
     _macro(
         "to_whole",
         "(x) AS CASE WHEN isnan(x) THEN 0 WHEN x >= 9223372036854775807 THEN 9223372036854775807 "
         "WHEN x <= -9223372036854775808 THEN -9223372036854775808 ELSE CAST(x AS BIGINT) END",
     ),
-    _macro("floor", "(x BIGINT) AS x", "(x DOUBLE) AS spark_to_whole(floor(x))"),
-    _macro("ceil", "(x BIGINT) AS x", "(x DOUBLE) AS spark_to_whole(ceil(x))"),
+    *_by_type("floor", "x", BIGINT="x", DOUBLE="spark_to_whole(floor(x))"),
+    *_by_type("ceil", "x", BIGINT="x", DOUBLE="spark_to_whole(ceil(x))"),
     _macro("unix_seconds", "(x) AS CAST((epoch_us(x) - spark_pmod(epoch_us(x), 1000000)) // 1000000 AS BIGINT)"),
     _macro("unix_millis", "(x) AS CAST((epoch_us(x) - spark_pmod(epoch_us(x), 1000)) // 1000 AS BIGINT)"),
-    _macro(
+    # Spark cuts here, though its `unix_seconds` goes down.
+    *_by_type(
         "unix_timestamp",
-        # Spark cuts here, though its `unix_seconds` goes down.
-        *(
-            f"(x {kind}) AS epoch_us(CAST(x AS TIMESTAMPTZ)) // 1000000"
-            for kind in ("TIMESTAMPTZ", "DATE", "TIMESTAMP")
-        ),
+        "x",
+        TIMESTAMPTZ="epoch_us(x) // 1000000",
+        DATE="epoch_us(CAST(x AS TIMESTAMPTZ)) // 1000000",
+        TIMESTAMP="epoch_us(CAST(x AS TIMESTAMPTZ)) // 1000000",
     ),
     _macro("timestamp_micros", "(x) AS make_timestamptz(CAST(x AS BIGINT))"),
     _macro("timestamp_millis", "(x) AS make_timestamptz(CAST(x AS BIGINT) * 1000)"),
-    _macro(
+    *_by_type(
         "timestamp_seconds",
-        "(x BIGINT) AS make_timestamptz(x * 1000000)",
-        "(x DOUBLE) AS make_timestamptz(CAST(trunc(x * 1000000) AS BIGINT))",
+        "x",
+        BIGINT="make_timestamptz(x * 1000000)",
+        DOUBLE="make_timestamptz(CAST(trunc(x * 1000000) AS BIGINT))",
     ),
-    _macro(
+    *_by_type(
         "timestamp",
-        "(x TIMESTAMPTZ) AS x",
-        "(x TIMESTAMP) AS CAST(x AS TIMESTAMPTZ)",
-        "(x DATE) AS CAST(x AS TIMESTAMPTZ)",
-        "(x VARCHAR) AS CAST(x AS TIMESTAMPTZ)",
-        "(x BIGINT) AS spark_timestamp_seconds(x)",
-        "(x DOUBLE) AS spark_timestamp_seconds(x)",
+        "x",
+        TIMESTAMPTZ="x",
+        TIMESTAMP="CAST(x AS TIMESTAMPTZ)",
+        DATE="CAST(x AS TIMESTAMPTZ)",
+        VARCHAR="CAST(x AS TIMESTAMPTZ)",
+        BIGINT="spark_timestamp_seconds_bigint(x)",
+        DOUBLE="spark_timestamp_seconds_double(x)",
     ),
     *_to_whole("tinyint", "TINYINT"),
     *_to_whole("smallint", "SMALLINT"),
     *_to_whole("int", "INTEGER"),
     *_to_whole("bigint", "BIGINT"),
     _macro("java_number", f"(a, s) AS {_JAVA_NUMBER}"),
-    _macro(
+    *_by_type(
         "string",
-        _java_text("DOUBLE"),
-        _java_text("FLOAT"),
-        "(x VARCHAR) AS x",
-        "(x BIGINT) AS CAST(x AS VARCHAR)",
-        "(x BOOLEAN) AS CAST(x AS VARCHAR)",
-        "(x DATE) AS CAST(x AS VARCHAR)",
-        "(x TIMESTAMP) AS CAST(x AS VARCHAR)",
-        "(x TIMESTAMPTZ) AS regexp_replace(CAST(x AS VARCHAR), '\\+00$', '')",
-        "(x BLOB) AS decode(x)",
+        "x",
+        DOUBLE=_JAVA_TEXT,
+        FLOAT=_JAVA_TEXT,
+        VARCHAR="x",
+        BIGINT="CAST(x AS VARCHAR)",
+        BOOLEAN="CAST(x AS VARCHAR)",
+        DATE="CAST(x AS VARCHAR)",
+        TIMESTAMP="CAST(x AS VARCHAR)",
+        TIMESTAMPTZ="regexp_replace(CAST(x AS VARCHAR), '\\+00$', '')",
+        BLOB="decode(x)",
     ),
     _macro("start", "(s, p) AS CASE WHEN p > 0 THEN p - 1 WHEN p < 0 THEN length(s) + p ELSE 0 END"),
     _macro(
@@ -155,17 +168,19 @@ MACROS: tuple[str, ...] = (
         "(s, p, n) AS substring(s, CAST(greatest(spark_start(s, p), 0) AS BIGINT) + 1, "
         "greatest(CAST(spark_start(s, p) AS BIGINT) + n - greatest(spark_start(s, p), 0), 0))",
     ),
-    _macro(
+    *_by_type(
         "item",
-        "(a, i VARCHAR) AS a[i]",
-        f"(a, i BIGINT) AS {'CASE WHEN i < 0 OR i >= len(a) THEN '}"
-        "spark_fail('INVALID_ARRAY_INDEX: ' || i || ' of ' || len(a)) ELSE a[i + 1] END",
+        "a, i",
+        VARCHAR="a[i]",
+        BIGINT="CASE WHEN i < 0 OR i >= len(a) THEN spark_fail('INVALID_ARRAY_INDEX: ' || i || ' of ' || len(a)) "
+        "ELSE a[i + 1] END",
     ),
-    _macro(
+    *_by_type(
         "element_at",
-        "(a, i VARCHAR) AS a[i]",
-        "(a, i BIGINT) AS CASE WHEN i = 0 OR abs(i) > len(a) THEN "
-        "spark_fail('INVALID_ARRAY_INDEX_IN_ELEMENT_AT: ' || i || ' of ' || len(a)) ELSE a[i] END",
+        "a, i",
+        VARCHAR="a[i]",
+        BIGINT="CASE WHEN i = 0 OR abs(i) > len(a) "
+        "THEN spark_fail('INVALID_ARRAY_INDEX_IN_ELEMENT_AT: ' || i || ' of ' || len(a)) ELSE a[i] END",
     ),
     _macro(
         "hll_sketch_agg",

@@ -27,6 +27,13 @@ def _by(name: str) -> Callable[..., str]:
     return lambda self, e: str(self.func(name, e.this, e.expression, e.args.get("count")))
 
 
+def _log(self: SparkGenerator, e: exp.Log) -> str:
+    """LOG10 and LOG2 are rounded in other ways than LOG."""
+    if e.expression is not None and e.this.name in ("10", "2"):
+        return str(self.func(f"LOG{e.this.name}", e.expression))
+    return str(self.func("LOG", e.this, e.expression))
+
+
 def _within_group(self: SparkGenerator, e: exp.WithinGroup) -> str:
     return f"{self.sql(e, 'this')} WITHIN GROUP ({self.sql(e, 'expression').strip()})"
 
@@ -61,6 +68,7 @@ class Spark4(Spark):
             **SparkGenerator.TRANSFORMS,
             exp.ArgMax: _by("MAX_BY"),
             exp.ArgMin: _by("MIN_BY"),
+            exp.Log: _log,
             exp.WithinGroup: _within_group,
         }
 

@@ -32,7 +32,7 @@ SAME = (
 DOUBLES = (
     exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Cbrt, exp.Sin, exp.Cos, exp.Tan, exp.Asin, exp.Acos, exp.Atan,
     exp.Atan2, exp.Degrees, exp.Radians, exp.Sign, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance,
-    exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp, exp.Median, exp.Quantile,
+    exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp, exp.Median,
 )  # fmt: skip
 FIXED: dict[type[exp.Expression], str] = {
     **dict.fromkeys(DOUBLES, "DOUBLE"),
@@ -106,6 +106,8 @@ class Types:
             return self.of(node.this)
         if isinstance(node, exp.Distinct):
             return self.of(node.expressions[0]) if len(node.expressions) == 1 else None
+        if isinstance(node, exp.Quantile):
+            return "ARRAY<DOUBLE>" if isinstance(node.args["quantile"], exp.Array) else "DOUBLE"
         if type(node) in FIXED:
             return FIXED[type(node)]
         if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod):
