@@ -162,6 +162,7 @@ def test_files_that_are_of_another_format_are_told(spark: SparkSession, folder: 
         (Input("json", "in", max_rows=5), "cannot be limited to 5 rows a round: give max_files"),
         (Input("rate", max_files=5), "cannot be limited to 5 files a round: give max_rows"),
         (Input("rate", max_rows=0), "0 rows a round is too few"),
+        (Input("rate", options=(("rowspersecond", "9"),), max_rows=5), "the limit 5 is given twice"),
         (Input("json", "in", (("MODE", "DROPMALFORMED"),)), "the option mode is not yours to set"),
     ],
 )

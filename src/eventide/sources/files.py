@@ -92,7 +92,7 @@ class Files:
                 reader.close()
                 self._listing.done(name)
                 self._open = None
-            else:
+            elif table.num_rows:
                 taken.append(table)
                 wanted -= table.num_rows
         return pa.concat_tables(taken) if taken else None

@@ -16,6 +16,7 @@ from eventide.plan.stream import Stream
 from eventide.sources.files import FORMATS, Files
 from eventide.sources.follow import Follow
 from eventide.sources.input_of import input_of
+from eventide.sources.replay_local import ReplayInput
 from eventide.sources.standard_input import StandardInput
 from eventide.sources.unknown_input import unknown_input
 
@@ -51,7 +52,7 @@ class LocalInput(Protocol):
         ...
 
 
-OTHERS: dict[str, Callable[[Stream], LocalInput]] = {"follow": Follow, "stdin": StandardInput}
+OTHERS: dict[str, Callable[[Stream], LocalInput]] = {"follow": Follow, "replay": ReplayInput, "stdin": StandardInput}
 
 
 def open_input(stream: Stream) -> LocalInput:

@@ -46,6 +46,8 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
         if given.format == "table":
             frame = spark.readStream.options(**dict(given.options), **limits).table(needs_path(stream, given))
             return _conforming(stream, frame, f"the table {given.path}")
+        if given.format == "replay":
+            return _replay(spark, stream, given, limits)
         return _by_name(spark, stream, given, limits)
 
 
@@ -129,6 +131,18 @@ def _one_text(stream: Stream, frame: DataFrame) -> DataFrame:
             f"stream {stream.name!r} reads lines of text: declare one column, of type STRING; or read csv or json"
         )
     return frame.selectExpr(f"value AS {quoted(stream.columns[0].name)}", f"CAST(NULL AS STRING) AS {MALFORMED}")
+
+
+def _replay(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+    """The rows of a schedule that is made now."""
+    # Data sources in Python are classes of PySpark's: its import can wait until one is needed.
+    from eventide.sources.replay_planning import planned
+    from eventide.sources.replay_spark import register
+
+    register(spark)
+    options = {name: value for name, value in given.options if name.lower() == "partitions"}
+    reader = spark.readStream.format("replay").schema(ddl(stream.columns, f"{MALFORMED} STRING"))
+    return reader.options(schedule=planned(stream).path, **options, **limits).load()
 
 
 def _by_name(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:

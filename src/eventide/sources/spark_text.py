@@ -70,11 +70,10 @@ def parsed_value(frame: DataFrame, columns: Sequence[Column], kind: str, options
     evaluates it there once more: to parse every value once, the text is made to depend on the partition's number.
     """
     given = ", ".join(f"{literal(name)}, {literal(text)}" for name, text in {**options, **PARSING}.items())
-    text = "if(spark_partition_id() >= 0, coalesce(CAST(value AS STRING), ''), NULL)"
+    once = "if(spark_partition_id() >= 0, _eventide_text, NULL)"
+    parse = f"from_{kind}({once}, {literal(corrupt_ddl(columns))}, map({given})) AS _eventide_row"
     beside = [quoted(name) for name in frame.columns if name != "value"]
-    rows = frame.selectExpr(*beside, f"{text} AS _eventide_text").selectExpr(
-        "*", f"from_{kind}(_eventide_text, {literal(corrupt_ddl(columns))}, map({given})) AS _eventide_row"
-    )
+    rows = frame.selectExpr(*beside, "coalesce(CAST(value AS STRING), '') AS _eventide_text").selectExpr("*", parse)
     return rows.selectExpr(
         *beside,
         *(f"_eventide_row.{quoted(column.name)} AS {quoted(column.name)}" for column in columns),
