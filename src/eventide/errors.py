@@ -29,5 +29,9 @@ class EngineError(EventideError):
     """The engine cannot go on: Spark did not start, a sink refused, the disk is full. What was committed is safe."""
 
 
+class DataFaultError(EngineError):
+    """A statement failed because of the values of a row, not because of the statement."""
+
+
 class CheckpointError(EngineError):
     """A checkpoint cannot be continued from: damaged, of another query, or of another format."""

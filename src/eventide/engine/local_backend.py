@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from eventide.engine.arrow_types import arrow_type, spark_type_of
+from eventide.engine.faults import of_duckdb
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.bound import Bound
@@ -60,7 +61,7 @@ class LocalBackend:
         try:
             return self.workbench.ask(sql, self._batch)
         except duckdb.Error as error:
-            raise EngineError(f"a round cannot be computed: {str(error).splitlines()[0]}") from error
+            raise of_duckdb(error, "a round cannot be computed") from error
 
     def bench(self, query: Bound) -> Bench:
         """DuckDB merges everything here."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from eventide.engine.backend import Backend
 from eventide.engine.cluster_slices import Chunk
 from eventide.engine.slices import slice_schema
 from eventide.plan.bound import Bound
+from eventide.plan.broken import careful
 from eventide.plan.cells import cell_width
 from eventide.plan.reduce_text import ReduceText, column_of, kept_text, reduce_text, wants
 from eventide.plan.stream import Stream
@@ -42,6 +44,12 @@ class Reducer:
     queries: tuple[Bound, ...]
     stored: tuple[Bound, ...]
     text: ReduceText
+
+    @cached_property
+    def careful(self) -> Reducer:
+        """The same, over the rows that break no query."""
+        here, stored = map(careful, self.queries), map(careful, self.stored)
+        return Reducer.of(self.stream, [*here, *stored], frozenset(query.query.name for query in self.stored))
 
     @classmethod
     def of(cls, stream: Stream, queries: Sequence[Bound], on_cluster: frozenset[str] = frozenset()) -> Reducer:

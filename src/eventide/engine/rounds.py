@@ -17,17 +17,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pyarrow.compute as pc
-
 from eventide.engine.answers import results_of
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
-from eventide.engine.ledger import Ledger, late_rows, lost_values, rejected_rows
+from eventide.engine.ledger import Ledger, late_rows, lost_values
 from eventide.engine.placement import DRIVER_BYTES, Placement
 from eventide.engine.record import Intent
-from eventide.engine.reduction import Reducer, Reduction
+from eventide.engine.reduce_step import ReduceStep
+from eventide.engine.reduction import Reducer
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.taken import Answers
@@ -35,9 +34,10 @@ from eventide.engine.work import Observer, Positions, Round, Run
 from eventide.errors import EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound import Bound, bind
+from eventide.plan.broken import careful
 from eventide.plan.program import Program
 from eventide.plan.query import Query
-from eventide.plan.reduce_text import late_text, rejects_text, stored_text
+from eventide.plan.reduce_text import late_text
 from eventide.plan.stream import Timestamps
 from eventide.plan.window import RowWindow
 from eventide.sinks.sink import Sink
@@ -84,6 +84,7 @@ class Engine:
             placement = Placement(self._cluster, driver_bytes)
             self.committed = Committed(program, self.bound, self.checkpoint, backend, placement)
             self._reducers = self._written_reducers()
+            self._reduce_step = ReduceStep(backend, self._cluster)
             self.ledger = Ledger(self.checkpoint.storage)
             self._rewind()
         except BaseException:
@@ -250,31 +251,8 @@ class Engine:
     def _reduce(self, work: Round) -> None:
         self.backend.bring(work.rows, few=self._last_rows < FEW_ROWS)
         for stream in self.program.streams:
-            if stream.name not in work.rows:
-                continue
-            reducer = self._reducers[stream.name]
-            reduction = reducer.reduce(self.backend)
-            limit = self._future_limit(stream.name, work.clock, reduction)
-            if limit is not None or reduction.rejected:
-                rejected = self.backend.ask(rejects_text(stream, limit))
-                work.rejects[stream.name] = [rejected_rows(rejected, work.number)]
-                if limit is not None:
-                    reduction = reducer.reduce(self.backend, up_to=limit)
-            for query in reducer.stored:
-                assert self._cluster is not None
-                stamp = None if stream.time is not None else query.panes.pane_of(work.clock)
-                text = stored_text(query, limit, stamp)
-                reduction.chunks[query.query.name] = self._cluster.store_round(query, text, work.number)
-            work.reductions[stream.name] = reduction
-
-    def _future_limit(self, name: str, clock: int, reduction: Reduction) -> int | None:
-        """The largest time that is believed, if this round has rows beyond it that are to be rejected."""
-        stream = self.streams[name].stream
-        if stream.future is None or not stream.future.reject:
-            return None
-        limit = self.streams[name].moment(clock, reduction.cells) + stream.future.ahead
-        largest = pc.max(reduction.cells.column("__hi")).as_py()
-        return limit if largest is not None and largest > limit else None
+            if stream.name in work.rows:
+                self._reduce_step.run(work, self._reducers[stream.name], self.streams[stream.name])
 
     def _promise(self, work: Round) -> None:
         for name, stream in self.streams.items():
@@ -301,7 +279,9 @@ class Engine:
             stream.losses.count(taken.wanted, taken.late_rows)
             stream.losses.revising += taken.revising_rows
             if taken.late_panes:
-                rows = self.backend.ask(late_text(self.bound[query.name], taken.late_panes))
+                bound = self.bound[query.name]
+                bound = careful(bound) if name in work.careful else bound
+                rows = self.backend.ask(late_text(bound, taken.late_panes))
                 part = late_rows(self.bound[query.name], rows, work.number, stream.heartbeat)
                 work.late.setdefault(name, []).append(part)
 

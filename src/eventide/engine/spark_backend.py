@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from eventide.engine.faults import first_line, of_spark
 from eventide.engine.workbench import Bench, Workbench
-from eventide.errors import DeclarationError, EngineError
+from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound
 from eventide.plan.columns import Column, spark_type
 from eventide.plan.reduce_text import MALFORMED, batch_view
@@ -33,7 +34,7 @@ class SparkBench:
         try:
             return self._spark.sql(spark_sql).toArrow()
         except PySparkException as error:
-            raise EngineError(f"windows cannot be closed: {_said(error)}") from error
+            raise of_spark(error, "windows cannot be closed") from error
 
 
 class SparkBackend:
@@ -64,7 +65,7 @@ class SparkBackend:
             found = self.spark.sql(f"SELECT {sql} AS x FROM eventide_empty_{stream.name}").schema[0].dataType
         except PySparkException as error:
             raise DeclarationError(
-                f"Spark does not accept {sql!r} over stream {stream.name!r}: {_said(error)}"
+                f"Spark does not accept {sql!r} over stream {stream.name!r}: {first_line(error)}"
             ) from error
         return spark_type(found.simpleString())
 
@@ -96,7 +97,7 @@ class SparkBackend:
         try:
             return self._session.sql(sql).toArrow()
         except PySparkException as error:
-            raise EngineError(f"a round cannot be computed: {_said(error)}") from error
+            raise of_spark(error, "a round cannot be computed") from error
 
     def bench(self, query: Bound) -> Bench:
         """DuckDB where it gives Spark's answer from these slices, Spark itself where it does not."""
@@ -123,7 +124,7 @@ class SparkBackend:
         try:
             frame.write.mode("overwrite").parquet(folder)
         except PySparkException as error:
-            raise EngineError(f"Spark cannot write slices to {folder}: {_said(error)}") from error
+            raise of_spark(error, f"Spark cannot write slices to {folder}") from error
 
     def close(self) -> None:
         """Nothing will be asked any more."""
@@ -141,8 +142,3 @@ def _frame(spark: SparkSession, table: pa.Table, ddl: str | None = None) -> Data
 
 def _ddl(stream: Stream) -> str:
     return ", ".join([*(f"`{c.name}` {c.type}" for c in stream.columns), f"{MALFORMED} STRING"])
-
-
-def _said(error: Exception) -> str:
-    """The first line of what Spark said, without its stack."""
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()

@@ -40,6 +40,8 @@ class Round:
     late: dict[str, list[pa.Table]] = field(default_factory=dict)
     rejects: dict[str, list[pa.Table]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    careful: set[str] = field(default_factory=set)
+    """The streams that were read in the careful way, because a row breaks a query."""
 
     def late_rows(self) -> int:
         """Rows that went to the late table."""

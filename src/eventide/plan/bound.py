@@ -59,6 +59,8 @@ class Bound:
     types: tuple[str, ...]
     checks: tuple[tuple[str, str], ...]
     driver_exact: bool
+    careful: bool = False
+    """Whether its condition leaves out rows that would break it (`broken.careful`)."""
 
     @property
     def keeps_rows(self) -> bool:

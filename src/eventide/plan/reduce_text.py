@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from sqlglot import exp
 
 from eventide.eventtime.instant import EDGE
 from eventide.plan.bound import Bound, instant_sql, time_sql
-from eventide.plan.expressions import parsed
+from eventide.plan.broken import RowExpressions, computed
+from eventide.plan.expressions import SPARK, parsed, restricted
 from eventide.plan.stream import Stream, Timestamps
 from eventide.plan.window import RowWindow
 
@@ -104,13 +106,18 @@ def wants(query: Bound) -> str | None:
     conditions = []
     if query.query.where is not None:
         conditions.append(f"COALESCE({query.query.where}, FALSE)")
-    window = query.panes
-    if window.slide > window.range and not isinstance(query.query.window, RowWindow):
-        conditions.append(
-            f"COALESCE(pmod(pmod(__t, {window.slide}) - {window.offset % window.slide}, "
-            f"{window.slide}) < {window.range}, FALSE)"
-        )
+    if (covered := in_a_window(query)) is not None:
+        conditions.append(covered)
     return " AND ".join(conditions) or None
+
+
+def in_a_window(query: Bound) -> str | None:
+    """The condition under which a row falls into a window at all, or None where every row does."""
+    window = query.panes
+    if window.slide <= window.range or isinstance(query.query.window, RowWindow):
+        return None
+    remainder = f"pmod(pmod(__t, {window.slide}) - {window.offset % window.slide}, {window.slide})"
+    return f"COALESCE({remainder} < {window.range}, FALSE)"
 
 
 def pane_sql(query: Bound) -> str:
@@ -126,15 +133,29 @@ def pane_sql(query: Bound) -> str:
 
 
 def kept_text(query: Bound, up_to: int | None = None) -> str:
-    """The rows that a row-keeping query wants, as its slices keep them."""
+    """The rows that a row-keeping query wants, as its slices keep them.
+
+    What the query will compute of them when windows close is computed here too, where it may fail: a row is judged in
+    the round in which it comes.
+    """
+    pane, later = pane_sql(query), _later(query)
+    if later is not None and not query.careful:
+        pane = f"CASE WHEN {later} >= 0 THEN {pane} END"
     keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
     kept = [f"`{column.name}`" for column in query.kept]
     condition = wants(query)
     where = f" AND {condition}" if condition else ""
     return (
-        f"{timed(query.stream, up_to)} SELECT {', '.join([f'{pane_sql(query)} AS __pane', '__t', *keys, *kept])} "
+        f"{timed(query.stream, up_to)} SELECT {', '.join([f'{pane} AS __pane', '__t', *keys, *kept])} "
         f"FROM timed WHERE __t IS NOT NULL{where}"
     )
+
+
+@cache
+def _later(query: Bound) -> str | None:
+    """A number that cannot be told without computing what aggregates will compute later; None where that cannot fail."""
+    later = [argument.lazy.sql(SPARK) for argument in RowExpressions(query).arguments]
+    return computed(later) if later else None
 
 
 def stored_text(query: Bound, up_to: int | None = None, stamp: int | None = None) -> str:
@@ -146,7 +167,9 @@ def stored_text(query: Bound, up_to: int | None = None, stamp: int | None = None
         names = ", ".join(
             [*(f"__k{j}" for j in range(len(query.keys))), *(f"`{column.name}`" for column in query.kept)]
         )
-        return f"SELECT CAST({stamp} AS BIGINT) AS __pane, CAST({stamp} AS BIGINT) AS __t, {names} FROM ({text})"
+        # The pane of before is asked for because it may fail.
+        pane = f"CASE WHEN __pane IS NOT NULL THEN CAST({stamp} AS BIGINT) END"
+        return f"SELECT {pane} AS __pane, CAST({stamp} AS BIGINT) AS __t, {names} FROM ({text})"
     alone = reduce_text(query.stream, [query], None, False, up_to)
     columns = ["__pane0 AS __pane" if stamp is None else f"CAST({stamp} AS BIGINT) AS __pane"]
     columns += [f"__k0_{j} AS __k{j}" for j in range(len(query.keys))]
@@ -182,6 +205,22 @@ def rejects_text(stream: Stream, beyond: int | None = None) -> str:
         "WHEN __t IS NULL THEN 'time out of range' ELSE 'too far in the future' END"
     )
     return f"{timed(stream)} SELECT {columns}, {MALFORMED}, {reason} AS _reason FROM timed WHERE __t IS NULL{future}"
+
+
+def broken_text(stream: Stream, queries: Sequence[Bound], up_to: int | None = None) -> str:
+    """The rows that break a query, each with the reasons; columns as in `rejects_text`, without its rows."""
+    columns = ", ".join(f"`{column.name}`" for column in stream.columns)
+    reasons = []
+    for query in queries:
+        rows = RowExpressions(query)
+        if rows.broken is not None:
+            covered = f"{in_a_window(query) or 'TRUE'}"
+            reasons.append(f"CASE WHEN {covered} THEN CASE WHEN {rows.broken} THEN {rows.reason} END END")
+    told = f"nullif(concat_ws('; ', {', '.join(reasons)}), '')" if reasons else "CAST(NULL AS STRING)"
+    judged = f"judged AS (SELECT *, {told} AS _reason FROM timed WHERE __t IS NOT NULL)"
+    return (
+        f"{timed(stream, up_to)}, {judged} SELECT {columns}, {MALFORMED}, _reason FROM judged WHERE _reason IS NOT NULL"
+    )
 
 
 def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart: bool, up_to: int | None) -> str:
@@ -224,6 +263,9 @@ def _guarded(reduce: str, i: int, query: Bound) -> str:
         return reduce
     expression = parsed(reduce, "a partial")
     want = exp.column(f"__want{i}")
+    if query.careful:
+        # Arguments are computed before FILTER is asked, by DuckDB, and by Spark where two aggregates share them.
+        expression = restricted(expression, want)
     if isinstance(expression, exp.Filter):
         condition = exp.and_(want, expression.expression.this)
         return exp.Filter(this=expression.this, expression=exp.Where(this=condition)).sql(dialect="spark")

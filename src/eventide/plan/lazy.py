@@ -1,0 +1,94 @@
+"""Spark's order of evaluation, written so that every engine keeps it.
+
+Law: the same value, and an error for the same rows. Spark skips the right side of AND, OR and of operators where the
+left side decides alone (FALSE, TRUE, NULL), and the left side of a division by NULL; DuckDB computes both sides of all
+rows. CASE is in order on both engines.
+
+>>> from eventide.plan.expressions import parsed
+>>> lazily(parsed("b <> 0 AND a / b > 1", "q"), Types({"a": "INT", "b": "INT"})).sql("spark")
+'CASE WHEN NOT (b <> 0) THEN FALSE ELSE b <> 0 AND a / b > 1 END'
+>>> lazily(parsed("a + CAST(s AS INT)", "q"), Types({})).sql("spark")
+'a + CASE WHEN a IS NULL THEN NULL ELSE CAST(s AS INT) END'
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from sqlglot import exp
+
+from eventide.plan.may_fail import may_fail
+from eventide.plan.spark_types import Types
+
+LEFT_FIRST = (exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+RIGHT_FIRST = (exp.Div, exp.IntDiv, exp.Mod)
+
+
+def lazily(node: exp.Expression, types: Types) -> exp.Expression:
+    """A copy of the expression in which nothing is computed that Spark would skip."""
+    if isinstance(node, exp.And | exp.Or):
+        return _connected(node, types)
+    if isinstance(node, exp.Between) and any(may_fail(node.args[key], types) for key in ("low", "high")):
+        low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+        high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
+        return exp.paren(lazily(exp.And(this=low, expression=high), types))
+    if isinstance(node, LEFT_FIRST):
+        return _operated(node, types)[0]
+    again = _with_parts(node, types)
+    if isinstance(again, RIGHT_FIRST) and may_fail(again.this, types):
+        left = _unless_null([again.expression], again.this)
+        again.set("this", left)
+    return again
+
+
+def _with_parts(node: exp.Expression, types: Types) -> exp.Expression:
+    again = node.copy()
+    for part in list(again.iter_expressions()):
+        if isinstance(part, exp.Expression):
+            part.replace(lazily(part, types))
+    return again
+
+
+def _connected(node: exp.Expression, types: Types) -> exp.Expression:
+    """A chain of AND or OR as one CASE, where a part after the first may fail."""
+    parts = [lazily(part, types) for part in _chain(node, type(node))]
+    whole = reduce(lambda left, right: type(node)(this=left, expression=right), (part.copy() for part in parts))
+    if not any(may_fail(part, types) for part in parts[1:]):
+        return whole
+    case = exp.Case()
+    for part in parts[:-1]:
+        if isinstance(node, exp.And):
+            case = case.when(exp.Not(this=_one(part)), exp.false())
+        else:
+            case = case.when(part, exp.true())
+    return case.else_(whole)
+
+
+def _chain(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+    return [*_chain(node.this, kind), node.expression] if isinstance(node, kind) else [node]
+
+
+def _operated(node: exp.Expression, types: Types) -> tuple[exp.Expression, list[exp.Expression]]:
+    """The operation, and the parts that make it NULL, in order."""
+    if not isinstance(node, LEFT_FIRST):
+        again = lazily(node, types)
+        return again, [again]
+    left, before = _operated(node.this, types)
+    right = lazily(node.expression, types)
+    again = node.copy()
+    again.set("this", left)
+    again.set("expression", _unless_null(before, right) if may_fail(right, types) else right.copy())
+    return again, [*before, right]
+
+
+def _unless_null(before: list[exp.Expression], then: exp.Expression) -> exp.Expression:
+    case = exp.Case()
+    for part in before:
+        if not isinstance(part, exp.Literal):
+            case = case.when(exp.Is(this=_one(part), expression=exp.Null()), exp.Null())
+    return case.else_(then.copy()) if case.args.get("ifs") else then.copy()
+
+
+def _one(part: exp.Expression) -> exp.Expression:
+    """In brackets where an operator may follow."""
+    return exp.paren(part) if isinstance(part, exp.Binary | exp.Between | exp.In) else part.copy()
