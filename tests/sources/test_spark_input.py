@@ -71,6 +71,17 @@ def test_csv_is_read_by_the_names_of_its_first_line(spark: SparkSession, tmp_pat
     assert found == [(None, None, None, "8,x,y"), (at(1), 'a "big" one', 7, None)]
 
 
+def test_a_file_with_its_columns_in_another_order_is_not_read_into_the_wrong_ones(
+    spark: SparkSession, tmp_path: Path, folder: Path
+) -> None:
+    (folder / "a.csv").write_text("at,car,speed\n2020-01-01,a,1\n")
+    stream = cars(Input("csv", str(folder)), "at TIMESTAMP, car STRING, speed INT")
+    assert len(rows_of(spark, stream, tmp_path)) == 1
+    (folder / "b.csv").write_text("car,at,speed\nb,2020-01-01,1\n")
+    with pytest.raises(Exception, match=r"error while reading file .*b\.csv"):
+        rows_of(spark, stream, tmp_path)
+
+
 def test_a_header_without_a_declared_column_is_told(spark: SparkSession, folder: Path) -> None:
     (folder / "a.csv").write_text("at,vehicle,speed\n")
     with pytest.raises(InputError, match=r"declares car, but the first line of .*a\.csv names at, vehicle, speed"):
