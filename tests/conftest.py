@@ -6,6 +6,7 @@ when the first test asks for it: a JVM takes seconds to start.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Tests are always cold: half of Spark's time would go into compiling well what then runs once.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 settings.register_profile("eventide", deadline=None, print_blob=True)
 settings.load_profile("eventide")

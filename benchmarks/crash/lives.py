@@ -27,6 +27,8 @@ from benchmarks.crash.program import CHECKPOINT, OUT, main
 from benchmarks.harness import REPOSITORY
 
 DEATHS = "deaths"
+QUICK_JVM = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""A JVM that lives for seconds should not spend them on compiling well."""
 SEEN = (OUT, f"{CHECKPOINT}/late", f"{CHECKPOINT}/rejects")
 
 
@@ -53,10 +55,10 @@ class Random:
         return f"{self.since}:{self.seconds:g}"
 
 
-def live(folder: Path, engine: str, moments: Sequence[Random | Moment]) -> int:
-    """Live until the end; gives the number of deaths."""
+def live(folder: Path, engine: str, moments: Sequence[Random | Moment], unfinished: bool = False) -> int:
+    """Live until the end, or until the last of these deaths; gives the number of deaths."""
     deaths = 0
-    for moment in (*moments, None):
+    for moment in moments if unfinished else (*moments, None):
         if not _killed(folder, engine, moment):
             break
         for seen in filter(Path.exists, (folder / name for name in SEEN)):
@@ -126,7 +128,7 @@ def _forked(arguments: list[str]) -> Iterator[Life]:
 @contextmanager
 def _process(arguments: list[str]) -> Iterator[Life]:
     command = [sys.executable, "-m", "benchmarks.crash.program", *arguments]
-    with subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True) as process:
+    with subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True, env=os.environ | QUICK_JVM) as process:
 
         def kill() -> None:
             # The driver alone, as a careless hand would; or all of it, as a machine does.
@@ -144,8 +146,9 @@ def run() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("moments", nargs="*", type=Random.of, metavar="MOMENT")
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
+    parser.add_argument("--unfinished", action="store_true", help="do not live on after the last death")
     asked = parser.parse_args()
-    print(live(asked.folder, asked.engine, asked.moments))
+    print(live(asked.folder, asked.engine, asked.moments, asked.unfinished))
 
 
 if __name__ == "__main__":

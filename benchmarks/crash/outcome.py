@@ -56,6 +56,13 @@ class Outcome:
         """Rows that were here and are not there later."""
         return ((self.rows + self.by_clock) - (later.rows + later.by_clock)).total()
 
+    def without_rounds(self) -> Outcome:
+        """The same, whichever round told it."""
+        plain: Rows = Counter()
+        for row, count in self.rows.items():
+            plain[tuple(part for part in row if part[0] not in ("round", "_round"))] += count
+        return Outcome(plain, self.by_clock)
+
     def _visits(self) -> Rows:
         """The rows that went into results of the clock's times, by page."""
         counts: Rows = Counter()

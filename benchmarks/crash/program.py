@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.crash.moment import Moment
+from benchmarks.crash.moment import QUERIES, Moment
 from benchmarks.crash.recording import SECOND
 from eventide.engine.local_engine import LocalEngine
 from eventide.eventtime.drop_ratio import DropRatio
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 OUT, CHECKPOINT = "out", "checkpoint"
 
 
-def program(folder: Path) -> Program:
-    """The streams and queries over the recording in a folder."""
+def program(folder: Path, chosen: Sequence[str] = QUERIES) -> Program:
+    """The streams and queries over the recording in a folder; or only these queries, and their streams."""
 
     def files(stream: str) -> Input:
         return Input("parquet", str(folder / stream), max_files=1)
@@ -53,21 +53,27 @@ def program(folder: Path) -> Program:
     )
     visits = Stream("visits", columns("page STRING"), timestamps=Timestamps.INTERNAL, input=files("visits"))
     sums = named_as(n="count(*)", total="sum(value)", most="max(value)", mean="avg(value)")
-    queries = (
+    queries: tuple[Query, ...] = (
         Query("sliding", "readings", Window(60 * SECOND, 20 * SECOND), sums, named_as("device")),
         Query("revised", "readings", Window(30 * SECOND), sums, retain=90 * SECOND),
         Query("distinct", "readings", Window(40 * SECOND), named_as(different="count(DISTINCT value)")),
         Query("by_rows", "numbers", RowWindow(70, 30), named_as(total="sum(amount)", last="max(n)")),
         Query("by_clock", "visits", Window(1_000), named_as(n="count(*)"), named_as("page")),
     )
-    return Program((readings, numbers, visits), queries)
+    queries = tuple(query for query in queries if query.name in chosen)
+    used = {query.stream for query in queries}
+    return Program(tuple(stream for stream in (readings, numbers, visits) if stream.name in used), queries)
 
 
 def engine(
-    folder: Path, spark: SparkSession | None = None, moment: Moment | None = None, **options: Any
+    folder: Path,
+    spark: SparkSession | None = None,
+    moment: Moment | None = None,
+    chosen: Sequence[str] = QUERIES,
+    **options: Any,
 ) -> LocalEngine | SparkEngine:
     """An engine for the program, on the recording and the checkpoint in a folder; it dies at the moment, if any."""
-    declared = program(folder)
+    declared = program(folder, chosen)
     sink: Sink = Directory(folder / OUT)
     sinks = {query.name: moment.watching(sink, query.name) if moment else sink for query in declared.queries}
     place = str(folder / CHECKPOINT)
@@ -91,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
+    parser.add_argument("--query", action="append", choices=QUERIES, help="only these (default: all)")
     parser.add_argument("--moment", type=Moment.of, help=f"die there: {Moment.FORMS}")
     parser.add_argument("--endless", action="store_true", help="go on until SIGINT or SIGTERM")
     parser.add_argument("--tell", action="store_true", help="print the number of every round")
@@ -101,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         settings = dict(setting.split("=", 1) for setting in asked.conf)
         spark = local_session(asked.master, settings, log_file=asked.folder / "spark.log")
-    running = engine(asked.folder, spark, asked.moment)
+    running = engine(asked.folder, spark, asked.moment, asked.query or QUERIES)
     if asked.tell:
         running.on_round(lambda work: print(f"round {work.number}", flush=True))
     running.stop_on_signals()

@@ -46,6 +46,10 @@ class Running(ABC):
         self._holder: int | None = None
         self._handlers: dict[int, object] = {}
 
+    @abstractmethod
+    def start(self, bounded: bool = False) -> Running:
+        """Begin. `bounded`: take what is there now, close everything, and end."""
+
     def on_round(self, function: Callable[[Round], None]) -> None:
         """Call a function after every committed round."""
         self._told.append(function)
@@ -93,7 +97,8 @@ class Running(ABC):
             failure, self.failure = self.failure, None
             if isinstance(failure, EventideError) or not isinstance(failure, Exception):
                 raise failure
-            raise EngineError(f"the engine failed: {type(failure).__name__}: {failure}") from failure
+            said = str(failure).strip().partition("\n")[0]
+            raise EngineError(f"the engine failed: {type(failure).__name__}: {said}") from failure
         return True
 
     def stop_on_signals(self) -> None:

@@ -142,7 +142,7 @@ class SparkEngine(Running):
                 self.noted(self.engine.round(self._parted(batch), batch=number))
             except BaseException as failure:
                 # Spark would tell it as a Java exception; what we know is kept for whoever waits.
-                self.failure = failure
+                self.failure = self.failure or failure
                 raise
 
     def _watch(self, query: StreamingQuery, bounded: bool) -> None:
@@ -163,6 +163,7 @@ class SparkEngine(Running):
         except BaseException as failure:
             if self.failure is None and not self.stopping.is_set():
                 self.failure = failure if isinstance(failure, EventideError) else _spark_failed(failure)
+            self.stopping.set()
             with suppress(Exception):
                 # Spark itself may be gone.
                 query.stop()
