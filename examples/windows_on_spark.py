@@ -2,9 +2,9 @@
 
     python -m examples.windows_on_spark out/demo [--engine local]
 
-The recording of `make_recording.py` is laid out as sixty files in the order of arrival, a minute each, and one file is one
-round. Up to 1 % of the rows may be late; time follows from that alone. The demo prints the finals as they come, then
-what was lost and where it is, and ends.
+The recording of `make_recording.py` is laid out as sixty files in the order of arrival, a minute each, and one file is
+one round. Up to 1 % of the rows may be late; time follows from that alone. The demo prints the finals as they come,
+then what was lost and where it is, and ends.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The results of one query in one round, ready to leave the engine.
 
-Law: a result row names its query, its kind, its window [window_start, window_end), the round that gave it, how many rows
-went into it and the heartbeat that closed it; then come the group columns and the values. A round gives one `Results` per
-query, also an empty one; the same round run again gives the same.
+Law: a result row names its query, its kind, its window [window_start, window_end), the round that gave it, how many
+rows went into it and the heartbeat that closed it; then come the group columns and the values. A round gives one
+`Results` per query, also an empty one; the same round run again gives the same.
 
 >>> r = Results.of_table("q", 3, pa.table({"query": ["q"], "total": [7]}))
 >>> r.rows, r.table().column_names
