@@ -21,8 +21,10 @@ from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.record import StateFile
 from eventide.engine.taken import Answer
+from eventide.errors import DataFaultError
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import Bound
+from eventide.plan.broken_values import careful_values
 from eventide.plan.merge_text import compact_text, merge_text
 from eventide.plan.slice_columns import slice_ddl
 
@@ -82,11 +84,21 @@ class Cluster:
         """The results of windows, in files that are gone after the round."""
         self._stored += 1
         folder = f"slices/_answers/{query.query.name}-{self._stored}"
-        text = merge_text(query, "slices", "windows", None if changed is None else "changed")
-        self._run(query, text, chunks, {"windows": windows}, folder, changed)
+        lossy = False
+        try:
+            self._merge(query, chunks, windows, changed, folder)
+        except DataFaultError:
+            lossy = True
+            self._merge(careful_values(query), chunks, windows, changed, folder)
         files = self._checkpoint.adopt(folder)
         rows = sum(self._opened(file).metadata.num_rows for file in files)
-        return Answer(rows, lambda: self._tables(files))
+        return Answer(rows, lambda: self._tables(files), lossy)
+
+    def _merge(
+        self, query: Bound, chunks: Sequence[Chunk], windows: pa.Table, changed: Chunk | None, folder: str
+    ) -> None:
+        text = merge_text(query, "slices", "windows", None if changed is None else "changed")
+        self._run(query, text, chunks, {"windows": windows}, folder, changed)
 
     def table(self, chunks: Sequence[Chunk]) -> pa.Table | None:
         """All slices, on the driver."""

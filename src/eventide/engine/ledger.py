@@ -86,7 +86,7 @@ def rejected_rows(rows: pa.Table, round: int) -> pa.Table:
 
 def lost_values(query: Bound, answer: Answer, round: int) -> pa.Table | None:
     """Values that could not be told (a sum that does not fit its type), one row each, or None."""
-    if not query.checks:
+    if not query.checks and not answer.lossy:
         return None
     reasons = []
     for part in answer.parts():

@@ -9,9 +9,9 @@ import duckdb
 import pyarrow as pa
 
 from eventide.engine.arrow_types import arrow_type, spark_type_of
-from eventide.engine.faults import of_duckdb
+from eventide.engine.faults import first_line, of_duckdb
 from eventide.engine.workbench import Bench, Workbench
-from eventide.errors import DeclarationError, EngineError
+from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.plan.bound import Bound
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
@@ -44,8 +44,8 @@ class LocalBackend:
         try:
             empty = {f"empty_{stream.name}": _none(stream)}
             answer = self.workbench.ask(f"SELECT {sql} AS x FROM empty_{stream.name}", empty)
-        except duckdb.Error as error:
-            reason = str(error).splitlines()[0]
+        except (duckdb.Error, DataFaultError) as error:
+            reason = first_line(error)
             raise DeclarationError(f"cannot tell what {sql!r} over stream {stream.name!r} is: {reason}") from error
         return spark_type_of(answer.schema.field(0).type)
 

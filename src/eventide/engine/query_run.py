@@ -25,8 +25,10 @@ from eventide.engine.slices import DriverSlices
 from eventide.engine.taken import Answer, Answers, Taken
 from eventide.engine.windows import bound_of, closing, first_ending_after, holding, missing_starts, needed_from
 from eventide.engine.workbench import Bench
+from eventide.errors import DataFaultError
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
+from eventide.plan.broken_values import careful_values
 from eventide.plan.merge_text import empty_text
 from eventide.plan.slice_columns import slice_columns
 from eventide.plan.stream import Timestamps
@@ -161,7 +163,7 @@ class QueryRun:
         if len(starts) == 0:
             return final, following
         none = pa.schema([(column.name, arrow_type(column.type)) for column in self.query.stream.columns]).empty_table()
-        values = self.bench.ask(empty_text(self.query, "no_rows"), {"no_rows": none}, slice_columns(self.query))
+        values = self._empty_values(none)
         if values.num_rows == 0:
             return final, following
         count = len(starts)
@@ -175,7 +177,15 @@ class QueryRun:
         columns["__lost"] = pa.nulls(count, pa.string())
         empty = pa.table(columns)
         both = pa.concat_tables([*(part.cast(empty.schema) for part in final.parts()), empty])
-        return Answer.of(both.sort_by("window_start")), following
+        return Answer.of(both.sort_by("window_start"), final.lossy), following
+
+    def _empty_values(self, none: pa.Table) -> pa.Table:
+        """The values of a window without rows; NULL for one that cannot be computed of nothing."""
+        known = slice_columns(self.query)
+        try:
+            return self.bench.ask(empty_text(self.query, "no_rows"), {"no_rows": none}, known)
+        except DataFaultError:
+            return self.bench.ask(empty_text(careful_values(self.query), "no_rows"), {"no_rows": none}, known)
 
     # What the round record keeps
 

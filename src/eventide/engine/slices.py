@@ -16,8 +16,11 @@ import pyarrow.compute as pc
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.taken import Answer
 from eventide.engine.workbench import Bench
+from eventide.errors import DataFaultError
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import Bound
+from eventide.plan.broken_values import careful_values
+from eventide.plan.columns import Column
 from eventide.plan.merge_text import compact_text, merge_text
 from eventide.plan.slice_columns import slice_columns
 
@@ -85,9 +88,16 @@ class DriverSlices:
         low, high = pc.min(panes).as_py(), pc.max(panes).as_py()
         held = [part for table in (*self.open, *self.closed) if (part := _between(table, low, high)).num_rows]
         slices = pa.concat_tables(held) if held else self.empty()
-        text = merge_text(self.query, "slices", "windows", None if changed is None else "changed")
         tables = {"slices": slices, "windows": windows, **({} if changed is None else {"changed": changed})}
-        return Answer.of(self.bench.ask(f"{text} ORDER BY window_start", tables))
+        try:
+            return Answer.of(self._asked(self.query, tables))
+        except DataFaultError:
+            return Answer.of(self._asked(careful_values(self.query), tables), lossy=True)
+
+    def _asked(self, query: Bound, tables: dict[str, pa.Table]) -> pa.Table:
+        text = merge_text(query, "slices", "windows", "changed" if "changed" in tables else None)
+        inner = tuple(Column(partial.name, partial.type) for partial in query.partials if partial.type)
+        return self.bench.ask(f"{text} ORDER BY window_start", tables, inner)
 
     def table(self) -> pa.Table:
         """All slices as one table."""

@@ -35,15 +35,19 @@ class Taken:
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows of an answer: here as a table, or in files of the cluster that are read part by part."""
+    """Rows of an answer: here as a table, or in files of the cluster that are read part by part.
+
+    `lossy`: whether values of it may be lost that the query does not check by itself.
+    """
 
     rows: int
     parts: Callable[[], Iterator[pa.Table]]
+    lossy: bool = False
 
     @classmethod
-    def of(cls, table: pa.Table) -> Answer:
+    def of(cls, table: pa.Table, lossy: bool = False) -> Answer:
         """An answer that is at hand."""
-        return cls(table.num_rows, lambda: iter((table,)))
+        return cls(table.num_rows, lambda: iter((table,)), lossy)
 
 
 @dataclass(frozen=True)

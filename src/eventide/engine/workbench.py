@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from eventide.engine.arrow_types import spark_type_of
 from eventide.engine.duckdb_functions import missing_functions, register
+from eventide.engine.faults import OF_VALUES, of_duckdb
 from eventide.errors import DeclarationError
 from eventide.plan.columns import Column
 from eventide.plan.dialect import to_duckdb
@@ -43,11 +44,16 @@ class Workbench:
         register(self.connection)
 
     def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
-        """The answer of a statement over these tables; `inner` are columns that it makes and uses itself."""
+        """The answer of a statement over these tables; `inner` are columns that it makes and uses itself.
+
+        A `DataFaultError` tells that the values of some row, not the statement, are at fault.
+        """
         for name, table in tables.items():
             self.connection.register(name, table)
         try:
             return self.connection.sql(to_duckdb(spark_sql, (*_columns(tables), *inner))).to_arrow_table()
+        except OF_VALUES as error:
+            raise of_duckdb(error, "this cannot be computed") from error
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
             unknown = missing_functions(self.connection, spark_sql)
             if unknown:
@@ -59,8 +65,11 @@ class Workbench:
                 self.connection.unregister(name)
 
     def close(self) -> None:
-        """Free everything."""
-        self.connection.close()
+        """Free everything; safe to call again."""
+        # A connection that is still held somewhere when Python ends makes DuckDB complain on the terminal.
+        connection = self.__dict__.pop("connection", None)
+        if connection is not None:
+            connection.close()
 
 
 def _columns(tables: Mapping[str, pa.Table]) -> tuple[Column, ...]:

@@ -23,13 +23,13 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
     if over:
         spelled = [f"{sql.replace('OVER merged', partition)} AS {name}" for name, sql in over]
         joined = f"SELECT *, {', '.join(spelled)} FROM ({joined})"
-    if query.keeps_rows:
+    if query.keeps_rows and not query.partials:
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
         inner = [*together, f"CAST(count(*) AS BIGINT) AS {ROWS}", *values]
         merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
         valued = f"SELECT *, CAST(NULL AS STRING) AS __lost FROM ({merged})"
     else:
-        inner = [*together, f"CAST(sum(__n) AS BIGINT) AS {ROWS}", *(f"{p.merge} AS {p.name}" for p in query.partials)]
+        inner = [*together, *_merged(query)]
         merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
         valued = f"SELECT {', '.join([*together, ROWS, *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
@@ -65,15 +65,21 @@ def empty_text(query: Bound, rows: str) -> str:
     """
     values = ", ".join(f"{value.sql} AS `{value.name}`" for value in query.values if value.name != HAVING)
     having = "".join(value.sql for value in query.values if value.name == HAVING)
-    if query.keeps_rows:
+    if query.keeps_rows and not query.partials:
         return f"SELECT {values} FROM {rows} WHERE FALSE" + (f" HAVING {having}" if having else "")
-    partials = ["count(*) AS __n", *(f"{p.reduce} AS {p.name}" for p in query.partials)]
-    reduced = f"SELECT {', '.join(partials)} FROM {rows} WHERE FALSE"
-    over = [f"{sql.replace('OVER merged', 'OVER ()')} AS {name}" for p in query.partials for name, sql in p.over]
-    beside = f"SELECT {', '.join(['*', *over])} FROM ({reduced})"
-    together = [f"CAST(sum(__n) AS BIGINT) AS {ROWS}", *(f"{p.merge} AS {p.name}" for p in query.partials)]
-    merged = f"SELECT {', '.join(together)} FROM ({beside})"
+    beside = f"SELECT * FROM {rows} WHERE FALSE"
+    if not query.keeps_rows:
+        partials = ["count(*) AS __n", *(f"{p.reduce} AS {p.name}" for p in query.partials)]
+        over = [f"{sql.replace('OVER merged', 'OVER ()')} AS {name}" for p in query.partials for name, sql in p.over]
+        beside = f"SELECT {', '.join(['*', *over])} FROM (SELECT {', '.join(partials)} FROM {rows} WHERE FALSE)"
+    merged = f"SELECT {', '.join(_merged(query))} FROM ({beside})"
     return f"SELECT {values} FROM ({merged})" + (f" WHERE {having}" if having else "")
+
+
+def _merged(query: Bound) -> list[str]:
+    """The number of rows and the merged partials."""
+    rows = "count(*)" if query.keeps_rows else "sum(__n)"
+    return [f"CAST({rows} AS BIGINT) AS {ROWS}", *(f"{p.merge} AS {p.name}" for p in query.partials)]
 
 
 def _output(name: str) -> str:

@@ -1,0 +1,74 @@
+"""Values that cannot be computed when a window closes: told as lost, with the reason; all other values stand.
+
+Law: where the value of a window fails (a division of sums by zero, a sum that leaves its type), that value is NULL and
+the reason is told, as for `checks`; where the condition on groups fails, the window is shown and the reason told. The
+careful form of a query has, for all other windows, the values of the query itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from eventide.plan.aggregate_sums import BIGINT_RANGE
+from eventide.plan.bound import HAVING, ROWS, Bound
+from eventide.plan.broken import fails
+from eventide.plan.expressions import SPARK, aggregates_in, call_of, parsed
+from eventide.plan.lazy import lazily
+from eventide.plan.partials import Partial
+from eventide.plan.query import Named
+from eventide.plan.slice_columns import slice_columns
+from eventide.plan.spark_types import DIGITS, Types
+
+HAS_ROWS = f"{ROWS} >= 0"
+"""True for every window; no optimizer sees that (see `broken.HAS_TIME`)."""
+
+
+def careful_values(query: Bound) -> Bound:
+    """The query with values that do not fail."""
+    apart = _with_aggregates_apart(query) if query.keeps_rows else query
+    partials = {partial.name: partial.type for partial in apart.partials}
+    types = Types({column.name: column.type for column in slice_columns(query)} | partials | {ROWS: "BIGINT"})
+    spelled = {item.name: item.sql for item in query.query.select} | {HAVING: query.query.having or ""}
+    values, checks = [], list(apart.checks)
+    for value in apart.values:
+        sql = lazily(parsed(value.sql, "a value"), types).sql(SPARK)
+        failing = fails(sql, HAS_ROWS)
+        instead = "TRUE" if value.name == HAVING else "NULL"
+        values.append(Named(value.name, f"CASE WHEN {failing} THEN {instead} ELSE {sql} END"))
+        checks.append((f"NOT {failing}", f"{spelled[value.name]} fails"))
+    return replace(apart, values=tuple(values), checks=tuple(checks), careful=True)
+
+
+def _with_aggregates_apart(query: Bound) -> Bound:
+    """Aggregates over kept rows as columns of their own, and values over these columns."""
+    types = Types({column.name: column.type for column in query.stream.columns})
+    columns: dict[str, Partial] = {}
+    values, checks = [], []
+    for value in query.values:
+        tree = exp.Paren(this=parsed(value.sql, "a value"))
+        for aggregate in aggregates_in(tree):
+            wide, kind, summed = _without_overflow(aggregate, types)
+            sql = wide.sql(SPARK)
+            name = columns.setdefault(sql, Partial(f"__a{len(columns)}", kind or "", sql, sql)).name
+            told: exp.Expression = exp.column(name)
+            if summed is not None:
+                told = parsed(f"CASE WHEN {name} {BIGINT_RANGE} THEN CAST({name} AS BIGINT) END", "a sum")
+                checks.append((f"{name} IS NULL OR {name} {BIGINT_RANGE}", f"the sum of {summed} overflows BIGINT"))
+            aggregate.replace(told)
+        values.append(Named(value.name, tree.this.sql(SPARK)))
+    return replace(query, partials=tuple(columns.values()), values=tuple(values), checks=tuple(dict.fromkeys(checks)))
+
+
+def _without_overflow(aggregate: exp.Expression, types: Types) -> tuple[exp.Expression, str | None, str | None]:
+    """The aggregate, its type, and, for a sum of whole numbers, what is summed: that is summed as a decimal."""
+    call = call_of(aggregate)
+    if not isinstance(call, exp.Sum) or types.of(call.this) not in DIGITS:
+        return aggregate.copy(), types.of(aggregate), None
+    wide = aggregate.copy()
+    summed = call_of(wide).this
+    summed = summed.expressions[0] if isinstance(summed, exp.Distinct) else summed
+    text = summed.sql(SPARK)
+    summed.replace(exp.cast(summed.copy(), "DECIMAL(20, 0)", dialect=SPARK))
+    return wide, types.of(wide), text
