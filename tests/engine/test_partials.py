@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.arrow_types import arrow_type, spark_type_of
-from eventide.plan.aggregates import split
+from eventide.plan.aggregates import over_rows, split
+from eventide.plan.dialect import to_duckdb
 from eventide.plan.expressions import parsed
 from eventide.plan.partials import Split
 from eventide.plan.spark_types import Types
@@ -26,6 +27,7 @@ from tests.engine.partial_runs import (
     finished_in_duckdb,
     merge_text,
     reduce_text,
+    shared_duck,
     spark_types,
     splits_of,
     value_text,
@@ -157,3 +159,32 @@ def test_a_sum_that_leaves_bigint_is_null_and_the_check_says_so() -> None:
 def test_an_aggregate_without_partials_keeps_rows(sql: str) -> None:
     kinds = {"s": "STRING", "d": "DOUBLE"}
     assert split("p", sql, lambda text: kinds.get(text, "INT"), "t") is None or "my_own" in sql
+
+
+KEPT = {
+    "concat(last(s), '/', count(DISTINCT i))": f"concat({CASES['last(s)']}, '/', count(DISTINCT i))",
+    "first(i) + median(e)": f"{CASES['first(i)']} + median(e)",
+    "max_by(s, i) = min(s) OR count(DISTINCT s) > 2": f"{CASES['max_by(s, i)']} = min(s) OR count(DISTINCT s) > 2",
+    "approx_count_distinct(s) - count(DISTINCT s)": f"{CASES['approx_count_distinct(s)']} - count(DISTINCT s)",
+    "avg(m) + percentile(e, 0.25)": "avg(m) + percentile(e, 0.25)",
+    "stddev(e) - median(e)": "stddev(e) - median(e)",
+    "coalesce(sum(b), -1) > count(DISTINCT i)": f"coalesce({CASES['sum(b)']}, -1) > count(DISTINCT i)",
+}
+"""Expressions in which one aggregate has no partials, and what Spark must say."""
+
+
+@pytest.mark.spark
+def test_over_kept_rows_aggregates_mean_the_same_on_both_engines(interpreted: SparkSession) -> None:
+    rows = random_rows(Random(7), groups=60)
+    interpreted.createDataFrame(rows, schema=DDL).createOrReplaceTempView("kept_rows")
+    known = spark_types(interpreted)
+    texts = [over_rows(sql, known, "t", COLUMNS).value for sql in KEPT]
+    expected = by_group(interpreted.sql(direct_text(list(KEPT.values()), "kept_rows")).toArrow())
+    on_spark = by_group(interpreted.sql(direct_text(texts, "kept_rows")).toArrow())
+    connection = shared_duck()
+    connection.register("kept_rows", rows)
+    local = by_group(connection.sql(to_duckdb(direct_text(texts, "kept_rows"), COLUMNS)).to_arrow_table())
+    for group, row in expected.items():
+        for n, sql in enumerate(KEPT):
+            assert alike(row[f"v{n}"], on_spark[group][f"v{n}"], CLOSE), ("in Spark", sql, group)
+            assert alike(row[f"v{n}"], local[group][f"v{n}"], CLOSE), ("in DuckDB", sql, group)

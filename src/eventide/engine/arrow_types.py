@@ -13,6 +13,8 @@ ListType(list<element: decimal128(10, 2)>)
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -53,6 +55,7 @@ SPARK = {arrow: spark for spark, arrow, _ in SIMPLE} | {
 }
 
 
+@cache
 def arrow_type(spark_type: str) -> pa.DataType:
     """The Arrow type that holds the values of a Spark type.
 
@@ -69,6 +72,7 @@ def duckdb_type(spark_type: str) -> str:
     return _duckdb(_read(spark_type))
 
 
+@cache
 def spark_type_of(arrow: pa.DataType) -> str:
     """The Spark type, in capital letters, of what Arrow holds.
 

@@ -21,6 +21,7 @@ from eventide.plan.dialect import same_answer
 from eventide.plan.expressions import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.partials import Partial, Split
 from eventide.plan.query import Named, Query
+from eventide.plan.spark_grammar import SPARK
 from eventide.plan.stream import Stream
 from eventide.plan.window import RowWindow, Window
 
@@ -127,7 +128,7 @@ def _type_over_rows(sql: str, query: Query, type_of: TypeOf, time: str) -> str:
     for distinct in list(expression.find_all(exp.Distinct)):
         if len(distinct.expressions) == 1:
             distinct.replace(distinct.expressions[0])
-    plain = split("__p", expression.sql(dialect="spark"), type_of, time)
+    plain = split("__p", expression.sql(SPARK), type_of, time)
     return plain.type if plain is not None else type_of(_without_groups(sql, query))
 
 
@@ -150,7 +151,7 @@ def _items(query: Query, stream: Stream, owner: str) -> tuple[Named, ...]:
             known = isinstance(node, exp.Column) and not node.table and aliases.get(node.name.lower())
             return exp.paren(parsed(known, "an alias")) if known else node
 
-        items.append(Named(HAVING, condition.transform(spelled_out).sql(dialect="spark")))
+        items.append(Named(HAVING, condition.transform(spelled_out).sql(SPARK)))
     for item in items:
         expression = parsed(item.sql, f"{item.name!r} of query {query.name!r}")
         check_columns(expression, (*stream.columns, *extra), owner)
@@ -174,7 +175,7 @@ def _without_groups(sql: str, query: Query) -> str:
     for column in list(expression.find_all(exp.Column)):
         if id(column) not in inside and column.name.lower() in places:
             column.replace(exp.column(f"__k{places[column.name.lower()]}"))
-    return expression.sql(dialect="spark")
+    return expression.sql(SPARK)
 
 
 def _reducible(

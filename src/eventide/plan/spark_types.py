@@ -41,7 +41,20 @@ FIXED: dict[type[exp.Expression], str] = {
     **dict.fromkeys((exp.Length, exp.StrPosition, exp.Year, exp.Month, exp.Day, exp.Hour, exp.Minute), "INT"),
     **dict.fromkeys((exp.Second, exp.Quarter, exp.DayOfWeek, exp.DayOfYear, exp.DayOfMonth, exp.UnixDate), "INT"),
     **dict.fromkeys((exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.ConcatWs, exp.Replace, exp.Pad), "STRING"),
+    **dict.fromkeys((exp.DateFromUnixDate, exp.DateTrunc, exp.TsOrDsToDate, exp.LastDay, exp.AddMonths), "DATE"),
+    exp.TimestampTrunc: "TIMESTAMP",
 }
+NAMED = {
+    **dict.fromkeys(("any", "every", "isnotnull", "isnull", "some"), "BOOLEAN"),
+    **dict.fromkeys(("hll_sketch_agg", "hll_union", "hll_union_agg"), "BINARY"),
+    **dict.fromkeys(("kll_sketch_agg_double", "kll_merge_agg_double"), "BINARY"),
+    **dict.fromkeys(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), "TIMESTAMP"),
+    **dict.fromkeys(("octet_length", "weekday"), "INT"),
+    "hll_sketch_estimate": "BIGINT",
+    "std": "DOUBLE",
+}
+"""Functions that the parser knows only by name."""
+
 BRANCHES = (exp.Coalesce, exp.Greatest, exp.Least, exp.If, exp.Case, exp.Nullif, exp.Nvl2)
 
 
@@ -106,6 +119,17 @@ class Types:
             return self.of(node.this)
         if isinstance(node, exp.Distinct):
             return self.of(node.expressions[0]) if len(node.expressions) == 1 else None
+        if isinstance(node, exp.Anonymous):
+            return NAMED.get(node.name.lower())
+        if isinstance(node, exp.Struct):
+            return self._struct(node)
+        if isinstance(node, exp.Dot):
+            return _field(self.of(node.this) or "", node.name)
+        if isinstance(node, exp.Concat | exp.DPipe):
+            parts = [node.this, node.expression] if isinstance(node, exp.DPipe) else node.expressions
+            kinds = [self.of(part) for part in parts]
+            plain = all(kind is not None and not kind.startswith(("ARRAY", "BINARY")) for kind in kinds)
+            return "STRING" if plain else None
         if isinstance(node, exp.Quantile):
             return "ARRAY<DOUBLE>" if isinstance(node.args["quantile"], exp.Array) else "DOUBLE"
         if type(node) in FIXED:
@@ -134,6 +158,19 @@ class Types:
         if column.table and column.table.lower() in self.columns:
             return _field(self.columns[column.table.lower()], column.name)
         return self.columns.get(column.name.lower())
+
+    def _struct(self, struct: exp.Struct) -> str | None:
+        fields = []
+        for part in struct.expressions:
+            if not isinstance(part, exp.PropertyEQ | exp.Column):
+                return None
+            value = part.expression if isinstance(part, exp.PropertyEQ) else part
+            kind = self.of(value)
+            if kind is None:
+                return None
+            name = part.this.name if isinstance(part, exp.PropertyEQ) else part.name
+            fields.append(f"{exp.to_identifier(name).sql(SPARK)}: {kind}")
+        return f"STRUCT<{', '.join(fields)}>"
 
     def _arithmetic(self, node: exp.Expression) -> str | None:
         kinds = [self.of(node.this), self.of(node.expression)]
