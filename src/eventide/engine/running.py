@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
+from typing import Self
 
 from eventide.engine.rounds import Engine, Round
 from eventide.engine.status import Status
@@ -32,7 +33,10 @@ REMEMBERED = 32
 
 
 class Running(ABC):
-    """What both engines share: a lock around rounds, the rate of rows, stopping and waiting."""
+    """What both engines share: a lock around rounds, the rate of rows, stopping and waiting.
+
+    As a context it is stopped in the end, whether it was started or not.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -81,9 +85,19 @@ class Running(ABC):
         From a function that is called after a round it only asks for the end, which comes when that returns.
         """
         self.stopping.set()
-        if self._begun and self._holder != threading.get_ident():
+        if not self._begun:
+            self._begun = True
+            self._close()
+            self.finish()
+        elif self._holder != threading.get_ident():
             self._stop()
             self.ended.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Wait until it has ended; False if it has not in `timeout` seconds. Raises what made it fail."""
@@ -162,6 +176,10 @@ class Running(ABC):
     @abstractmethod
     def _stop(self) -> None:
         """Make what runs end soon, after the round under way; `stopping` is set."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Let go of the checkpoint, the sinks and the inputs."""
 
     def _going_on(self, what: str) -> None:
         if self.stopping.is_set() or self.ended.is_set() or self.engine.ended:

@@ -75,6 +75,7 @@ class SparkEngine(Running):
         except BaseException as failure:
             self.failure = failure
             self._close()
+            self.finish()
             raise
         threading.Thread(target=self._watch, args=(self._query, bounded), name="eventide", daemon=True).start()
         return self
@@ -169,11 +170,11 @@ class SparkEngine(Running):
                 query.stop()
         finally:
             self._close()
+            self.finish()
 
     def _close(self) -> None:
         self.engine.close()
         self.engine.backend.close()
-        self.finish()
 
 
 class _StoppedError(Exception):
