@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
+from eventide.engine.arrow_types import arrow_type, spark_type_of
 from eventide.engine.duckdb_functions import register
 from eventide.plan.aggregates import split
 from eventide.plan.columns import Column, columns, spark_type
@@ -69,12 +70,14 @@ def reduce_text(splits: dict[str, Split], table: str) -> str:
     return f"SELECT pane, g, {partials} FROM {table} GROUP BY pane, g"
 
 
-def merge_text(splits: dict[str, Split], table: str) -> str:
-    """One row of merged partials for each group."""
+def merge_text(splits: dict[str, Split], table: str, keys: str = "g") -> str:
+    """One row of merged partials for each group, or for each of the given keys."""
     parts = [p for part in splits.values() for p in part.partials]
-    over = [f"{sql.replace('OVER merged', 'OVER (PARTITION BY g)')} AS {name}" for p in parts for name, sql in p.over]
+    over = [
+        f"{sql.replace('OVER merged', f'OVER (PARTITION BY {keys})')} AS {name}" for p in parts for name, sql in p.over
+    ]
     merged = ", ".join(f"{p.merge} AS {p.name}" for p in parts)
-    return f"SELECT g, {merged} FROM (SELECT {', '.join(['*', *over])} FROM {table}) GROUP BY g"
+    return f"SELECT {keys}, {merged} FROM (SELECT {', '.join(['*', *over])} FROM {table}) GROUP BY {keys}"
 
 
 def value_text(splits: dict[str, Split], table: str) -> str:
@@ -98,6 +101,21 @@ def all_in_duckdb(splits: dict[str, Split], rows: pa.Table, known: tuple[Column,
     connection = shared_duck()
     connection.register("rows", rows)
     slices = connection.sql(to_duckdb(reduce_text(splits, "rows"), known)).to_arrow_table()
+    return finished_in_duckdb(splits, slices)
+
+
+def merged_twice_in_duckdb(splits: dict[str, Split], rows: pa.Table) -> pa.Table:
+    """As when slices are made fewer on the way: slices of one pane and round, then of one pane, then all."""
+    connection = shared_duck()
+    connection.register("rows", rows)
+    fine = reduce_text(splits, "(SELECT * REPLACE (pane * 2 + t % 2 AS pane) FROM rows)")
+    connection.register("fine", connection.sql(to_duckdb(fine, COLUMNS)).to_arrow_table())
+    known = tuple(Column(p.name, p.type) for part in splits.values() for p in part.partials)
+    connection.execute("CREATE OR REPLACE TEMP VIEW panes AS SELECT * REPLACE (pane // 2 AS pane) FROM fine")
+    slices = connection.sql(to_duckdb(merge_text(splits, "panes", "pane, g"), known)).to_arrow_table()
+    types = {p.name: arrow_type(p.type) for part in splits.values() for p in part.partials}
+    for name, kind in types.items():
+        assert spark_type_of(slices.schema.field(name).type) == spark_type_of(kind), name
     return finished_in_duckdb(splits, slices)
 
 

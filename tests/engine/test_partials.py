@@ -26,6 +26,7 @@ from tests.engine.partial_runs import (
     direct_text,
     finished_in_duckdb,
     merge_text,
+    merged_twice_in_duckdb,
     reduce_text,
     shared_duck,
     spark_types,
@@ -124,16 +125,20 @@ LAW_SPLITS = splits_of(LAW, lambda sql: TYPES.of(parsed(sql, "a test")) or "")
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=ROWS)
-def test_how_rows_are_cut_into_panes_does_not_show_in_the_answers(drawn: list[dict[str, object]]) -> None:
+def test_how_rows_are_cut_and_how_often_slices_are_merged_does_not_show_in_the_answers(
+    drawn: list[dict[str, object]],
+) -> None:
     parts = LAW_SPLITS
     fields = [pa.field(column.name, arrow_type(column.type)) for column in COLUMNS]
     cut = pa.table([pa.array([row.get(f.name) for row in drawn], f.type) for f in fields], schema=pa.schema(fields))
     place = cut.column_names.index("pane")
     whole = cut.set_column(place, fields[place], pa.array([0] * len(drawn), fields[place].type))
     wanted, found = by_group(all_in_duckdb(parts, whole)), by_group(all_in_duckdb(parts, cut))
+    again = by_group(merged_twice_in_duckdb(parts, cut))
     for group, row in wanted.items():
         for name, sql in zip(parts, LAW, strict=True):
             assert alike(row[name], found[group][name], CLOSE), (sql, row[name], found[group][name])
+            assert alike(row[name], again[group][name], CLOSE), ("merged twice", sql, row[name], again[group][name])
 
 
 def test_a_sum_that_leaves_bigint_is_null_and_the_check_says_so() -> None:
