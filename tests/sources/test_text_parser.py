@@ -38,7 +38,7 @@ QUICK_JSON, CAREFUL_JSON = QuickJson(DECLARED), CarefulJson(DECLARED)
 
 def agree(quick: Quick, careful: Careful, lines: list[str]) -> int:
     """Wherever the quick way is sure it says what the careful way says; how many times that was."""
-    rows, sure = quick.rows(pa.array(lines, pa.string()))
+    rows, sure = quick.rows(pa.array(lines, pa.string()), "".join(line + "\n" for line in lines).encode())
     found = [careful.rows(line) for line, known in zip(lines, sure.tolist(), strict=True) if known]
     expected = [row for rows in found for row in rows]
     assert all(row is not None for row in expected)

@@ -34,19 +34,32 @@ def ends_of(block: bytes) -> Any:
     return np.flatnonzero(ends) + 1
 
 
-def lines_of(block: bytes, kind: str) -> pa.StringArray:
-    """The lines of a block of valid UTF-8 that are not blank."""
+def normal(block: bytes) -> bytes:
+    """The same lines, each ended by one LF."""
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if not block.endswith(b"\n"):
-        block += b"\n"
+    return block if block.endswith(b"\n") else block + b"\n"
+
+
+def lines_of(block: bytes, kind: str) -> pa.StringArray:
+    """The lines of a block of valid UTF-8 that are not blank."""
+    block = normal(block)
     ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)
     # Without the line ends the lines lie side by side: their borders move up by one for each line before.
     borders = np.zeros(len(ends) + 1, dtype=np.int32)
     borders[1:] = ends - np.arange(len(ends))
     lines = pa.StringArray.from_buffers(len(ends), pa.py_buffer(borders), pa.py_buffer(block.replace(b"\n", b"")))
-    blank = pc.equal(pc.utf8_ltrim(lines, characters=BLANKS.get(kind, "")), "")
-    return lines.filter(pc.invert(blank)) if kind in BLANKS and pc.any(blank).as_py() else lines
+    if kind not in BLANKS:
+        return lines
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    # Few lines begin with a blank or a line end; only these are looked at.
+    doubtful = np.flatnonzero(np.frombuffer(block, dtype=np.uint8)[starts] <= 32)
+    blank = pc.equal(pc.utf8_ltrim(lines.take(pa.array(doubtful)), characters=BLANKS[kind]), "")
+    if not pc.any(blank).as_py():
+        return lines
+    kept = np.ones(len(lines), dtype=np.bool_)
+    kept[doubtful[blank.to_numpy(zero_copy_only=False)]] = False
+    return lines.filter(pa.array(kept))
 
 
 def as_block(lines: pa.StringArray) -> bytes:

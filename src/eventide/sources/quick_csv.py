@@ -5,7 +5,8 @@ whole fields, doubled inside. Of those, only the rows are given whose every valu
 
 >>> from eventide.plan.columns import columns
 >>> quick = QuickCsv(columns("n INT, s STRING"), [0, 1], 2, ",", '"', "")
->>> rows, sure = quick.rows(pa.array(['1,"a, b"', "2", "x,c", "3,"]))
+>>> block = b'1,"a, b"\\n2\\nx,c\\n3,\\n'
+>>> rows, sure = quick.rows(lines_of(block, "csv"), block)
 >>> rows.to_pydict(), sure.tolist()
 ({'n': [1, 3], 's': ['a, b', None]}, [True, False, False, True])
 """
@@ -21,8 +22,10 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from eventide.plan.columns import Column
-from eventide.sources.lines import as_block
+from eventide.sources.lines import as_block, lines_of
 from eventide.sources.quick_values import connection, of_csv, sure_rows
+
+__all__ = ["QuickCsv", "lines_of"]
 
 BLOCK = 1 << 20
 """Bytes that Arrow cuts at once; no line may be longer than a block."""
@@ -49,20 +52,19 @@ class QuickCsv:
         self._regular = f"^{one}(?:{s}{one})*$"
         self._inside = f"{q}(?:[^{q}]|{q}{q})*{q}"
 
-    def rows(self, lines: pa.StringArray) -> tuple[pa.Table, Any]:
-        """The rows of the lines that are sure, and which lines they are."""
-        plain = self._plain(lines)
-        chosen = lines if plain.all() else lines.filter(pa.array(plain))
-        table = self._converted(chosen)
+    def rows(self, lines: pa.StringArray, block: bytes) -> tuple[pa.Table, Any]:
+        """The rows of the lines that are sure, and which lines they are; `block` has these lines, and blank ones."""
+        plain = self._plain(lines, block)
+        table = self._converted(lines, block) if plain.all() else self._converted(lines.filter(pa.array(plain)), None)
         sure = table.column("sure")
         plain[plain] = sure.to_numpy()
         values = table.drop_columns("sure").rename_columns(self._names)
         return values.filter(sure), plain
 
-    def _plain(self, lines: pa.StringArray) -> Any:
+    def _plain(self, lines: pa.StringArray, block: bytes) -> Any:
         """Which lines can be cut without doubt."""
         bare, regular = lines, None
-        if self._quote and pc.any(pc.match_substring(lines, self._quote)).as_py():
+        if self._quote and self._quote.encode() in block:
             regular = pc.match_substring_regex(lines, self._regular)
             if self._null:
                 # Here an empty text in quotes is not NULL; Arrow does not tell the two apart.
@@ -71,12 +73,14 @@ class QuickCsv:
         plain = pc.equal(pc.count_substring(bare, self._sep), self._width - 1)
         return (plain if regular is None else pc.and_(plain, regular)).to_numpy(zero_copy_only=False).copy()
 
-    def _converted(self, lines: pa.StringArray) -> pa.Table:
+    def _converted(self, lines: pa.StringArray, block: bytes | None) -> pa.Table:
         names = [f"f{place}" for place in range(self._width)]
         if len(lines) == 0:
             fields = pa.schema([(name, pa.string()) for name in names]).empty_table()
         else:
-            block = as_block(lines)
+            # A line of blanks is a row to Arrow: then the lines are put together again without them.
+            if block is None or block.count(b"\n") != len(lines):
+                block = as_block(lines)
             longest = pc.max(pc.binary_length(lines)).as_py()
             fields = pa_csv.read_csv(
                 pa.BufferReader(block),

@@ -43,10 +43,12 @@ def connection() -> duckdb.DuckDBPyConnection:
     return engine
 
 
-def sure_rows(texts: Sequence[str], values: Sequence[str], relation: str, also: str = "true") -> str:
+def sure_rows(
+    texts: Sequence[str], values: Sequence[str], relation: str, also: str = "true", more: Sequence[str] = ()
+) -> str:
     """SQL for all values (named v0, v1, ...) and `sure`: whether every text that is there has become a value."""
     named = ", ".join(f"{value} AS v{number}" for number, value in enumerate(values))
-    listed = ", ".join(f"v{number}" for number in range(len(values)))
+    listed = ", ".join([*(f"v{number}" for number in range(len(values))), *more])
     both = " AND ".join(f"(({text} IS NULL) = (v{number} IS NULL))" for number, text in enumerate(texts))
     return f"SELECT {listed}, {also} AND {both} AS sure FROM (SELECT *, {named} FROM {relation})"
 

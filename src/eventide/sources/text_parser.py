@@ -24,7 +24,7 @@ from eventide.sources.arrow_schema import schema_of
 from eventide.sources.careful_csv import CarefulCsv
 from eventide.sources.careful_json import CarefulJson
 from eventide.sources.conform import places_in_header
-from eventide.sources.lines import lines_of
+from eventide.sources.lines import as_block, lines_of, normal
 from eventide.sources.quick_csv import QuickCsv
 from eventide.sources.quick_json import QuickJson
 
@@ -32,8 +32,11 @@ from eventide.sources.quick_json import QuickJson
 class Quick(Protocol):
     """Many lines at once."""
 
-    def rows(self, lines: pa.StringArray) -> tuple[pa.Table, Any]:
-        """The rows of the lines that are sure, and which lines they are (NumPy booleans)."""
+    def rows(self, lines: pa.StringArray, block: bytes) -> tuple[pa.Table, Any]:
+        """The rows of the lines that are sure, and which lines they are (NumPy booleans).
+
+        `block` has the same lines, each ended by LF, and perhaps blank ones.
+        """
         ...
 
 
@@ -70,15 +73,16 @@ class TextParser:
             block.decode()
         except UnicodeDecodeError:
             block, broken = self._repaired(block)
+        block = normal(block)
         lines = lines_of(block, self._kind)
         if len(lines) == 0:
             return self._schema.empty_table()
-        tried = np.setdiff1d(np.arange(len(lines)), broken)
-        rows, sure = self._quick.rows(lines.take(pa.array(tried)) if broken else lines)
+        sure = np.ones(len(lines), dtype=np.bool_)
+        sure[broken] = False
+        tried = lines.filter(pa.array(sure)) if broken else lines
+        rows, sure[sure] = self._quick.rows(tried, as_block(tried) + b"\n" if broken else block)
         good = rows.append_column(MALFORMED, pa.nulls(rows.num_rows, pa.string())).cast(self._schema)
-        if len(sure) == len(lines) and sure.all():
-            return good
-        return self._merged(good, tried[sure], lines, set(broken))
+        return good if sure.all() else self._merged(good, sure, lines, set(broken))
 
     def _repaired(self, block: bytes) -> tuple[bytes, list[int]]:
         """Valid UTF-8; in JSON the lines that were not are malformed, in CSV the damage is part of the text."""
@@ -92,7 +96,7 @@ class TextParser:
 
     def _merged(self, good: pa.Table, sure: Any, lines: pa.StringArray, broken: set[int]) -> pa.Table:
         """The sure rows, and in the places of the others what the careful way makes of them."""
-        doubtful = np.setdiff1d(np.arange(len(lines)), sure, assume_unique=True)
+        doubtful = np.flatnonzero(~sure)
         rows: list[Sequence[Any]] = []
         places: list[int] = []
         nothing = [None] * (len(self._schema) - 1)
@@ -103,7 +107,7 @@ class TextParser:
         columns = zip(*rows, strict=True) if rows else ([] for _ in self._schema)
         arrays = [pa.array(list(column), field.type) for column, field in zip(columns, self._schema, strict=True)]
         both = pa.concat_tables([good, pa.table(arrays, schema=self._schema)])
-        order = np.argsort(np.concatenate([sure, np.asarray(places, dtype=sure.dtype)]), kind="stable")
+        order = np.argsort(np.concatenate([np.flatnonzero(sure), np.asarray(places, dtype=np.intp)]), kind="stable")
         return both.take(pa.array(order))
 
 
