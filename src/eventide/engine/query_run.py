@@ -162,7 +162,8 @@ class QueryRun:
         starts, following = missing_starts(window, following, bound, present, MOST_EMPTY)
         if len(starts) == 0:
             return final, following
-        none = pa.schema([(column.name, arrow_type(column.type)) for column in self.query.stream.columns]).empty_table()
+        fields = [(column.name, arrow_type(column.type)) for column in self.query.stream.columns]
+        none = pa.schema([*fields, ("__t", pa.int64())]).empty_table()
         values = self._empty_values(none)
         if values.num_rows == 0:
             return final, following

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.aggregates import split
+from eventide.plan.aggregates import over_rows, split
 from eventide.plan.columns import Column
-from eventide.plan.dialect import same_answer
 from eventide.plan.expressions import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.partials import Partial, Split
 from eventide.plan.query import Named, Query
@@ -104,13 +103,10 @@ def bind(query: Query, stream: Stream, type_of: TypeOf) -> Bound:
     known = _knowing_groups(type_of, groups)
     time = time_sql(stream)
     splits = [split(f"__p{i}", _without_groups(item.sql, query), known, time) for i, item in enumerate(items)]
-    types = tuple(
-        s.type if s is not None else _type_over_rows(item.sql, query, known, time)
-        for item, s in zip(items, splits, strict=True)
-    )
-    if isinstance(query.window, Window) and all(s is not None for s in splits):
-        return _reducible(query, stream, tuple(keys), items, types, [s for s in splits if s is not None])
-    return _row_keeping(query, stream, tuple(keys), items, types)
+    reducible = [s for s in splits if s is not None]
+    if isinstance(query.window, Window) and len(reducible) == len(splits):
+        return _reducible(query, stream, tuple(keys), items, tuple(s.type for s in reducible), reducible)
+    return _row_keeping(query, stream, tuple(keys), items, known)
 
 
 def _knowing_groups(type_of: TypeOf, groups: dict[str, str]) -> TypeOf:
@@ -120,16 +116,6 @@ def _knowing_groups(type_of: TypeOf, groups: dict[str, str]) -> TypeOf:
         return type_of(re.sub(r"`?(__k\d+)`?", lambda found: f"({groups.get(found[1], found[1])})", sql))
 
     return known
-
-
-def _type_over_rows(sql: str, query: Query, type_of: TypeOf, time: str) -> str:
-    """The type of an expression over kept rows: DISTINCT changes no type, so the form without it may tell."""
-    expression = parsed(_without_groups(sql, query), "a selected expression")
-    for distinct in list(expression.find_all(exp.Distinct)):
-        if len(distinct.expressions) == 1:
-            distinct.replace(distinct.expressions[0])
-    plain = split("__p", expression.sql(SPARK), type_of, time)
-    return plain.type if plain is not None else type_of(_without_groups(sql, query))
 
 
 def _checked(sql: str, what: str, stream: Stream, owner: str) -> exp.Expression:
@@ -219,18 +205,16 @@ def _renamed_over(partial: Partial, names: dict[str, str]) -> tuple[tuple[str, s
 
 
 def _row_keeping(
-    query: Query, stream: Stream, keys: tuple[Key, ...], items: tuple[Named, ...], types: tuple[str, ...]
+    query: Query, stream: Stream, keys: tuple[Key, ...], items: tuple[Named, ...], type_of: TypeOf
 ) -> Bound:
-    wanted: set[str] = set()
-    exact = True
-    for item in items:
-        expression = parsed(item.sql, "a selected expression")
-        wanted |= {name.lower() for name in columns_in(expression)}
-        exact = exact and same_answer(item.sql, stream.columns)
+    wanted = {name.lower() for item in items for name in columns_in(parsed(item.sql, "a selected expression"))}
     wanted -= {group.name.lower() for group in query.groups} - {column.name.lower() for column in stream.columns}
     kept = tuple(column for column in stream.columns if column.name.lower() in wanted) or stream.columns[:1]
-    values = tuple(Named(item.name, _without_groups(item.sql, query)) for item in items)
-    return Bound(query, stream, keys, (), kept, values, types, (), exact)
+    told = [over_rows(_without_groups(item.sql, query), type_of, "__t", stream.columns) for item in items]
+    values = tuple(Named(item.name, one.value) for item, one in zip(items, told, strict=True))
+    checks = tuple(dict.fromkeys(check for one in told for check in one.checks))
+    exact = all(one.driver_exact for one in told)
+    return Bound(query, stream, keys, (), kept, values, tuple(one.type for one in told), checks, exact)
 
 
 def time_sql(stream: Stream) -> str:

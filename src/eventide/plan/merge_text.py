@@ -25,9 +25,8 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
         joined = f"SELECT *, {', '.join(spelled)} FROM ({joined})"
     if query.keeps_rows and not query.partials:
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
-        inner = [*together, f"CAST(count(*) AS BIGINT) AS {ROWS}", *values]
-        merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
-        valued = f"SELECT *, CAST(NULL AS STRING) AS __lost FROM ({merged})"
+        inner = [*together, f"CAST(count(*) AS BIGINT) AS {ROWS}", *values, f"{_lost(query)} AS __lost"]
+        valued = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
     else:
         inner = [*together, *_merged(query)]
         merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
