@@ -31,7 +31,7 @@ from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.taken import Answers
 from eventide.engine.work import Observer, Positions, Round, Run
-from eventide.errors import EngineError
+from eventide.errors import DataFaultError, EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound import Bound, bind
 from eventide.plan.broken import careful
@@ -289,7 +289,13 @@ class Engine:
         for name, run in work.runs.items():
             heartbeat = work.heartbeats[run.query.query.stream]
             taken = work.taken.get(name)
-            work.runs[name], answers = run.advance(heartbeat, taken)
+            try:
+                work.runs[name], answers = run.advance(heartbeat, taken)
+            except DataFaultError as fault:
+                raise EngineError(
+                    f"query {name!r}: an aggregate of it fails over the rows of a window; "
+                    f"choose one that gives NULL instead, such as try_sum ({fault})"
+                ) from fault
             self._told(work, run.query, answers, heartbeat)
 
     def _told(self, work: Round, query: Bound, answers: Answers, heartbeat: int) -> None:

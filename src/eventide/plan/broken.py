@@ -53,7 +53,13 @@ def careful(query: Bound) -> Bound:
         return query
     where = "TRUE" if rows.where is None else rows.spoken(rows.where)
     unbroken = f"CASE WHEN __t IS NULL THEN FALSE WHEN {condition} THEN FALSE ELSE {where} END"
-    return replace(query, query=replace(query.query, where=unbroken), careful=True)
+    return replace(
+        query,
+        query=replace(query.query, where=unbroken),
+        keys=tuple(replace(key, sql=rows.in_order(key.sql)) for key in query.keys),
+        partials=tuple(replace(partial, reduce=rows.in_order(partial.reduce)) for partial in query.partials),
+        careful=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,11 @@ class RowExpressions:
     def spoken(self, node: exp.Expression) -> str:
         """The expression in Spark's order of evaluation."""
         return lazily(node, self.types).sql(SPARK)
+
+    def in_order(self, sql: str) -> str:
+        """The same for an expression that is not yet read; plain columns stay as they are."""
+        node = parsed(sql, "an expression")
+        return self.spoken(node) if may_fail(node, self.types) else sql
 
     @cached_property
     def _spelled(self) -> tuple[RowArgument, ...]:

@@ -50,7 +50,7 @@ def _with_aggregates_apart(query: Bound) -> Bound:
         tree = exp.Paren(this=parsed(value.sql, "a value"))
         for aggregate in aggregates_in(tree):
             wide, kind, summed = _without_overflow(aggregate, types)
-            sql = wide.sql(SPARK)
+            sql = lazily(wide, types).sql(SPARK)
             name = columns.setdefault(sql, Partial(f"__a{len(columns)}", kind or "", sql, sql)).name
             told: exp.Expression = exp.column(name)
             if summed is not None:

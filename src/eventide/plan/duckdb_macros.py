@@ -187,7 +187,7 @@ MACROS: tuple[str, ...] = (
         "(x VARCHAR, k) AS eventide_hll_of_texts(list(DISTINCT x), k)",
         "(x BIGINT, k) AS eventide_hll_of_numbers(list(DISTINCT x), k)",
     ),
-    _macro("get", "(a, i) AS CASE WHEN i >= 0 THEN a[i + 1] END"),
+    _macro("get", "(a, i) AS CASE WHEN i >= 0 THEN a[CAST(i AS BIGINT) + 1] END"),
     _macro(
         "array_contains",
         "(a, v) AS CASE WHEN a IS NULL OR v IS NULL THEN NULL WHEN list_contains(a, v) THEN TRUE "

@@ -1,8 +1,8 @@
 """Spark's order of evaluation, written so that every engine keeps it.
 
 Law: the same value, and an error for the same rows. Spark skips the right side of AND, OR and of operators where the
-left side decides alone (FALSE, TRUE, NULL), and the left side of a division by NULL; DuckDB computes both sides of all
-rows. CASE is in order on both engines.
+left side decides alone (FALSE, TRUE, NULL), the left side of a division by NULL, the place in an array that is NULL.
+DuckDB computes both sides of all rows, and ahead of COALESCE what occurs in it twice. CASE is in order on both engines.
 
 >>> from eventide.plan.expressions import parsed
 >>> lazily(parsed("b <> 0 AND a / b > 1", "q"), Types({"a": "INT", "b": "INT"})).sql("spark")
@@ -35,9 +35,12 @@ def lazily(node: exp.Expression, types: Types) -> exp.Expression:
     if isinstance(node, LEFT_FIRST):
         return _operated(node, types)[0]
     again = _with_parts(node, types)
+    if isinstance(again, exp.Coalesce) and any(may_fail(part, types) for part in again.expressions):
+        return _first_there([again.this, *again.expressions])
     if isinstance(again, RIGHT_FIRST) and may_fail(again.this, types):
-        left = _unless_null([again.expression], again.this)
-        again.set("this", left)
+        again.set("this", _unless_null([again.expression], again.this))
+    if isinstance(again, exp.Bracket) and len(again.expressions) == 1 and may_fail(again.expressions[0], types):
+        again.set("expressions", [_unless_null([again.this], again.expressions[0])])
     return again
 
 
@@ -79,6 +82,13 @@ def _operated(node: exp.Expression, types: Types) -> tuple[exp.Expression, list[
     again.set("this", left)
     again.set("expression", _unless_null(before, right) if may_fail(right, types) else right.copy())
     return again, [*before, right]
+
+
+def _first_there(parts: list[exp.Expression]) -> exp.Expression:
+    case = exp.Case()
+    for part in parts[:-1]:
+        case = case.when(exp.Not(this=exp.paren(exp.Is(this=_one(part), expression=exp.Null()))), part)
+    return case.else_(parts[-1].copy())
 
 
 def _unless_null(before: list[exp.Expression], then: exp.Expression) -> exp.Expression:

@@ -34,6 +34,11 @@ def _log(self: SparkGenerator, e: exp.Log) -> str:
     return str(self.func("LOG", e.this, e.expression))
 
 
+def _parse_json(self: SparkGenerator, e: exp.ParseJSON) -> str:
+    """Not dropped: it fails for what is no JSON."""
+    return str(self.func("TRY_PARSE_JSON" if e.args.get("safe") else "PARSE_JSON", e.this))
+
+
 def _within_group(self: SparkGenerator, e: exp.WithinGroup) -> str:
     return f"{self.sql(e, 'this')} WITHIN GROUP ({self.sql(e, 'expression').strip()})"
 
@@ -69,6 +74,7 @@ class Spark4(Spark):
             exp.ArgMax: _by("MAX_BY"),
             exp.ArgMin: _by("MIN_BY"),
             exp.Log: _log,
+            exp.ParseJSON: _parse_json,
             exp.WithinGroup: _within_group,
         }
 
