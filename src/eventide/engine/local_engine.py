@@ -109,6 +109,9 @@ class LocalEngine(Running):
                         self.engine.forget_intent()
                     self.noted(self.engine.tick())
                 ticked = time.monotonic()
+            elif bounded:
+                # A pipe or a replay that has nothing now is not at its end.
+                self.stopping.wait(WAIT / 10)
             looked = looked or bool(rows)
 
     def _taken(self, bounded: bool) -> dict[str, pa.Table]:
