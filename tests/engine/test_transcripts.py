@@ -48,30 +48,26 @@ ON_THE_CLUSTER = [
 ]
 
 
-def label(part: object) -> str:
-    return part.name.lower() if isinstance(part, Variant) else str(part)
-
-
-@pytest.mark.parametrize(("transcript", "variant"), CASES, ids=label)
+@pytest.mark.parametrize(("transcript", "variant"), CASES, ids=str)
 def test_transcript_holds_on_the_local_engine(transcript: Transcript, variant: Variant) -> None:
     run_transcript(transcript, variant=variant)
 
 
 @pytest.mark.spark
 # What tests the harness itself needs no second engine.
-@pytest.mark.parametrize("transcript", [told for told in WRITTEN if told.fails is None], ids=label)
+@pytest.mark.parametrize("transcript", [told for told in WRITTEN if told.fails is None], ids=str)
 def test_transcript_holds_on_spark(transcript: Transcript, spark: SparkSession) -> None:
     run_transcript(transcript, "spark", spark=spark)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("transcript", "variant"), VARIED_ON_SPARK, ids=label)
+@pytest.mark.parametrize(("transcript", "variant"), VARIED_ON_SPARK, ids=str)
 def test_variant_of_a_transcript_holds_on_spark(transcript: Transcript, variant: Variant, spark: SparkSession) -> None:
     run_transcript(transcript, "spark", variant, spark)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("transcript", "variant"), ON_THE_CLUSTER, ids=label)
+@pytest.mark.parametrize(("transcript", "variant"), ON_THE_CLUSTER, ids=str)
 def test_transcript_holds_with_slices_on_the_cluster(
     transcript: Transcript, variant: Variant, spark: SparkSession
 ) -> None:

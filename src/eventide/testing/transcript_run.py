@@ -8,6 +8,12 @@ Law: a transcript that holds as written holds in every variant that applies to i
 - *restarted*: a new engine continues from the checkpoint before every step.
 
 An AssertionError tells the first step that went otherwise. A transcript with `fails` holds when it fails as it says.
+
+>>> stream = {"S": {"columns": {"t": "bigint"}, "time": "t"}}
+>>> run_transcript(Transcript.of({"streams": stream, "rounds": [{"rows": {"S": [[None]]}}]}))
+Traceback (most recent call last):
+    ...
+AssertionError: step 1: rejected: not expected {'t': None, '_malformed': None, '_reason': 'no time', '_round': 0}
 """
 
 from __future__ import annotations
@@ -41,6 +47,9 @@ class Variant(Enum):
     SHUFFLED = "shuffled"
     SPLIT = "split into rounds of one row"
     RESTARTED = "restarted before every step"
+
+    def __str__(self) -> str:
+        return self.name.lower()
 
 
 def variants(transcript: Transcript) -> tuple[Variant, ...]:

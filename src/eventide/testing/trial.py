@@ -4,6 +4,17 @@ Law: `taken` gives what has come out since it was asked last, each thing once; a
 closed and a new one continues from the checkpoint) neither adds to it nor takes away.
 
 The local engine needs nothing; the Spark engine needs a session, and takes the rows as Arrow tables too.
+
+>>> from tempfile import TemporaryDirectory
+>>> from eventide.plan.query import Query, named_as
+>>> from eventide.plan.stream import Stream, columns
+>>> from eventide.plan.window import Window
+>>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
+>>> program = Program((s,), (Query("q", "s", Window(10), named_as(total="sum(v)")),))
+>>> with TemporaryDirectory() as folder, Trial(program, Path(folder)) as trial:
+...     trial.round({"s": pa.table({"t": [1, 4], "v": [5, 6]})}, clock=0, heartbeats={"s": 9})
+...     trial.taken().final[0].column("total").to_pylist()
+[11]
 """
 
 from __future__ import annotations
