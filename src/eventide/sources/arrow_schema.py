@@ -130,8 +130,3 @@ def declared_table(owner: str, columns: Sequence[Column], table: pa.Table, place
     except pa.ArrowInvalid as failure:
         raise InputError(f"{owner}: {place} has a value that does not fit its declared type: {failure}") from failure
     return pa.table([*chosen, broken.cast(pa.string())], schema=schema)
-
-
-def empty_table(columns: Sequence[Column]) -> pa.Table:
-    """No rows, in the schema of an input."""
-    return schema_of(columns).empty_table()

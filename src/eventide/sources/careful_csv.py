@@ -1,8 +1,8 @@
 """One line of CSV, the careful way: cut into fields as Spark's parser does, then each field converted.
 
-Law: the same fields as Spark's for every line, also for quotes where none should be. A quoted field that goes on after
-its closing quote is taken as it stands, quotes and all, up to the next separator; a quote that never closes takes the
-rest.
+Law: the same fields as Spark's, also for quotes where none should be. A quoted field that goes on after its closing
+quote is taken as it stands, quotes and all, up to the next separator; a quote that never closes takes the rest. (Where
+such a field ends the line and has yet another quote in it, Spark may add one to it; that is not copied.)
 
 >>> fields('1,"a ""b"", c",', ",", '"'), fields('"a"b,c', ",", '"'), fields('x,"a', ",", '"')
 (['1', 'a "b", c', None], ['"a"b', 'c'], ['x', 'a'])
