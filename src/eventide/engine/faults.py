@@ -7,30 +7,48 @@ row alike (no such column, no disk) is a plain `EngineError`. Only the first lin
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import duckdb
 
 from eventide.errors import DataFaultError, EngineError
 
-if TYPE_CHECKING:
-    from pyspark.errors import PySparkException
-
 OF_DATA = ("22", "38", "39", "P0")
 """Classes of SQLSTATE: data exceptions, functions of the user that failed (in Python or not), errors a query raises."""
 
 STATE = re.compile(r"SQLSTATE: (\w{5})")
+CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+: (?!Exception thrown in await)(.+)$", re.MULTILINE)
+NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 
 
-def of_spark(error: PySparkException, what: str) -> EngineError:
-    """The error to raise for what Spark said; `what` says what could not be done."""
-    state = error.getSqlState()
-    if state is None and (found := STATE.search(str(error))) is not None:
+def of_spark(error: BaseException, what: str) -> EngineError:
+    """The error to raise for what Spark said; `what` says what could not be done.
+
+    >>> failure = '''An error occurred while calling o134.getResult.
+    ... : org.apache.spark.SparkException: Exception thrown in awaitResult:
+    ... Caused by: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet.'''
+    >>> print(of_spark(RuntimeError(failure), "a round cannot be computed"))
+    a round cannot be computed: [FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet. Put a good file of that \
+name in its place, and start again
+    """
+    said = str(error)
+    # Some errors keep the cause of all to themselves.
+    if any(words in f"{said} {getattr(error, '_stackTrace', '')}" for words in NO_ROOM):
+        return EngineError(
+            f"{what}: there is no room left on a disk. Every committed round is safe: free some space, or copy the "
+            "checkpoint to a larger disk, and start again"
+        )
+    state = error.getSqlState() if hasattr(error, "getSqlState") else None
+    if state is None and (found := STATE.search(said)) is not None:
         # The failure of a job tells the state of its cause in the text alone.
         state = found[1]
     kind = DataFaultError if state is not None and state.startswith(OF_DATA) else EngineError
-    return kind(f"{what}: {first_line(error)}")
+    cause = CAUSE.search(said) if said.startswith("An error occurred while calling") else None
+    told = cause[1].strip() if cause else first_line(error)
+    if told.startswith("[FAILED_READ_FILE"):
+        # Spark has promised itself to read that file in that batch.
+        told += " Put a good file of that name in its place, and start again"
+    return kind(f"{what}: {told}")
 
 
 def of_duckdb(error: duckdb.Error, what: str) -> EngineError:
@@ -46,6 +64,6 @@ def of_duckdb(error: duckdb.Error, what: str) -> EngineError:
     return kind(f"{what}: {first_line(error)}")
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """What it says, without its stack."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()

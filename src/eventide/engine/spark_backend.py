@@ -27,13 +27,11 @@ class SparkBench:
 
     def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
         """The answer of a statement over these tables."""
-        from pyspark.errors import PySparkException
-
         for name, table in tables.items():
             _frame(self._spark, table).createOrReplaceTempView(name)
         try:
             return self._spark.sql(spark_sql).toArrow()
-        except PySparkException as error:
+        except Exception as error:
             raise of_spark(error, "windows cannot be closed") from error
 
 
@@ -92,11 +90,9 @@ class SparkBackend:
 
     def ask(self, sql: str) -> pa.Table:
         """The answer of a statement, collected as Arrow."""
-        from pyspark.errors import PySparkException
-
         try:
             return self._session.sql(sql).toArrow()
-        except PySparkException as error:
+        except Exception as error:
             raise of_spark(error, "a round cannot be computed") from error
 
     def bench(self, query: Bound) -> Bench:
@@ -119,11 +115,9 @@ class SparkBackend:
         self._written(self.spark.sql(sql), folder)
 
     def _written(self, frame: DataFrame, folder: str) -> None:
-        from pyspark.errors import PySparkException
-
         try:
             frame.write.mode("overwrite").parquet(folder)
-        except PySparkException as error:
+        except Exception as error:
             raise of_spark(error, f"Spark cannot write slices to {folder}") from error
 
     def close(self) -> None:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from eventide.engine.faults import of_spark
 from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.spark_backend import SparkBackend
 from eventide.engine.spark_log import take_back
-from eventide.errors import EngineError, EventideError
+from eventide.errors import EventideError
 from eventide.plan.program import Program
 from eventide.plan.reduce_text import MALFORMED
 from eventide.sinks.sink import Sink
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TAG = "__stream"
-NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 
 
 class SparkEngine(Running):
@@ -93,7 +93,7 @@ class SparkEngine(Running):
         try:
             return writer.start()
         except Exception as failure:
-            raise EngineError(f"Spark cannot start the streams: {_first_line(failure)}") from failure
+            raise of_spark(failure, "Spark cannot start the streams") from failure
 
     def _stop(self) -> None:
         """Wait for the round under way; the batch after it is refused."""
@@ -163,7 +163,7 @@ class SparkEngine(Running):
                     self.noted(self.engine.end())
         except BaseException as failure:
             if self.failure is None and not self.stopping.is_set():
-                self.failure = failure if isinstance(failure, EventideError) else _spark_failed(failure)
+                self.failure = failure if isinstance(failure, EventideError) else of_spark(failure, "Spark failed")
             self.stopping.set()
             with suppress(Exception):
                 # Spark itself may be gone.
@@ -202,18 +202,3 @@ def _with_malformed(frame: DataFrame) -> DataFrame:
 
 def _tagged(number: int, column: str) -> str:
     return f"s{number}_{column}"
-
-
-def _first_line(failure: BaseException) -> str:
-    return next((line for line in str(failure).splitlines() if line.strip()), type(failure).__name__).strip()
-
-
-def _spark_failed(failure: BaseException) -> EngineError:
-    """What Spark says, in one line; a full disk in our own words."""
-    said = str(failure)
-    if any(words in said for words in NO_ROOM):
-        return EngineError(
-            "Spark cannot write: there is no room left on a disk. Every committed round is safe: free some space, or "
-            "copy the checkpoint to a larger disk, and start again"
-        )
-    return EngineError(f"Spark failed: {_first_line(failure)}. Every committed round is safe: start again")

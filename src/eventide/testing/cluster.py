@@ -54,6 +54,10 @@ class StandaloneCluster:
         """How many workers the master takes for alive."""
         return int(self._status().get("aliveworkers", 0))
 
+    def used_cores(self) -> int:
+        """How many cores of living workers have an executor on them."""
+        return int(self._status().get("coresused", 0))
+
     def _status(self) -> dict[str, Any]:
         try:
             with urllib.request.urlopen(f"{self.status_url}/json/", timeout=5) as answer:
