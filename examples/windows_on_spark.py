@@ -29,6 +29,7 @@ from eventide.plan.stream import Input, Stream, columns
 from eventide.plan.window import Window
 from eventide.sinks.console import Console
 from eventide.sinks.directory import Directory
+from eventide.sinks.sink import Sink
 from examples.make_recording import recording
 
 SECOND = 1_000_000
@@ -98,7 +99,7 @@ def main() -> None:
     asked = parser.parse_args()
     shutil.rmtree(asked.folder, ignore_errors=True)
     files = write_minutes(recording(), asked.folder / "input")
-    sinks = {"every_minute": Console(), "by_device": Directory(str(asked.folder / "results"))}
+    sinks: dict[str, Sink] = {"every_minute": Console(), "by_device": Directory(str(asked.folder / "results"))}
     checkpoint = str(asked.folder / "checkpoint")
     if asked.engine == "local":
         engine: LocalEngine | SparkEngine = LocalEngine(program(asked.folder / "input"), checkpoint, sinks)

@@ -1,7 +1,7 @@
 """The same type in three tongues: Spark's, Arrow's, DuckDB's.
 
-Law: a Spark type goes to Arrow and back unchanged. TIMESTAMP is an instant (UTC), TIMESTAMP_NTZ a wall clock's reading; both in
-microseconds.
+Law: a Spark type goes to Arrow and back unchanged. TIMESTAMP is an instant (UTC), TIMESTAMP_NTZ a wall clock's reading;
+both in microseconds.
 
 >>> arrow_type("ARRAY<DECIMAL(10, 2)>")
 ListType(list<element: decimal128(10, 2)>)

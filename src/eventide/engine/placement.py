@@ -2,7 +2,7 @@
 
 Law: the place changes no answer. Slices move to the cluster above `driver_bytes`, and come back when they are far below
 it, so that a query near the edge does not move to and fro. It is Spark's own choice between broadcast and shuffle, made
-per query and while it runs. Windows over a count of rows stay with the driver. """
+per query and while it runs. Windows over a count of rows stay with the driver."""
 
 from __future__ import annotations
 

@@ -95,10 +95,8 @@ class StreamTime:
 
     def promise(self, clock: int, explicit: int | None = None) -> int:
         """How far time has come at this clock; `explicit` is a promise given from outside."""
-        if self.stream.timestamps is Timestamps.EXTERNAL:
-            said = self.pacemaker.heartbeats(clock).combined
-        else:
-            said = clock
+        external = self.stream.timestamps is Timestamps.EXTERNAL
+        said = self.pacemaker.heartbeats(clock).combined if external else clock
         return max(self.heartbeat, said, explicit if explicit is not None else NEVER)
 
     def name_of(self, number: int) -> str:
