@@ -274,7 +274,7 @@ def test_processor_time_and_memory_are_those_that_were_used() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [found.name for found in pkgutil.walk_packages(benchmarks.__path__, "benchmarks.") if "crash" not in found.name],
+    [found.name for found in pkgutil.walk_packages(benchmarks.__path__, "benchmarks.")],
 )
 def test_examples_in_benchmarks_are_true(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
