@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from sqlglot import exp
 
@@ -45,6 +45,7 @@ def computed(expressions: Iterable[str]) -> str:
     return " + ".join(f"size(array({sql}))" for sql in expressions)
 
 
+@cache
 def careful(query: Bound) -> Bound:
     """The query over the rows that do not break it."""
     rows = RowExpressions(query)

@@ -210,17 +210,23 @@ def rejects_text(stream: Stream, beyond: int | None = None) -> str:
 def broken_text(stream: Stream, queries: Sequence[Bound], up_to: int | None = None) -> str:
     """The rows that break a query, each with the reasons; columns as in `rejects_text`, without its rows."""
     columns = ", ".join(f"`{column.name}`" for column in stream.columns)
-    reasons = []
-    for query in queries:
-        rows = RowExpressions(query)
-        if rows.broken is not None:
-            covered = f"{in_a_window(query) or 'TRUE'}"
-            reasons.append(f"CASE WHEN {covered} THEN CASE WHEN {rows.broken} THEN {rows.reason} END END")
+    reasons = [reason for query in queries if (reason := _why_broken(query)) is not None]
     told = f"nullif(concat_ws('; ', {', '.join(reasons)}), '')" if reasons else "CAST(NULL AS STRING)"
     judged = f"judged AS (SELECT *, {told} AS _reason FROM timed WHERE __t IS NOT NULL)"
     return (
         f"{timed(stream, up_to)}, {judged} SELECT {columns}, {MALFORMED}, _reason FROM judged WHERE _reason IS NOT NULL"
     )
+
+
+@cache
+def _why_broken(query: Bound) -> str | None:
+    """The reason why a row breaks a query, or NULL; None where no row can."""
+    rows = RowExpressions(query)
+    if rows.broken is None:
+        return None
+    reason = f"CASE WHEN {rows.broken} THEN {rows.reason} END"
+    covered = in_a_window(query)
+    return reason if covered is None else f"CASE WHEN {covered} THEN {reason} END"
 
 
 def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart: bool, up_to: int | None) -> str:
