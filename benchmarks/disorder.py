@@ -17,7 +17,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
+from benchmarks.harness import database
 
 SECOND = 1_000_000
 START = 1_735_689_600 * SECOND
@@ -64,7 +64,7 @@ class Disorder:
     def into(self, folder: Path) -> Disordered:
         """Make the files."""
         folder.mkdir(parents=True, exist_ok=True)
-        connection = duckdb.connect()
+        connection = database()
         # Hashes of the row's number are as good as chance here, and the same on every machine.
         connection.execute(
             f"""

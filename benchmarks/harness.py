@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -75,6 +76,17 @@ def say(text: str) -> None:
 def _console() -> Console:
     # Into a file or a pipe there is no width to fit into: tables keep their shape.
     return Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE)
+
+
+def database() -> duckdb.DuckDBPyConnection:
+    """A DuckDB of its own that prints nothing, however long it takes.
+
+    >>> database().execute("SELECT 1").fetchall()
+    [(1,)]
+    """
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def finish(asked: Options, results: Mapping[str, Any]) -> None:

@@ -32,10 +32,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import duckdb
-
 from benchmarks.disorder import Disorder, Disordered
-from benchmarks.harness import as_percent, finish, options, say, show_table
+from benchmarks.harness import as_percent, database, finish, options, say, show_table
 from benchmarks.processes import cpu_seconds, jvm_of
 from benchmarks.question import ASKED, TUMBLING
 from eventide.engine.spark_engine import SparkEngine
@@ -192,7 +190,7 @@ def run(spark: SparkSession, what: Program, folder: Path) -> Ran:
 
 def same_results(one: Path, other: Path) -> int:
     """How many results two runs gave; the benchmark ends if they differ."""
-    connection = duckdb.connect()
+    connection = database()
     wanted = "query, window_end, round, heartbeat, k, total, n, most"
     both = [f"SELECT {wanted} FROM read_parquet('{folder}/results/*.parquet')" for folder in (one, other)]
     (rows,) = connection.execute(f"SELECT count(*) FROM ({both[0]})").fetchone() or (0,)

@@ -17,6 +17,7 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
+from benchmarks.harness import database
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.plan.program import Program
@@ -73,7 +74,7 @@ class Truth:
 
     def __init__(self, question: Question, data: Disordered) -> None:
         self.question = question
-        self._connection = duckdb.connect()
+        self._connection = database()
         slide, length = question.slide * SECOND, question.range * SECOND
         self._connection.execute(
             f"""

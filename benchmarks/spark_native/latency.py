@@ -22,10 +22,8 @@ from statistics import median
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-import duckdb
-
 from benchmarks.disorder import Disordered
-from benchmarks.harness import say, show_table
+from benchmarks.harness import database, say, show_table
 from benchmarks.question import QUERY, TUMBLING
 from benchmarks.spark_native.sides import Task, eventide_engine, native_writer, read, windowed
 
@@ -180,7 +178,7 @@ def measure(spark: SparkSession, data: Disordered, pace: float, repeats: int, fo
 def _times(data: Disordered) -> tuple[list[int], list[int]]:
     """The largest time of each file, and the ends of all windows."""
     slide = TUMBLING.slide * 1_000_000
-    connection = duckdb.connect()
+    connection = database()
     maxima = [
         int(connection.execute(f"SELECT max(epoch_us(ts)) FROM read_parquet('{path}')").fetchall()[0][0])
         for path in data.files
@@ -196,7 +194,7 @@ def _await(watch: Watch, closed_by: dict[int, int], side: str) -> dict[int, floa
     """When each window was answered; the benchmark ends if one never is."""
     answered: dict[int, float] = {}
     read_files: set[Path] = set()
-    connection = duckdb.connect()
+    connection = database()
     deadline = monotonic() + GIVE_UP_AFTER
     while not closed_by.keys() <= answered.keys():
         if monotonic() > deadline:
