@@ -245,7 +245,7 @@ def told(bench: Workbench, query: Bound, row: dict[str, Any]) -> str | None:
         ("sum(CAST(s AS INT) + a)", None, None, {"s": "x"}, "CAST(s AS INT) fails: the value is no INT"),
         ("sum(a + 1)", None, None, {"a": 2**31 - 1}, "a + 1 fails: the result does not fit INT"),
         ("sum(a)", "a / b > 1", None, {"a": 1, "b": 0}, "a / b fails: division by zero"),
-        ("sum(a)", None, "pmod(a, b)", {"a": 1, "b": 0}, "PMOD(a, b) fails: division by zero"),
+        ("sum(a)", None, "pmod(a, b)", {"a": 1, "b": 0}, "pmod(a, b) fails: division by zero"),
         ("max(split(s, ',')[1])", None, None, {"s": "x"}, "SPLIT(s, ',')[1] fails: there is no such element"),
         ("sum(CASE WHEN a > 0 THEN a / b END)", None, None, {"a": 1, "b": 0}, "CASE WHEN a > 0 THEN a / b END fails"),
         ("sum(a / b) FILTER (WHERE a > 0)", None, None, {"a": 1, "b": 0}, "a / b fails: division by zero"),

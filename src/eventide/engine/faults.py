@@ -65,5 +65,10 @@ def of_duckdb(error: duckdb.Error, what: str) -> EngineError:
 
 
 def first_line(error: BaseException) -> str:
-    """What it says, without its stack."""
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()
+    """What it says, without its stack; what a function of the user raised stands in the last line.
+
+    >>> first_line(Exception("a worker failed:\\nTraceback\\n  in f\\nValueError: no number"))
+    'a worker failed: ValueError: no number'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]

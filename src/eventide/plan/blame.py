@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eventide.plan.aggregate_call import decimal_of
-from eventide.plan.expressions import name_of
+from eventide.plan.expressions import SPARK, name_of
 from eventide.plan.may_fail import may_fail
 from eventide.plan.spark_types import DIGITS, RANKS, Types
 
@@ -31,6 +31,16 @@ class Blamed:
 
     node: exp.Expression
     why: str
+
+
+def spelled(node: exp.Expression) -> str:
+    """The piece as the user knows it: functions keep the letters they were written in.
+
+    >>> from eventide.plan.expressions import parsed
+    >>> spelled(parsed("my_own(a)", "q"))
+    'my_own(a)'
+    """
+    return node.sql(SPARK, normalize_functions=False)
 
 
 def blamed(node: exp.Expression, types: Types) -> list[Blamed]:

@@ -19,7 +19,7 @@ from functools import cache, cached_property
 
 from sqlglot import exp
 
-from eventide.plan.blame import blamed
+from eventide.plan.blame import blamed, spelled
 from eventide.plan.bound import Bound
 from eventide.plan.expressions import SPARK, aggregates_in, parsed
 from eventide.plan.lazy import lazily
@@ -108,7 +108,7 @@ class RowExpressions:
     @property
     def conditions(self) -> tuple[tuple[str, str], ...]:
         """Each expression that may fail, as the user wrote it, and the condition that it does."""
-        return tuple((each.node.sql(SPARK), fails(self.spoken(each.lazy))) for each in self._spelled)
+        return tuple((spelled(each.node), fails(self.spoken(each.lazy))) for each in self._spelled)
 
     @property
     def reason(self) -> str:
@@ -148,7 +148,7 @@ class RowExpressions:
         *inner, whole = blamed(argument.node, self.types)
         told = {
             fails(self.spoken(replace(argument, node=piece.node).lazy)): self._text(
-                f"{piece.node.sql(SPARK)} fails{': ' if piece.why else ''}{piece.why}"
+                f"{spelled(piece.node)} fails{': ' if piece.why else ''}{piece.why}"
             )
             for piece in (*inner, whole)
         }
