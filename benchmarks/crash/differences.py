@@ -50,17 +50,22 @@ def differences(folder: Path, expected: Outcome, rounds: bool = True) -> Differe
 def calm(folder: Path, files: int, chosen: Sequence[str] = QUERIES) -> Outcome:
     """What an uninterrupted run on the local engine shows."""
     record(folder, files)
-    queries = (part for query in chosen for part in ("--query", query))
-    command = [sys.executable, "-m", "benchmarks.crash.program", str(folder), *queries]
+    command = [sys.executable, "-m", "benchmarks.crash.program", str(folder), *_only(chosen)]
     subprocess.run(command, cwd=REPOSITORY, check=True)
     return Outcome.of(folder)
 
 
-def lived(folder: Path, engine: str, moments: Sequence[str], unfinished: bool = False) -> int:
+def lived(
+    folder: Path, engine: str, moments: Sequence[str], chosen: Sequence[str] = QUERIES, unfinished: bool = False
+) -> int:
     """Run the program through these deaths, and to its end unless `unfinished`; gives how many deaths there were."""
-    command = [sys.executable, "-m", "benchmarks.crash.lives", "--engine", engine]
+    command = [sys.executable, "-m", "benchmarks.crash.lives", "--engine", engine, *_only(chosen)]
     command += ["--unfinished"] if unfinished else []
     done = subprocess.run(
         [*command, str(folder), *moments], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True
     )
     return int(done.stdout.split()[-1])
+
+
+def _only(chosen: Sequence[str]) -> list[str]:
+    return [part for query in chosen for part in ("--query", query)]

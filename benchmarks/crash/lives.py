@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.crash.moment import Moment
+from benchmarks.crash.moment import QUERIES, Moment
 from benchmarks.crash.program import CHECKPOINT, OUT, main
 from benchmarks.harness import REPOSITORY
 
@@ -55,11 +55,17 @@ class Random:
         return f"{self.since}:{self.seconds:g}"
 
 
-def live(folder: Path, engine: str, moments: Sequence[Random | Moment], unfinished: bool = False) -> int:
+def live(
+    folder: Path,
+    engine: str,
+    moments: Sequence[Random | Moment],
+    chosen: Sequence[str] = QUERIES,
+    unfinished: bool = False,
+) -> int:
     """Live until the end, or until the last of these deaths; gives the number of deaths."""
     deaths = 0
     for moment in moments if unfinished else (*moments, None):
-        if not _killed(folder, engine, moment):
+        if not _killed(folder, engine, moment, chosen):
             break
         for seen in filter(Path.exists, (folder / name for name in SEEN)):
             shutil.copytree(seen, folder / DEATHS / str(deaths) / seen.relative_to(folder))
@@ -67,8 +73,8 @@ def live(folder: Path, engine: str, moments: Sequence[Random | Moment], unfinish
     return deaths
 
 
-def _killed(folder: Path, engine: str, moment: Random | Moment | None) -> bool:
-    arguments = [str(folder), "--engine", engine]
+def _killed(folder: Path, engine: str, moment: Random | Moment | None, chosen: Sequence[str]) -> bool:
+    arguments = [str(folder), "--engine", engine, *(part for query in chosen for part in ("--query", query))]
     arguments += ["--moment", str(moment)] if isinstance(moment, Moment) else []
     with _forked(arguments) if engine == "local" else _process(arguments) as (ended, kill):
         if isinstance(moment, Random):
@@ -146,9 +152,10 @@ def run() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("moments", nargs="*", type=Random.of, metavar="MOMENT")
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
+    parser.add_argument("--query", action="append", choices=QUERIES, help="only these (default: all)")
     parser.add_argument("--unfinished", action="store_true", help="do not live on after the last death")
     asked = parser.parse_args()
-    print(live(asked.folder, asked.engine, asked.moments, asked.unfinished))
+    print(live(asked.folder, asked.engine, asked.moments, asked.query or QUERIES, asked.unfinished))
 
 
 if __name__ == "__main__":

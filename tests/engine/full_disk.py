@@ -25,7 +25,8 @@ from eventide.errors import EngineError
 FILES = 4
 SLIDING = ("sliding",)
 DISK = 8 * 2**20
-STEP = 24 * 1024
+STEPS = {"local": 4 * 1024, "spark": 8 * 1024}
+"""How much room there is at first, and how much more each time."""
 
 
 def growing_limit(folder: Path) -> Callable[[], None]:
@@ -41,17 +42,17 @@ def growing_limit(folder: Path) -> Callable[[], None]:
     return more
 
 
-def small_disk(folder: Path) -> Callable[[], None]:
+def small_disk(folder: Path, step: int) -> Callable[[], None]:
     """A disk in memory, nearly all of it taken; then a little less of it."""
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "none", str(folder)], check=True)
     record(folder, FILES)
     ballast = folder / "ballast"
     free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
-    ballast.write_bytes(bytes(free - STEP))
+    ballast.write_bytes(bytes(free - step))
 
     def less() -> None:
-        os.truncate(ballast, max(0, ballast.stat().st_size - STEP))
+        os.truncate(ballast, max(0, ballast.stat().st_size - step))
 
     return less
 
@@ -63,9 +64,9 @@ def main() -> None:
         from eventide.engine.spark_session import local_session
 
         spark = local_session("local[2]")
-    more = growing_limit(folder) if mode == "limit" else small_disk(folder)
+    more = growing_limit(folder) if mode == "limit" else small_disk(folder, STEPS[mode])
     said: list[str] = []
-    while True:
+    for _ in range(100):
         try:
             engine(folder, spark, chosen=SLIDING).start(bounded=True).await_end()
             break

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES = 6
+TWO_STREAMS = ("sliding", "by_rows")
 SLIDING = ("sliding",)
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """What an uninterrupted run shows: on the local engine, so that this is a comparison of engines too."""
-    return calm(tmp_path_factory.mktemp("calm"), FILES)
+    return calm(tmp_path_factory.mktemp("calm"), FILES, TWO_STREAMS)
 
 
 @pytest.mark.spark
@@ -35,8 +36,8 @@ def test_a_driver_killed_before_and_after_its_commit_loses_nothing_and_doubles_n
     record(tmp_path, FILES)
     # After our commit Spark has not committed yet: it will run that batch again.
     moments = ["step:1:emit", "step:3:commit"]
-    assert lived(tmp_path, "spark", moments, unfinished=True) == len(moments)
-    engine(tmp_path, spark).start(bounded=True).await_end()
+    assert lived(tmp_path, "spark", moments, TWO_STREAMS, unfinished=True) == len(moments)
+    engine(tmp_path, spark, chosen=TWO_STREAMS).start(bounded=True).await_end()
     assert differences(tmp_path, expected) == Differences()
 
 

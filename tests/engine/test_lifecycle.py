@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -197,6 +198,34 @@ def test_two_engines_on_one_checkpoint_are_refused(session: SparkSession | None,
             with pytest.raises(CheckpointError, match=r"another engine works on the checkpoint .* stop it, or give"):
                 made(other, program, tmp_path / "checkpoint", {})
     made(session, program, tmp_path / "checkpoint", {}).stop()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("order", [("local", "spark"), ("spark", "local")], ids=" then ".join)
+def test_a_checkpoint_of_one_engine_is_not_continued_by_the_other(
+    order: tuple[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
+    put(tmp_path / "in", 0, [1, 12, 25])
+    program = Program((stream(tmp_path / "in"),), (tumbling("first"),))
+    one, other = (spark if name == "spark" else None for name in order)
+    made(one, program, tmp_path / "checkpoint", {}).start(bounded=True).await_end()
+    with pytest.raises(CheckpointError, match=f"made by the {order[0]} engine|made by the {order[0].title()}"):
+        made(other, program, tmp_path / "checkpoint", {}).start(bounded=True).await_end()
+    made(one, program, tmp_path / "checkpoint", {}).start(bounded=True).await_end()
+
+
+@pytest.mark.spark
+def test_without_sparks_log_of_what_was_read_nothing_is_continued(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", 0, [1, 12, 25])
+    program = Program((stream(tmp_path / "in"),), (tumbling("first"),))
+    with made(spark, program, tmp_path / "checkpoint", {}) as running:
+        running.on_round(lambda work: running.stop())
+        running.start().await_end()
+    shutil.rmtree(tmp_path / "checkpoint" / "spark")
+    with pytest.raises(
+        CheckpointError, match=r"Spark's log of what was read has no batch 0 .* restore them from a copy"
+    ):
+        made(spark, program, tmp_path / "checkpoint", {}).start()
 
 
 def test_an_engine_is_started_once(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
+from eventide.errors import CheckpointError
 from eventide.plan.program import Program
 from eventide.sinks.sink import Sink
 from eventide.sources.local_input import LocalInput, open_input
@@ -52,7 +53,13 @@ class LocalEngine(Running):
         self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in program.streams}
         super().__init__(Engine(program, LocalBackend(), checkpoint, sinks, observer))
         try:
-            for name, position in self.engine.committed.positions.items():
+            positions = self.engine.committed.positions
+            if self.engine.last_batch >= 0 and positions.keys() != self._inputs.keys():
+                raise CheckpointError(
+                    f"the checkpoint {checkpoint} does not tell how far its inputs were read: it was made by the Spark "
+                    "engine. Continue with that, or start anew with another checkpoint"
+                )
+            for name, position in positions.items():
                 self._inputs[name].seek(position)
         except BaseException:
             self._close()

@@ -18,7 +18,7 @@ from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.spark_backend import SparkBackend
-from eventide.engine.spark_log import take_back
+from eventide.engine.spark_log import SparkLog
 from eventide.errors import EventideError
 from eventide.plan.program import Program
 from eventide.plan.reduce_text import MALFORMED
@@ -62,13 +62,14 @@ class SparkEngine(Running):
             for stream in program.streams
         }
         super().__init__(Engine(program, SparkBackend(spark), checkpoint, sinks, observer, driver_bytes=driver_bytes))
+        self._log = SparkLog(self.engine.checkpoint.storage)
         self._query: StreamingQuery | None = None
 
     def start(self, bounded: bool = False) -> SparkEngine:
         """Begin. `bounded`: take what is there now, close everything, and end."""
         self.begin()
         try:
-            take_back(self.engine.checkpoint.storage, self.engine.last_batch)
+            self._log.take_back(self.engine.last_batch)
             with self.exclusively():
                 self.noted(self.engine.resume())
             self._query = self._started(bounded)
@@ -134,12 +135,14 @@ class SparkEngine(Running):
 
     def _on_batch(self, batch: DataFrame, number: int) -> None:
         with self.exclusively():
-            if number <= self.engine.last_batch:
+            if number == self.engine.last_batch:
+                # It is part of a committed round; only Spark had not heard of that when it died.
                 return
             if self.stopping.is_set():
                 # Returning would be a promise that the batch is done.
                 raise _StoppedError
             try:
+                self._log.confirm(number)
                 self.noted(self.engine.round(self._parted(batch), batch=number))
             except BaseException as failure:
                 # Spark would tell it as a Java exception; what we know is kept for whoever waits.
