@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 
 import duckdb
@@ -76,6 +80,27 @@ def say(text: str) -> None:
 def _console() -> Console:
     # Into a file or a pipe there is no width to fit into: tables keep their shape.
     return Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for what a benchmark makes; it is gone afterwards, also when the benchmark is told to terminate.
+
+    >>> with scratch() as folder:
+    ...     made = folder
+    >>> made.exists()
+    False
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        with TemporaryDirectory(prefix="eventide-bench-") as folder:
+            yield Path(folder)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def database() -> duckdb.DuckDBPyConnection:

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.disorder import Disorder, Disordered
-from benchmarks.harness import finish, options, say, show_table
+from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.question import QUERY, SLIDING6, Truth
 from eventide.engine.local_engine import LocalEngine
 from eventide.engine.running import Running
@@ -169,8 +168,8 @@ def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
 def main() -> None:
     """Measure, show, and end with the line of JSON."""
     asked = options("the local engine beside the Spark engine")
-    with TemporaryDirectory(prefix="eventide-bench-") as folder:
-        results = measure(QUICK if asked.quick else FULL, Path(folder))
+    with scratch() as folder:
+        results = measure(QUICK if asked.quick else FULL, folder)
     finish(asked, results)
 
 

@@ -29,11 +29,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from benchmarks.disorder import Disorder, Disordered
-from benchmarks.harness import as_percent, database, finish, options, say, show_table
+from benchmarks.harness import as_percent, database, finish, options, say, scratch, show_table
 from benchmarks.processes import cpu_seconds, jvm_of
 from benchmarks.question import ASKED, TUMBLING
 from eventide.engine.spark_engine import SparkEngine
@@ -275,8 +274,8 @@ def show(cpu: Mapping[Kind, list[float]]) -> None:
 def main() -> None:
     """Measure, show, and end with the line of JSON."""
     asked = options("what heartbeats cost on two busy streams")
-    with TemporaryDirectory(prefix="eventide-bench-") as folder:
-        results = measure(QUICK if asked.quick else FULL, Path(folder))
+    with scratch() as folder:
+        results = measure(QUICK if asked.quick else FULL, folder)
     finish(asked, results)
 
 

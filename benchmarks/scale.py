@@ -29,14 +29,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from benchmarks.disorder import SECOND, Disorder, Disordered
-from benchmarks.harness import finish, options, say, show_table
+from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.processes import PeakMemory, jvm_of
 from benchmarks.question import QUERY, TUMBLING, Truth
 from eventide.engine.placement import DRIVER_BYTES
@@ -267,8 +266,8 @@ def show(title: str, cells: list[Cell]) -> None:
 def main() -> None:
     """Measure, show, and end with the line of JSON."""
     asked = options("cost and memory as the state grows")
-    with TemporaryDirectory(prefix="eventide-bench-") as folder:
-        results = measure(QUICK if asked.quick else FULL, Path(folder))
+    with scratch() as folder:
+        results = measure(QUICK if asked.quick else FULL, folder)
     finish(asked, results)
 
 

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.disorder import Disorder
-from benchmarks.harness import finish, options, say
+from benchmarks.harness import finish, options, say, scratch
 from benchmarks.question import SLIDING6, TUMBLING
 from benchmarks.spark_native import latency, rounds, throughput
 from benchmarks.spark_native.throughput import SCAN, Throughput
@@ -109,8 +108,8 @@ def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
 def main() -> None:
     """Measure, show, and end with the line of JSON."""
     asked = options("Eventide beside Spark's own watermarks and windows")
-    with TemporaryDirectory(prefix="eventide-bench-") as folder:
-        results = measure(QUICK if asked.quick else FULL, Path(folder))
+    with scratch() as folder:
+        results = measure(QUICK if asked.quick else FULL, folder)
     finish(asked, results)
 
 
