@@ -22,6 +22,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import Disorder, Disordered
 from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.question import QUERY, SLIDING6, Truth
@@ -64,16 +65,6 @@ def local_engine(data: Disordered, max_files: int, folder: Path) -> LocalEngine:
     return LocalEngine(program, str(folder / "checkpoint"), {QUERY: Directory(folder / "results")})
 
 
-def seconds_of(engine: SparkEngine | LocalEngine) -> float:
-    """From start to end of a bounded run."""
-    begin = perf_counter()
-    engine.start(bounded=True)
-    engine.ended.wait()
-    taken = perf_counter() - begin
-    engine.await_end()
-    return taken
-
-
 def throughput(spark: SparkSession, data: Disordered, repeats: int, folder: Path) -> dict[str, float]:
     """The median of rows a second, by engine."""
     engines: dict[str, Callable[[Disordered, Path], SparkEngine | LocalEngine]] = {
@@ -82,13 +73,13 @@ def throughput(spark: SparkSession, data: Disordered, repeats: int, folder: Path
     }
     warming = data.first(3 * FILES_A_ROUND, folder / "warming")
     for name, make in engines.items():
-        seconds_of(make(warming, folder / f"warm-{name}"))
+        to_the_end(make(warming, folder / f"warm-{name}"))
     truth = Truth(SLIDING6, data)
     rates: dict[str, list[float]] = {name: [] for name in engines}
     for turn in range(repeats):
         for name, make in engines.items():
             place = folder / f"{name}-{turn}"
-            rates[name].append(data.rows / seconds_of(make(data, place)))
+            rates[name].append(data.rows / to_the_end(make(data, place)))
             truth.check(name, str(place / "results" / f"{QUERY}-*.parquet"), complete=True)
             shutil.rmtree(place)
     return {name: median(found) for name, found in rates.items()}
@@ -133,7 +124,7 @@ def small_rounds(data: Disordered, folder: Path) -> Rounds:
     engine = local_engine(data, 1, folder)
     rounds = Rounds()
     rounds.watch(engine)
-    seconds_of(engine)
+    to_the_end(engine)
     Truth(SLIDING6, data).check("local", str(folder / "results" / f"{QUERY}-*.parquet"), complete=True)
     return rounds
 

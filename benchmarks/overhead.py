@@ -31,6 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import Disorder, Disordered
 from benchmarks.harness import as_percent, database, finish, options, say, scratch, show_table
 from benchmarks.processes import cpu_seconds, jvm_of
@@ -180,11 +181,8 @@ def run(spark: SparkSession, what: Program, folder: Path) -> Ran:
     jvm.java.lang.System.gc()
     pids = (os.getpid(), jvm_of(spark))
     before = sum(map(cpu_seconds, pids))
-    engine.start(bounded=True)
-    engine.ended.wait()
-    seconds = sum(map(cpu_seconds, pids)) - before
-    engine.await_end()
-    return Ran(seconds, heartbeats)
+    to_the_end(engine)
+    return Ran(sum(map(cpu_seconds, pids)) - before, heartbeats)
 
 
 def same_results(one: Path, other: Path) -> int:

@@ -29,11 +29,11 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import SECOND, Disorder, Disordered
 from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.processes import PeakMemory, jvm_of
@@ -170,11 +170,7 @@ def run(spark: SparkSession, data: Disordered, groups: int, slices: int, driver_
     watch = StateWatch(engine)
     jvm = jvm_of(spark)
     with PeakMemory([os.getpid(), jvm]) as peak:
-        begin = perf_counter()
-        engine.start(bounded=True)
-        engine.ended.wait()
-        seconds = perf_counter() - begin
-    engine.await_end()
+        seconds = to_the_end(engine)
     elsewhere(checked, data, str(folder / "results" / f"{QUERY}-*.parquet"))
     shutil.rmtree(folder)
     switched = None if watch.switched_at is None else watch.switched_at / 2**20

@@ -166,10 +166,12 @@ def measure(spark: SparkSession, data: Disordered, pace: float, repeats: int, fo
             task.results.mkdir()
             readable, stop = start(spark, task)
             watch = Watch(readable).start()
-            shown = feed(data.files, task.data.folder, pace)
-            answered = _await(watch, closed_by, name)
-            stop()
-            watch.end()
+            try:
+                shown = feed(data.files, task.data.folder, pace)
+                answered = _await(watch, closed_by, name)
+            finally:
+                stop()
+                watch.end()
             found[name] += [1000 * (answered[end] - shown[number]) for end, number in closed_by.items()]
             shutil.rmtree(place)
     return {name: Latencies(tuple(ms)) for name, ms in found.items()}

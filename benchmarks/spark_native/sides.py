@@ -77,14 +77,12 @@ def eventide_engine(spark: SparkSession, task: Task) -> SparkEngine:
 
 def eventide(spark: SparkSession, task: Task) -> Ran:
     """Run Eventide to the end."""
-    engine = eventide_engine(spark, task)
-    started = perf_counter()
-    engine.start(bounded=True)
-    query = next((query for query in spark.streams.active if (query.name or "").startswith("eventide")), None)
-    engine.ended.wait()
-    taken = perf_counter() - started
-    engine.await_end()
-    return Ran(taken, rounds_of(query) if query is not None else ())
+    with eventide_engine(spark, task) as engine:
+        started = perf_counter()
+        engine.start(bounded=True)
+        query = next((query for query in spark.streams.active if (query.name or "").startswith("eventide")), None)
+        engine.await_end()
+        return Ran(perf_counter() - started, rounds_of(query) if query is not None else ())
 
 
 def read(spark: SparkSession, task: Task) -> DataFrame:
