@@ -43,9 +43,9 @@ class Throughput:
         found = self.rates.get((question, side))
         return median(found) if found else None
 
-    def ratio(self, question: str, over: str) -> float | None:
-        """Eventide's rate over that of another side."""
-        ours, theirs = self.rate(question, EVENTIDE.name), self.rate(question, over)
+    def ratio(self, question: str, over: str, side: str = EVENTIDE.name) -> float | None:
+        """The rate of a side, Eventide's if not told, over that of another."""
+        ours, theirs = self.rate(question, side), self.rate(question, over)
         return ours / theirs if ours is not None and theirs else None
 
 
@@ -53,7 +53,7 @@ def sides_of(question: Question) -> Sequence[Side]:
     """The sides that differ: a window of one pane needs no chain.
 
     >>> [side.name for side in sides_of(TUMBLING)]
-    ['eventide', 'window']
+    ['eventide', 'eventide_sql', 'window']
     """
     return [side for side in SIDES if side is not CHAIN or question.panes_per_window > 1]
 
@@ -86,7 +86,8 @@ def show(measured: Throughput) -> None:
     """Print rows a second, one line for each question."""
     names = [side.name for side in SIDES] + [SCAN]
     show_table(
-        f"rows a second, {measured.rows:,} rows; chain: two operators, panes then windows; {SCAN}: only reads",
+        f"rows a second, {measured.rows:,} rows; eventide_sql: no reduce by files; chain: two operators, panes then "
+        f"windows; {SCAN}: only reads",
         ["windows", *names, "over window", "over chain", "results compared"],
         [
             (

@@ -87,3 +87,23 @@ def test_a_log_that_does_not_know_our_last_batch_is_refused(log: SparkLog) -> No
 def test_a_new_checkpoint_has_nothing_to_take_back(tmp_path: Path) -> None:
     SparkLog(Storage.at(tmp_path)).take_back(-1)
     assert not (tmp_path / "spark").exists()
+
+
+def test_the_files_of_a_batch_are_those_found_since_the_batch_before(tmp_path: Path) -> None:
+    entry = '{"path":"file:///in/%s.parquet","timestamp":1,"batchId":%d}'
+    write(tmp_path, "offsets/0", 'v1\n{}\n{"logOffset":0}\n-')
+    write(tmp_path, "offsets/1", 'v1\n{}\n{"logOffset":2}\n{"logOffset":0}')
+    write(tmp_path, "offsets/2", 'v1\n{}\n{"logOffset":2}\n{"topic":{"0":7}}')
+    write(tmp_path, "sources/0/0", "v1\n" + entry % ("a", 0))
+    write(tmp_path, "sources/0/1", "v1\n" + entry % ("b", 1) + "\n" + entry % ("c", 1))
+    # Every tenth entry or so holds all before it again.
+    write(tmp_path, "sources/0/2.compact", "v1\n" + "\n".join(entry % one for one in (("a", 0), ("b", 1), ("d", 2))))
+    write(tmp_path, "sources/1/0", "v1\n" + entry % ("x", 0))
+    log = SparkLog(Storage.at(tmp_path))
+    named = [[uris and tuple(uri[11:12] for uri in uris) for uris in log.files_of(batch)] for batch in range(3)]
+    assert named == [[("a",), ()], [("b", "c", "d"), ("x",)], [(), None]]
+
+
+def test_files_whose_entry_is_gone_are_not_known(log: SparkLog, tmp_path: Path) -> None:
+    (tmp_path / "spark/sources/0/2").unlink()
+    assert log.files_of(2) == [None, None]

@@ -39,6 +39,10 @@ class Backend(Protocol):
         """The answer of a statement over the round's rows."""
         ...
 
+    def reduce(self, stream: Stream, sql: str) -> pa.Table:
+        """The same for a statement that reduces the rows of one stream; a group may be told in several parts."""
+        ...
+
     def bench(self, query: Bound) -> Bench:
         """Who merges the slices of a query that are on the driver: whoever gives Spark's own answer."""
         ...

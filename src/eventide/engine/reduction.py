@@ -65,7 +65,7 @@ class Reducer:
         if up_to is not None:
             own = text.summary_in < 0
             text = reduce_text(self.stream, self.queries, _cell(self.stream, self.queries), own, up_to)
-        answer = backend.ask(text.sql)
+        answer = backend.reduce(self.stream, text.sql)
         chunks: dict[str, pa.Table | Chunk] = {
             query.query.name: _chunk(answer, i, query) for i, query in enumerate(text.branches)
         }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from eventide.engine.faults import first_line, of_spark
+from eventide.engine.file_reduce import FileBatch, FileReduce
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound
@@ -47,11 +48,17 @@ class SparkBackend:
         self._session = spark
         self._streams: dict[str, Stream] = {}
         self._empty: dict[str, DataFrame] = {}
+        self.by_files: dict[str, FileReduce] = {}
+        self._batch: Mapping[str, Any] = {}
+        self._few = False
+        self._viewed = True
         self.workbench = Workbench()
 
     def declare(self, stream: Stream) -> None:
         """Make an empty view with the stream's columns."""
         self._streams[stream.name] = stream
+        if FileReduce.can(stream):
+            self.by_files[stream.name] = FileReduce(self.spark, stream)
         self._empty[stream.name] = self.spark.createDataFrame([], _ddl(stream))
         self._empty[stream.name].createOrReplaceTempView(f"eventide_empty_{stream.name}")
 
@@ -68,17 +75,27 @@ class SparkBackend:
         return spark_type(found.simpleString())
 
     def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
-        """Put the rows of a round under their views; few of them in one partition, which needs no shuffle."""
-        for name, stream in self._streams.items():
-            rows = batch.get(name)
+        """Remember the rows of a round; few of them are read as one partition, which needs no shuffle."""
+        self._batch, self._few, self._viewed = batch, few, False
+        for rows in batch.values():
+            frame = rows.frame if isinstance(rows, FileBatch) else rows
+            if not isinstance(frame, pa.Table):
+                self._session = frame.sparkSession
+
+    def _make_views(self) -> None:
+        """Name the rows of the round to SQL; a round whose files were reduced where they are needs no names."""
+        for name, stream in self._streams.items() if not self._viewed else ():
+            rows = self._batch.get(name)
+            if isinstance(rows, FileBatch):
+                rows = rows.frame if rows.uris else None
             if rows is None:
                 rows = self._empty[name]
             elif isinstance(rows, pa.Table):
                 rows = self._from_arrow(stream, rows)
-            else:
-                self._session = rows.sparkSession
-                rows = rows.coalesce(1) if few else rows
+            elif self._few:
+                rows = rows.coalesce(1)
             rows.createOrReplaceTempView(batch_view(stream))
+        self._viewed = True
 
     def _from_arrow(self, stream: Stream, table: pa.Table) -> DataFrame:
         if table.num_rows == 0:
@@ -90,10 +107,17 @@ class SparkBackend:
 
     def ask(self, sql: str) -> pa.Table:
         """The answer of a statement, collected as Arrow."""
+        self._make_views()
         try:
             return self._session.sql(sql).toArrow()
         except Exception as error:
             raise of_spark(error, "a round cannot be computed") from error
+
+    def reduce(self, stream: Stream, sql: str) -> pa.Table:
+        """The answer of a statement that reduces the rows of a stream: by its files, or else by Spark SQL."""
+        by_file, batch = self.by_files.get(stream.name), self._batch.get(stream.name)
+        found = by_file.reduce(batch, sql) if by_file is not None and isinstance(batch, FileBatch) else None
+        return self.ask(sql) if found is None else found
 
     def bench(self, query: Bound) -> Bench:
         """DuckDB where it gives Spark's answer from these slices, Spark itself where it does not."""
@@ -101,6 +125,7 @@ class SparkBackend:
 
     def store(self, sql: str, folder: str) -> None:
         """Write the answer over the round's rows as Parquet, from the executors."""
+        self._make_views()
         self._written(self._session.sql(sql), folder)
 
     def store_over(
@@ -123,9 +148,12 @@ class SparkBackend:
     def close(self) -> None:
         """Nothing will be asked any more."""
         self.workbench.close()
+        for by_file in self.by_files.values():
+            by_file.close()
 
     def release(self) -> None:
-        """Nothing is held: a micro-batch is a plan, not rows."""
+        """Let go of the batch."""
+        self._batch = {}
 
 
 def _frame(spark: SparkSession, table: pa.Table, ddl: str | None = None) -> DataFrame:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from eventide.engine.faults import of_spark
+from eventide.engine.file_reduce import FileBatch
 from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
@@ -38,7 +39,8 @@ class SparkEngine(Running):
     """A program on Spark. `frames` are streaming DataFrames for streams without a declared input.
 
     `every`: start a round at most so often (such as `1 second`); by default the next one starts when one has ended.
-    `tick`: seconds after which the clock alone may close windows.
+    `tick`: seconds after which the clock alone may close windows. `by_files=False` leaves also the reduce of Parquet
+    files to Spark SQL (`file_reduce`).
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class SparkEngine(Running):
         tick: float = 1.0,
         observer: Observer | None = None,
         driver_bytes: int = DRIVER_BYTES,
+        by_files: bool = True,
     ) -> None:
         self.spark = spark
         self._every = every
@@ -63,6 +66,8 @@ class SparkEngine(Running):
         }
         super().__init__(Engine(program, SparkBackend(spark), checkpoint, sinks, observer, driver_bytes=driver_bytes))
         self._log = SparkLog(self.engine.checkpoint.storage)
+        # A frame of the user's may have done anything to the rows of its files.
+        self._knows_files = by_files and not given and self.engine.checkpoint.storage.near
         self._query: StreamingQuery | None = None
 
     def start(self, bounded: bool = False) -> SparkEngine:
@@ -120,8 +125,19 @@ class SparkEngine(Running):
             union = union.unionByName(frame, allowMissingColumns=True)
         return union
 
+    def _rows(self, batch: DataFrame, number: int) -> dict[str, DataFrame | FileBatch]:
+        """The rows of each stream, and their files where these are known."""
+        parted = self._parted(batch)
+        files = self._log.files_of(number) if self._knows_files else []
+        if len(files) != len(parted):
+            return {**parted}
+        return {
+            name: frame if uris is None else FileBatch(frame, uris)
+            for (name, frame), uris in zip(parted.items(), files, strict=True)
+        }
+
     def _parted(self, batch: DataFrame) -> dict[str, DataFrame]:
-        """The rows of each stream; Spark reads only the branch that a tag selects."""
+        """The rows of each stream."""
         from pyspark.sql import functions
 
         if len(self._frames) == 1:
@@ -143,7 +159,7 @@ class SparkEngine(Running):
                 raise _StoppedError
             try:
                 self._log.confirm(number)
-                self.noted(self.engine.round(self._parted(batch), batch=number))
+                self.noted(self.engine.round(self._rows(batch, number), batch=number))
             except BaseException as failure:
                 # Spark would tell it as a Java exception; what we know is kept for whoever waits.
                 self.failure = self.failure or failure

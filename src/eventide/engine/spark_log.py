@@ -9,6 +9,8 @@ batch nothing can be continued: it would count from 0 again, and rows would be t
 A source of files has a log of its own, of which files it has found, one entry ahead of `offsets`. An entry that no
 offset has reached would make the next batch larger than it was meant to be, so it goes too; the files are found again.
 
+From both logs together follows which files a batch is made of, before any of them is read.
+
 What Spark writes is safe from the death of the process; `confirm` makes it safe from that of the machine, before a
 record of ours stands on it.
 """
@@ -65,9 +67,28 @@ class SparkLog:
                 self._storage.adopt(name)
             self._confirmed = written
 
+    def files_of(self, batch: int) -> list[tuple[str, ...] | None]:
+        """The files of a batch, as URIs, for each source in the order of the streams; None where that is not known."""
+        before = self._reached(batch - 1) if batch else {}
+        return [self._found(source, before.get(source), last) for source, last in self._reached(batch).items()]
+
+    def _found(self, source: str, after: int | None, last: int | None) -> tuple[str, ...] | None:
+        """The files in the entries of a source's log after one and up to another."""
+        if last is None:
+            return None
+        entries = self._entries(f"{SOURCES}/{source}")
+        files = []
+        for number in range(0 if after is None else after + 1, last + 1):
+            if number not in entries:
+                return None
+            _, *lines = self._storage.read(entries[number]).decode().splitlines()
+            files += [told["path"] for told in map(json.loads, lines) if told["batchId"] == number]
+        return tuple(files)
+
     def _take_back_files(self) -> None:
         """Of files that were found, forget those that are part of no batch yet."""
-        reached = self._reached()
+        batches = self._entries(OFFSETS)
+        reached = self._reached(max(batches)) if batches else {}
         for source in {PurePosixPath(name).parent for name in self._storage.list(SOURCES)}:
             last = reached.get(source.name, -1)
             if last is None:
@@ -81,12 +102,9 @@ class SparkLog:
                     self._storage.remove(name)
                     self._storage.remove(f"{source}/.{PurePosixPath(name).name}.crc")
 
-    def _reached(self) -> dict[str, int | None]:
-        """How far each source of files was read by the last batch, -1 for not at all; None for other sources."""
-        batches = self._entries(OFFSETS)
-        if not batches:
-            return {}
-        _, _, *offsets = self._storage.read(batches[max(batches)]).decode().splitlines()
+    def _reached(self, batch: int) -> dict[str, int | None]:
+        """How far each source of files was read by a batch, -1 for not at all; None for other sources."""
+        _, _, *offsets = self._storage.read(f"{OFFSETS}/{batch}").decode().splitlines()
         return {str(number): _entry(offset) for number, offset in enumerate(offsets)}
 
     def _entries(self, folder: str) -> dict[int, str]:

@@ -6,6 +6,7 @@ the user wins over ours, and a session that already runs is taken as it is, but 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import tempfile
@@ -32,6 +33,8 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Between Spark and its Python workers; a socket of the network makes each task wait for its peer, twice 40 ms.
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # A round that fails is told by Eventide, once.
@@ -56,11 +59,14 @@ def local_session(
 ) -> SparkSession:
     """Start Spark, or take the session that already runs in this process."""
     try:
+        from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
     except ImportError as missing:
         raise EngineError("Spark is not installed here: `pip install pyspark`, or use the local engine") from missing
     # Workers (Python data sources, user functions) need what this process has installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # PySpark prints a statement that failed, stack and all; whoever asked is told by an error.
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     log_file = log_file or Path(tempfile.mkdtemp(prefix="eventide-")) / "spark.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
     log_settings = log_file.with_suffix(".log4j2.properties")

@@ -34,10 +34,12 @@ class Bench(Protocol):
 class Workbench:
     """One DuckDB connection in memory, in UTC; spills to disk when a statement needs more than its memory."""
 
-    def __init__(self, memory_limit: str | None = None) -> None:
+    def __init__(self, memory_limit: str | None = None, threads: int | None = None) -> None:
         settings: dict[str, str | bool | int | float | list[str]] = {"preserve_insertion_order": "false"}
         if memory_limit is not None:
             settings["memory_limit"] = memory_limit
+        if threads is not None:
+            settings["threads"] = threads
         self.connection = duckdb.connect(config=settings)
         self.connection.execute("SET TimeZone = 'UTC'")
         self.connection.execute("SET enable_progress_bar = false")

@@ -1,0 +1,223 @@
+"""The reduce of Parquet files, done by DuckDB where Spark's tasks would run.
+
+Law: an answer is that of the same statement asked of Spark SQL, but for how often a group is told: every task tells the
+groups of its own files, and rows of one pane and group merge as those of two rounds do. Whenever that is not
+certain beforehand, nothing is answered and Spark SQL is asked: a statement that DuckDB may tell otherwise, files that
+do not have the declared columns in the declared types, a row that makes an expression fail, a worker without DuckDB.
+
+Spark still decides what a round is and which files are in it. On a cluster each of its tasks reduces some of them;
+with a local master, where a task would be a thread of this very process, the process does. What Spark is spared is
+turning columns into rows and shuffling partials: see docs/decisions/0008.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventide.engine.arrow_types import arrow_type
+from eventide.engine.faults import OF_VALUES, first_line
+from eventide.engine.workbench import Workbench
+from eventide.plan.columns import Column
+from eventide.plan.dialect import same_answer, to_duckdb
+from eventide.plan.reduce_text import MALFORMED, batch_view
+from eventide.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+HARMLESS_OPTIONS = frozenset(
+    ["cleansource", "filenameonly", "latestfirst", "maxcachedfiles", "maxfileage", "pathglobfilter"]
+)
+"""Options that choose files but do not change what is read from one."""
+
+SPLIT_BYTES = 128 * 2**20
+"""A larger file Spark cuts among several tasks, and is better at it."""
+
+MOST_FAILURES = 3
+"""After so many rounds in a row that a task could not reduce, it is not tried again."""
+
+MEMORY = "1GB"
+"""What DuckDB may hold in a process before it spills; several workers share a machine."""
+
+
+@dataclass(frozen=True)
+class FileBatch:
+    """The rows of a stream in a micro-batch, and the files that they are the rows of."""
+
+    frame: DataFrame
+    uris: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """The work of one Spark task: a statement in DuckDB's dialect over the view of these files."""
+
+    view: str
+    sql: str
+    columns: tuple[Column, ...]
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TaskAnswer:
+    """Partials as an Arrow stream, or the reason why Spark has to be asked."""
+
+    partials: bytes = b""
+    declined: str | None = None
+
+
+class FileReduce:
+    """Reduces the Parquet files of one stream's micro-batches; `reduce` gives None where Spark SQL has to.
+
+    `answered` counts the times that it did not.
+    """
+
+    def __init__(self, spark: SparkSession, stream: Stream) -> None:
+        self._spark = spark
+        self._stream = stream
+        self._columns = (*stream.columns, Column(MALFORMED, "STRING"))
+        self._cores = spark.sparkContext.defaultParallelism
+        here = str(spark.sparkContext.master).startswith("local")
+        self._bench = Workbench(MEMORY, self._cores) if here else None
+        self._failures = 0
+        self.answered = 0
+
+    @staticmethod
+    def can(stream: Stream) -> bool:
+        """Whether the input of a stream is of the kind that can be reduced here."""
+        given = stream.input
+        if given is None or given.format != "parquet":
+            return False
+        return all(name.lower() in HARMLESS_OPTIONS for name, _ in given.options)
+
+    def reduce(self, batch: FileBatch, spark_sql: str) -> pa.Table | None:
+        """The answer over the files of a micro-batch."""
+        if self._failures >= MOST_FAILURES or not _told_alike(spark_sql, self._columns):
+            return None
+        paths = local_paths(batch.uris)
+        if not paths or (self._bench is None and any(os.path.getsize(path) > SPLIT_BYTES for path in paths)):
+            return None
+        sql = to_duckdb(spark_sql, self._columns)
+        shares = shared_out(paths, self._cores if self._bench is None else 1)
+        tasks = [FileTask(batch_view(self._stream), sql, self._stream.columns, share) for share in shares]
+        try:
+            answers = self._answers(tasks)
+        except Exception as failure:
+            self._failures += 1
+            log.warning("files of %r are left to Spark SQL: %s", self._stream.name, first_line(failure))
+            return None
+        self._failures = 0
+        declined = next((answer.declined for answer in answers if answer.declined is not None), None)
+        if declined is not None:
+            log.info("files of %r are left to Spark SQL this round: %s", self._stream.name, declined)
+            return None
+        self.answered += 1
+        return pa.concat_tables([pa.ipc.open_stream(answer.partials).read_all() for answer in answers])
+
+    def _answers(self, tasks: list[FileTask]) -> list[TaskAnswer]:
+        if self._bench is not None:
+            return [reduced(task, self._bench) for task in tasks]
+        return self._spark.sparkContext.parallelize(tasks, len(tasks)).map(_reduced_by_worker).collect()
+
+    def close(self) -> None:
+        """Nothing will be reduced any more."""
+        if self._bench is not None:
+            self._bench.close()
+
+
+def reduced(task: FileTask, bench: Workbench) -> TaskAnswer:
+    """What a task does: the statement over its files."""
+    for path in task.paths:
+        if (reason := unlike(path, task.columns)) is not None:
+            return TaskAnswer(declined=reason)
+    connection = bench.connection
+    names = ", ".join(f'"{column.name}"' for column in task.columns)
+    files = ", ".join("'" + path.replace("'", "''") + "'" for path in task.paths)
+    connection.execute(
+        f'CREATE OR REPLACE TEMP VIEW "{task.view}" AS SELECT {names}, NULL::VARCHAR AS {MALFORMED} '
+        f"FROM read_parquet([{files}], hive_partitioning = false)"
+    )
+    try:
+        partials = connection.sql(task.sql).to_arrow_table()
+    except OF_VALUES as error:
+        return TaskAnswer(declined=first_line(error))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, partials.schema) as writer:
+        writer.write_table(partials)
+    return TaskAnswer(sink.getvalue().to_pybytes())
+
+
+def unlike(path: str, columns: Sequence[Column]) -> str | None:
+    """Why a file cannot be read as if it had exactly these columns, or None.
+
+    Spark also reads files that lack a column or have it in another type, and takes columns from the names of folders.
+    """
+    schema = pq.read_schema(path)
+    for column in columns:
+        places = schema.get_all_field_indices(column.name)
+        if len(places) != 1 or f"{os.sep}{column.name.lower()}=" in path.lower():
+            return f"{path} has no column {column.name!r} of its own"
+        kind, wanted = schema.field(places[0]).type, arrow_type(column.type)
+        if not (kind == wanted or _same_values(kind, wanted)):
+            return f"{path} has {column.name!r} as {kind}, not as {wanted}"
+    return None
+
+
+def _same_values(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Types that Arrow tells apart and a file does not."""
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted):
+        return kind.unit in ("ms", "us") and bool(kind.tz) == bool(wanted.tz)
+    return bool(pa.types.is_large_string(kind) and pa.types.is_string(wanted))
+
+
+def local_paths(uris: Sequence[str]) -> tuple[str, ...] | None:
+    """The paths of files on this machine's disks, or None where one is elsewhere or would be taken for a pattern.
+
+    >>> local_paths(["file:///in/a%20b.parquet"]), local_paths(["s3a://bucket/a.parquet"]), local_paths(["file:/a[1]"])
+    (('/in/a b.parquet',), None, None)
+    """
+    found = []
+    for uri in uris:
+        parts = urlsplit(uri)
+        path = unquote(parts.path)
+        if parts.scheme != "file" or parts.netloc or any(sign in path for sign in "*?["):
+            return None
+        found.append(path)
+    return tuple(found)
+
+
+def shared_out(paths: Sequence[str], tasks: int) -> list[tuple[str, ...]]:
+    """The files in at most so many shares of about the same size, the largest files first."""
+    sizes = sorted(((os.path.getsize(path), path) for path in paths), reverse=True)
+    shares: list[tuple[int, list[str]]] = [(0, []) for _ in range(min(tasks, len(sizes)))]
+    for size, path in sizes:
+        least = min(range(len(shares)), key=lambda i: shares[i][0])
+        shares[least] = (shares[least][0] + size, [*shares[least][1], path])
+    return [tuple(share) for _, share in shares]
+
+
+@cache
+def _told_alike(spark_sql: str, columns: tuple[Column, ...]) -> bool:
+    """Whether DuckDB gives Spark's very answer, and as quickly: sketches are made in Python there."""
+    return "_sketch_agg" not in spark_sql.lower() and same_answer(spark_sql, columns)
+
+
+def _reduced_by_worker(task: FileTask) -> TaskAnswer:
+    return reduced(task, _worker_bench())
+
+
+@cache
+def _worker_bench() -> Workbench:
+    """One for each worker process, which Spark uses again and again; a task has one core."""
+    return Workbench(MEMORY, threads=1)
