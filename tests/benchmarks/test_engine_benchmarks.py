@@ -198,7 +198,8 @@ def test_files_of_spark_count_once_its_log_names_them(tmp_path: Path) -> None:
 
 
 def test_the_last_line_of_the_native_benchmark_has_its_names() -> None:
-    rates = {(q.name, side): [rate] for q in QUESTIONS for side, rate in (("eventide", 6.0), ("window", 2.0))}
+    by_side = (("eventide", 6.0), ("eventide_sql", 3.0), ("window", 2.0))
+    rates = {(q.name, side): [rate] for q in QUESTIONS for side, rate in by_side}
     measured = Throughput({**rates, ("tumbling", "noop"): [8.0]}, 10, {})
     round_ms = {"sliding6": {"eventide": 7.0, "window": 10.0}, "tumbling": {"eventide": 8.0, "window": 10.0}}
     found = spark_native.headline(measured, round_ms, {"eventide": 1.0, "window": 4.0})
@@ -208,6 +209,9 @@ def test_the_last_line_of_the_native_benchmark_has_its_names() -> None:
         "sliding6_throughput_ratio": 3.0,
         "tumbling_throughput_ratio": 3.0,
         "scan_fraction": 0.75,
+        "sliding60_sql_throughput_ratio": 1.5,
+        "tumbling_sql_throughput_ratio": 1.5,
+        "sql_scan_fraction": 0.375,
         "round_ratio": 0.7,
         "final_latency_ratio": 0.25,
     }
