@@ -102,7 +102,7 @@ def _results_as_rounds(question: Question, shape: Window, rounds: list[Round], g
 def _promised(question: Question, shape: Window, heartbeat: int, arrived: list[Row]) -> int | None:
     """The instant before the first one at which a later result can end."""
     if isinstance(question.window, RowWindow):
-        return sum(row["t"] <= heartbeat for row in arrived) - 1
+        return len([row for row in arrived if row["t"] <= heartbeat]) - 1
     if heartbeat == NEVER:
         return None
     if isinstance(question.window, SameWindow):

@@ -199,7 +199,7 @@ def _spelled_out(sql: str, what: str, query: Query) -> str:
         known = None if column.table else aliases.get(column.name.lower())
         if known is not None:
             column.replace(exp.paren(parsed(known, "an alias")))
-    return whole.this.sql(SPARK)
+    return str(whole.this.sql(SPARK))
 
 
 def _outside_aggregates(expression: exp.Expression) -> list[exp.Column]:
@@ -216,7 +216,7 @@ def _without_groups(sql: str, query: Query) -> str:
     for column in _outside_aggregates(whole):
         if column.name.lower() in places:
             column.replace(exp.column(f"__k{places[column.name.lower()]}"))
-    return whole.this.sql(SPARK)
+    return str(whole.this.sql(SPARK))
 
 
 def _reducible(
