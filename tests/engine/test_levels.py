@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,3 +160,35 @@ def test_results_are_reduced_in_duckdb_where_it_says_the_same_as_spark(tmp_path:
     engine.close()
     assert same_answer(reducer.text.sql, stream.columns)
     assert all(engine.bound[name].driver_exact for name in ("most", "some", "top"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("driver_bytes", [DRIVER_BYTES, 0], ids=["slices on the driver", "slices on the cluster"])
+def test_what_duckdb_cannot_say_is_reduced_by_spark(spark: SparkSession, tmp_path: Path, driver_bytes: int) -> None:
+    times = Stream("s", columns("t TIMESTAMP, k STRING, v INT"), time="t")
+    below = Query("below", "s", Window(3_600_000_000), named_as(total="sum(v)"), named_as("k"))
+    days = named_as(day="date_format(window_start, 'EEEE')", number="CAST(k AS INT)")
+    above = Query("above", "below", Window(86_400_000_000), named_as(total="sum(total)"), days)
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    table = pa.table(
+        {
+            "t": pa.array([start + timedelta(hours=hours) for hours in (1, 1, 2, 2, 30)], pa.timestamp("us", "UTC")),
+            "k": ["1", "x", "1", "2", "1"],
+            "v": pa.array([1, 2, 4, 8, 16], pa.int32()),
+        }
+    )
+    with Trial(Program((times,), (below, above)), tmp_path, "spark", spark, driver_bytes=driver_bytes) as trial:
+        trial.round({"s": table.slice(0, 3)}, clock=0, heartbeats={})
+        trial.restart()
+        trial.round({"s": table.slice(3)}, clock=0, heartbeats={})
+        trial.end(clock=0)
+        taken = trial.taken()
+    told = [row for shown in taken.final for row in shown.to_pylist() if row["query"] == "above"]
+    assert sorted((row["day"], row["number"], row["total"]) for row in told) == [
+        ("Friday", 1, 16),
+        ("Thursday", 1, 5),
+        ("Thursday", 2, 8),
+    ]
+    [rejected] = taken.rejected
+    assert (rejected.column("k").to_pylist(), rejected.column("total").to_pylist()) == (["x"], [2])
+    assert "query 'above': CAST(k AS INT) fails" in rejected.column("_reason")[0].as_py()

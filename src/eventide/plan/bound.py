@@ -177,6 +177,11 @@ def _items(query: Query, stream: Stream, owner: str) -> tuple[Named, ...]:
     if query.having is not None:
         items.append(Named(HAVING, _spelled_out(query.having, f"the HAVING of query {query.name!r}", query)))
     for place, one in enumerate(query.order):
+        if parsed(one.sql, f"the order of query {query.name!r}").find(exp.Column, exp.Star) is None:
+            raise DeclarationError(
+                f"query {query.name!r} cannot order by {one.sql!r}, which is the same for all results: "
+                "name a column of them, or an aggregate"
+            )
         items.append(Named(f"{ORDER}{place}", _spelled_out(one.sql, f"the order of query {query.name!r}", query)))
     for item in items:
         expression = parsed(item.sql, f"{item.name!r} of query {query.name!r}")
