@@ -11,12 +11,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from eventide.engine.asking import Asking
 from eventide.engine.workbench import Bench
 from eventide.plan.bound import Bound
 from eventide.plan.stream import Stream
 
 
-class Backend(Protocol):
+class Backend(Asking, Protocol):
     """Runs Spark SQL over the rows of a round."""
 
     name: str
@@ -33,14 +34,6 @@ class Backend(Protocol):
 
     def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
         """Give the rows of a round, by stream; streams not mentioned have none. `few`: they are expected to be few."""
-        ...
-
-    def ask(self, sql: str) -> pa.Table:
-        """The answer of a statement over the round's rows."""
-        ...
-
-    def reduce(self, stream: Stream, sql: str) -> pa.Table:
-        """The same for a statement that reduces the rows of one stream; a group may be told in several parts."""
         ...
 
     def bench(self, query: Bound) -> Bench:

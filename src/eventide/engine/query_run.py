@@ -2,7 +2,8 @@
 
 Laws. *Late row*: a row is late for a query when its pane was closed by a round before; a row whose pane is open counts,
 however far behind its source's heartbeat it is. *Final*: a window is answered once, in the round whose heartbeat passes
-its end. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and its
+its end. *Promised*: every later result has its last instant after the promise; it is the heartbeat of the queries that
+read this one. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and its
 group is answered again for every closed window that holds it and is retained; a window is retained until the bound is
 `retain` beyond its end.
 
@@ -32,9 +33,10 @@ from eventide.plan.broken_values import careful_values
 from eventide.plan.merge_text import empty_text
 from eventide.plan.slice_columns import slice_columns
 from eventide.plan.stream import Timestamps
+from eventide.plan.window import SameWindow
 
 MOST_EMPTY = 100_000
-"""So many empty windows are told in one round at most; the others follow in the next ones."""
+"""So many windows are closed in one round at most, where empty ones are told too; the others follow in later rounds."""
 
 
 @dataclass(frozen=True)
@@ -128,30 +130,56 @@ class QueryRun:
     def advance(self, heartbeat: int, taken: Taken | None = None) -> tuple[QueryRun, Answers]:
         """Answer what closes at this heartbeat, and again what late rows have changed; then free."""
         window = self.query.panes
-        bound = max(self.bound, bound_of(window, heartbeat))
+        bound = self._bound_after(heartbeat)
         slices = self.slices.closing(bound)
         panes = slices.panes
-        windows = closing(window, panes, self.bound, bound)
+        windows = self._shown(closing(window, panes, self.bound, bound))
         final = slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
         final, following = self._with_empty(final, panes, windows, bound)
         revised = Answer.of(nothing(self.query))
         if taken is not None and taken.revising:
             changed = np.array(sorted(taken.revising), dtype=np.int64)
             again = holding(window, changed, self.bound - self.query.query.retain, self.bound)
-            revised = slices.answer(again, taken.changed) if again.num_rows else revised
+            revised = slices.answer(self._shown(again), taken.changed) if again.num_rows else revised
         slices = slices.freed(needed_from(window, bound, self.query.query.retain))
         return replace(self, slices=slices, bound=bound, following=following), Answers(final, revised)
+
+    def promised(self, heartbeat: int = NEVER) -> int:
+        """Every later result has its last instant after this; `heartbeat`: once that has been given."""
+        bound = self._bound_after(heartbeat)
+        return bound if bound in (NEVER, FOREVER) else bound - 1
+
+    def _bound_after(self, heartbeat: int) -> int:
+        """Before this, everything is closed after a heartbeat: but for windows that are too many for one round."""
+        window = self.query.panes
+        bound = max(self.bound, bound_of(window, heartbeat))
+        first = self._first_shown(self.slices.panes) if window.empty and bound < FOREVER else None
+        if first is None:
+            return bound
+        return max(self.bound, min(bound, first + (MOST_EMPTY - 1) * window.slide + window.range))
+
+    def _first_shown(self, panes: Instants) -> int | None:
+        """The start of the next window that is told even if it is empty; None before the first row."""
+        window = self.query.panes
+        if self.following is not None or len(panes) == 0:
+            return self.following
+        return max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.bound))
+
+    def _shown(self, windows: pa.Table) -> pa.Table:
+        """The pairs of pane and window with the start that is shown."""
+        if not isinstance(self.query.query.window, SameWindow):
+            return windows
+        starts = pc.subtract(windows.column("window_end"), pa.scalar(self.query.windows.range, pa.int64()))
+        return windows.set_column(windows.column_names.index("window_start"), "window_start", starts)
 
     def _with_empty(self, final: Answer, panes: Instants, windows: pa.Table, bound: int) -> tuple[Answer, int | None]:
         """With a row for every window that closed without one, where the query asks for them."""
         window = self.query.panes
         if not window.empty:
             return final, None
-        following = self.following
+        following = self._first_shown(panes)
         if following is None:
-            if len(panes) == 0:
-                return final, None
-            following = max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.bound))
+            return final, None
         if bound == FOREVER:
             # Nothing comes after the last row: the last window that holds one is the last of all.
             bound = int(panes[-1]) + window.range if len(panes) else following

@@ -13,6 +13,7 @@ from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound
 from eventide.plan.columns import Column, spark_type
+from eventide.plan.derived import Derived
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
 
@@ -55,8 +56,9 @@ class SparkBackend:
         self.workbench = Workbench()
 
     def declare(self, stream: Stream) -> None:
-        """Make an empty view with the stream's columns."""
-        self._streams[stream.name] = stream
+        """Make an empty view with the stream's columns; results of a query come with no round."""
+        if not isinstance(stream, Derived):
+            self._streams[stream.name] = stream
         if FileReduce.can(stream):
             self.by_files[stream.name] = FileReduce(self.spark, stream)
         self._empty[stream.name] = self.spark.createDataFrame([], _ddl(stream))
