@@ -75,10 +75,11 @@ class SavedSlices:
             # Back from the cluster: the driver has all of it, and no file of its own yet.
             files.clear()
             accepted = run.state_table()
-        if accepted is not None and accepted.num_rows:
+        live = run.live()
+        # What came and was answered in the same round, as on the levels of a plan, needs no file.
+        if accepted is not None and accepted.num_rows and run.high(accepted) >= live:
             file = self._checkpoint.write_table(f"slices/{name}/{round:010d}.arrow", accepted)
             files.append((file, run.high(accepted)))
-        live = run.live()
         files[:] = [(file, high) for file, high in files if high >= live]
         if len(files) > MOST_FILES:
             table = run.state_table()
