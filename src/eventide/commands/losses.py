@@ -3,9 +3,9 @@
 >>> counted = Losses()
 >>> counted.rejected["malformed row"] = 3
 >>> counted.sentences("state")
-['3 rows rejected: malformed row. They are in state/rejects']
+['3 rows rejected: malformed row; see state/rejects']
 >>> counted.sentences(None)[0]
-'3 rows rejected: malformed row. They were removed with the temporary checkpoint: give --checkpoint DIR to keep them'
+'3 rows rejected: malformed row; gone with the temporary checkpoint (--checkpoint DIR keeps such rows)'
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Losses:
         """What to tell in the end; `checkpoint` None says that it was a temporary one."""
         said = []
         if late := sum(self.late.values()):
-            said.append(f"{_rows(late)} came too late. {_where('late', checkpoint)}")
+            said.append(f"{_rows(late)} came too late; {_where('late', checkpoint)}")
         if rejected := sum(self.rejected.values()):
             common = self.rejected.most_common()
             reasons = common[0][0] if len(common) == 1 else "; ".join(f"{n:,} {r}" for r, n in common[:REASONS_TOLD])
             more = f"; {len(common) - REASONS_TOLD} more reasons" if len(common) > REASONS_TOLD else ""
-            said.append(f"{_rows(rejected)} rejected: {reasons}{more}. {_where('rejects', checkpoint)}")
+            said.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint)}")
         return said
 
 
@@ -62,5 +62,5 @@ def _rows(count: int) -> str:
 
 def _where(table: str, checkpoint: str | None) -> str:
     if checkpoint is None:
-        return "They were removed with the temporary checkpoint: give --checkpoint DIR to keep them"
-    return f"They are in {checkpoint}/{table}"
+        return "gone with the temporary checkpoint (--checkpoint DIR keeps such rows)"
+    return f"see {checkpoint}/{table}"

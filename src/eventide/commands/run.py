@@ -134,7 +134,12 @@ def _tell_the_end(
     kept = "" if checkpoint is not None else "; the temporary checkpoint is removed"
     if checkpoint is not None and not whole:
         kept = f"; started again with --checkpoint {checkpoint} it goes on from there"
-    say(f"{end} after {status.round + 1:,} rounds: {rows:,} rows, {line.results:,} results{kept}")
+    counts = f"{_some(rows, 'row')} in {_some(status.round + 1, 'round')}, {_some(line.results, 'result')}"
+    say(f"{end}: {counts}{kept}")
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 @contextmanager
