@@ -2,47 +2,35 @@
 
 Law: `read_script` gives a `Script` whose program is whole, or raises a `LanguageError` that shows the place. Nothing
 else comes out of it, whatever the text.
+
+>>> script = read_script('''
+...     CREATE STREAM traffic (ts TIMESTAMP, detector STRING, speed INT) FROM json 'incoming';
+...     SELECT detector, avg(speed) FROM traffic [RANGE 5 minutes SLIDE 1 minute] GROUP BY detector;
+... ''')
+>>> script.program.queries[0].select, script.outputs[0].kind
+((Named(name='avg_speed', sql='AVG(speed)'),), 'console')
+>>> read_script("SELECT count(*) FROM trafic [RANGE 5 minutes]", "x.sql")
+Traceback (most recent call last):
+    ...
+eventide.errors.LanguageError: x.sql:1:22: there is no stream 'trafic'
+    SELECT count(*) FROM trafic [RANGE 5 minutes]
+                         ^
+  declare it before: CREATE STREAM trafic (ts TIMESTAMP, ...)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eventide.errors import LanguageError
+from eventide.errors import DeclarationError, LanguageError
+from eventide.language.building import Builder, Function
+from eventide.language.outputs import Output
+from eventide.language.source_text import SourceText
 from eventide.language.statements import Place, Statement
+from eventide.language.warnings import Warning
 from eventide.plan.program import Program
 
-
-@dataclass(frozen=True)
-class Output:
-    """Where the results of a query go: `kind` is `console`, `memory`, `parquet`, `json` or `csv`."""
-
-    query: str
-    kind: str = "console"
-    path: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Warning:
-    """What is no mistake but may not be meant: the message, and where."""
-
-    message: str
-    line: int
-    column: int
-
-    def __str__(self) -> str:
-        return f"{self.line}:{self.column}: {self.message}"
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function of the user in a Python file; an expensive one is called for as few rows as possible."""
-
-    name: str
-    file: str
-    returns: str | None = None
-    expensive: bool = False
+__all__ = ["Function", "Output", "Place", "Script", "Statement", "Warning", "read_script"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +47,29 @@ class Script:
 
 def read_script(text: str, file: str | None = None) -> Script:
     """Read a text and check all of it; `file` is its name in errors."""
-    if not text.strip():
-        return Script(Program(()))
-    first = Place(1, 1)
-    raise LanguageError("statements cannot be read yet", file, first.line, first.column, text.split("\n")[0])
+    source = SourceText(text, file)
+    builder = Builder(source)
+    statements: list[Statement] = []
+    for piece in source.pieces():
+        try:
+            statements.append(builder.take(source.tree(piece), piece))
+        except LanguageError:
+            raise
+        except DeclarationError as error:
+            raise source.error(str(error), piece.offset) from error
+        except RecursionError as error:
+            raise source.error("this is nested too deeply", piece.offset) from error
+    try:
+        program = builder.program()
+    except LanguageError:
+        raise
+    except DeclarationError as error:
+        raise source.error(str(error), 0) from error
+    return Script(
+        program,
+        tuple(builder.outputs.values()),
+        dict(builder.settings),
+        tuple(statements),
+        builder.warnings(),
+        tuple(builder.functions.values()),
+    )
