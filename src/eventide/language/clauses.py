@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.lengths import UNITS
 from eventide.language.nearest import nearest

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.clauses import FUNCTION_CLAUSES, INTO_CLAUSES, STREAM_CLAUSES, WINDOW_CLAUSES, ClauseParser
 from eventide.language.nodes import CreateFunction, CreateQuery, CreateStream, Order, StreamWindow, Written
@@ -44,8 +44,10 @@ class Eventide(Spark4):
                 # The inside of a WITH is read as a statement, too.
                 return super()._parse_statement()
             if self._match_text_seq("CREATE", "STREAM"):
-                name = self._parse_stream_name()
-                return CreateStream(this=name, columns=self._parse_columns(), clauses=self._parse_each(STREAM_CLAUSES))
+                stream = self._parse_stream_name()
+                return CreateStream(
+                    this=stream, columns=self._parse_columns(), clauses=self._parse_each(STREAM_CLAUSES)
+                )
             if self._match_text_seq("CREATE", "FUNCTION"):
                 return CreateFunction(this=self._parse_name(), clauses=self._parse_each(FUNCTION_CLAUSES))
             if self._match_text_seq("CREATE", "QUERY"):

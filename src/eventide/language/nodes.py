@@ -19,9 +19,9 @@ class Written(exp.Expression):
         """The node as text; `write` gives the text of its parts."""
         raise NotImplementedError
 
-    def sql(self, dialect: Any = None, **options: Any) -> str:
+    def sql(self, dialect: Any = None, copy: bool = True, **options: Any) -> str:
         """The node as text."""
-        return self.words(lambda part: part if isinstance(part, str) else str(part.sql(dialect, **options)))
+        return self.words(lambda part: part if isinstance(part, str) else str(part.sql(dialect, copy, **options)))
 
 
 class Amount(Written):

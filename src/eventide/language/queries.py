@@ -188,7 +188,7 @@ class QueryReader:
 
     def _over_groups(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
         """Groups outside aggregates go by their names."""
-        inside = {id(node) for call in aggregates_in(expression, self.aggregates) for node in call.walk()}
+        inside = self._inside_aggregates(expression)
         root = exp.Paren(this=expression)
         for node in list(root.walk()):
             if id(node) in inside or node is root:
@@ -212,7 +212,7 @@ class QueryReader:
 
     def _check_single(self, expression: exp.Expr, reading: Reading, written: exp.Expr) -> None:
         """Every column outside aggregates must be a group."""
-        inside = {id(node) for call in aggregates_in(expression, self.aggregates) for node in call.walk()}
+        inside = self._inside_aggregates(expression)
         names = {group.name.lower() for group in reading.groups}
         grouped = {column.sql() for group in reading.groups for column in [group.expression]}
         for column in expression.find_all(exp.Column):
@@ -235,12 +235,17 @@ class QueryReader:
             return None
         names = [group.name for group in reading.groups] + [value.name for value in reading.values]
         expression = self._over_groups(self.origin.spelled_out(having.this, reading.level, names), reading)
-        inside = {id(node) for call in aggregates_in(expression, self.aggregates) for node in call.walk()}
+        inside = self._inside_aggregates(expression)
         known = {name.lower() for name in names}
         for column in expression.find_all(exp.Column):
             if id(column) not in inside and column.name.lower() not in known:
                 raise self.source.error(f"{column.name!r} is neither in an aggregate nor a group", column)
         return expression.sql(SPARK)
+
+    def _inside_aggregates(self, expression: exp.Expr) -> set[int]:
+        """The nodes inside aggregates, by identity."""
+        assert isinstance(expression, exp.Expression)
+        return {id(node) for call in aggregates_in(expression, self.aggregates) for node in call.walk()}
 
     def _aggregates(self, expression: exp.Expr) -> bool:
         return isinstance(expression, exp.Expression) and bool(aggregates_in(expression, self.aggregates))

@@ -125,8 +125,6 @@ class FromReader:
         inner.meta["start"] = place
         if len(parts) == 1:
             return inner
-        if isinstance(inner, exp.Column):
-            return exp.column(*[part.copy() for part in (*inner.parts, *parts[1:])][::-1])
         for part in parts[1:]:
             inner = exp.Dot(this=inner, expression=part.copy())
         return inner
@@ -166,7 +164,9 @@ class FromReader:
             return level
         if name.lower() in self.streams:
             declared = self.streams[name.lower()]
-            columns = {c.name.lower(): (c.name, column_of(c.name)) for c in declared.stream.columns}
+            columns: dict[str, tuple[str, exp.Expr]] = {}
+            for column in declared.stream.columns:
+                columns[column.name.lower()] = (column.name, column_of(column.name))
             return Level(declared, columns, aliases)
         if name.lower() in {query.lower() for query in self.queries}:
             raise self.source.error(f"{name!r} is a query; a query over a query cannot be run yet", table)

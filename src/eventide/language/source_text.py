@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import LanguageError
 from eventide.language.clauses import MisreadError

@@ -20,7 +20,7 @@ from eventide.plan.columns import Column, spark_type
 from eventide.plan.stream import Future, Input, Stream, TimeKind, Timestamps, kind_of
 
 TIME_NAMES = ("time", "timestamp", "ts", "t")
-LIMITS = {"file": "max_files", "offset": "max_offsets", "row": "max_rows", "tuple": "max_rows"}
+LIMITS = {"file": "files", "offset": "offsets", "row": "rows", "tuple": "rows"}
 
 
 @dataclass
@@ -178,9 +178,9 @@ class StreamReader:
                     raise self.source.error(f"{name} without an input: add FROM format 'path'", clauses[name])
             return None
         given = Input(kind, path, tuple(options))
-        return replace(given, **self._limit(clauses["LIMIT"])) if "LIMIT" in clauses else given
+        return self._limited(given, clauses["LIMIT"]) if "LIMIT" in clauses else given
 
-    def _limit(self, clause: Clause) -> dict[str, int]:
+    def _limited(self, given: Input, clause: Clause) -> Input:
         amount = clause.expressions[0]
         unit = str(amount.args.get("unit") or "").removesuffix("s")
         if unit not in LIMITS:
@@ -188,7 +188,8 @@ class StreamReader:
         number = Amounts(self.source).count(amount, "LIMIT", (unit, unit + "s"))
         if number < 1:
             raise self.source.error("a round must be allowed to take something: give 1 or more", amount)
-        return {LIMITS[unit]: number}
+        most = {LIMITS[unit]: number}
+        return replace(given, max_files=most.get("files"), max_offsets=most.get("offsets"), max_rows=most.get("rows"))
 
     def _options(self, clause: Clause | None) -> tuple[tuple[str, str], ...]:
         return option_pairs(clause, self.source)

@@ -51,7 +51,7 @@ class WindowReader:
         if window is None:
             raise self._never_closes(select)
         retain = amounts.length(clauses["RETAIN"].expressions[0], "RETAIN") if "RETAIN" in clauses else 0
-        policy = {name: clauses[name] for name in ("SLACK", "DRATIO") if name in clauses}
+        policy = {name: clause for name, clause in clauses.items() if name in ("SLACK", "DRATIO")}
         return Asked(window, retain, policy)
 
     def _window(
