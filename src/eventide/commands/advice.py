@@ -86,18 +86,18 @@ def advice_for(sample: Sample, roles: Roles) -> Advice:
         return Advice(USUAL_RATIO, (), Length(10 * SECOND, "10 seconds", "10 seconds"))
     column = sample.column(roles.time)
     plain = column.type in WHOLE_NUMBERS
+    window = window_for(column.span, unit_of(column), plain, column.type == "DATE")
     if sum(Path(part).stat().st_size for part in parts_of(sample.argument)) > MOST_BYTES:
         large = "The sample is large, so no dry run was made: `eventide profile` does that."
-        window = Length(1000, "1000", "1,000") if plain else Length(MINUTE, "1 minute", "1 minute")
         return Advice(USUAL_RATIO, (large,), window)
+    if ("header", "false") in sample.options:
+        return Advice(USUAL_RATIO, ("1 % is a good start.",), window)
     source = () if roles.source is None else (roles.source,)
     try:
         # To the engine whole numbers are a sequence, whatever they count.
         [reading] = read([sample.argument], Columns(column.name, roles.arrival, source), "none" if plain else None)
     except InputError as error:
-        return Advice(USUAL_RATIO, (f"No dry run: {error}",), window_for(HOUR, None, plain))
-    times = reading.recording.time
-    window = window_for(int(times.max() - times.min()), unit_of(column), plain, column.type == "DATE")
+        return Advice(USUAL_RATIO, (f"No dry run: {error}",), window)
     ratio, said = _ratio(reading)
     return Advice(ratio, said, window)
 

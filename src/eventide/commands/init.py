@@ -49,5 +49,5 @@ def _said(sample: Sample, roles: Roles) -> list[str]:
         said.append(f"arrival: {roles.arrival}")
     said.append(f"source: {roles.source or 'none found; --source COL names one'}")
     if sample.broken:
-        said.append(f"{sample.broken:,} rows of the sample cannot be read")
+        said.append(f"rows of the sample that cannot be read: {sample.broken:,}")
     return said

@@ -26,7 +26,7 @@ OF_ARRIVAL = ("arriv", "receiv", "ingest", "seen", "process", "insert", "loaded"
 OF_SOURCE = (
     "source", "device", "sensor", "host", "station", "detector", "machine", "node", "meter", "vehicle", "car", "bus",
     "symbol", "ticker", "instrument", "probe", "gateway", "channel", "partition", "interface", "router", "camera",
-    "location", "site", "server", "instance", "service", "agent", "client", "door",
+    "location", "site", "shop", "store", "plant", "asset", "server", "instance", "service", "agent", "client", "door",
 )  # fmt: skip
 NUMBERS = ("DOUBLE", "FLOAT", *WHOLE_NUMBERS)
 MOST_SOURCES = 10_000

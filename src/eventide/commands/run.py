@@ -82,8 +82,10 @@ def _run(script: Script, request: RunRequest) -> None:
     )
     with ExitStack() as stack:
         checkpoint = stack.enter_context(temporary_checkpoint(given))
+        if not bounded:
+            say("running until Ctrl-C (--bounded: to the end of what is there now)")
         if given is None and not bounded:
-            say("the checkpoint is temporary and removed in the end; with --checkpoint DIR a later run goes on from it")
+            say("the checkpoint is temporary and removed in the end (--checkpoint DIR: a later run goes on from it)")
         engine = stack.enter_context(engine_for(script.program, where, checkpoint, outputs.sinks, settings))
         ended_before = engine.engine.ended
         for watcher in (line, losses):

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from eventide.engine.arrow_types import spark_type_of
 from eventide.errors import DeclarationError, EventideError, InputError
-from eventide.plan.columns import Column
+from eventide.plan.columns import WHOLE_NUMBERS, Column
 from eventide.plan.reduce_text import MALFORMED
 from eventide.plan.stream import Input, Stream, Timestamps
 from eventide.profile.files import format_of, only_row, parts_of, quoted, text
@@ -42,12 +42,16 @@ WIDER = {"BIGINT": "DOUBLE", "TIMESTAMP_NTZ": "TIMESTAMP"}
 
 @dataclass(frozen=True)
 class SampleColumn:
-    """A column: its Spark type, how many different values it has, and one of them; `lost_time` if it told times."""
+    """A column: its Spark type, how many different values it has, one of them, and how far its times or numbers reach.
+
+    `lost_time`: it tells times, but in a way that our readers do not know.
+    """
 
     name: str
     type: str
     distinct: int = 0
     example: str | None = None
+    span: int = 0
     lost_time: bool = False
 
 
@@ -91,11 +95,9 @@ def look_at(argument: str) -> Sample:
             options = _csv_options(connection, parts[0]) if kind == "csv" else ()
             scan = _scan(kind, parts, options)
             schema = pq.read_schema(parts[0]) if kind == "parquet" else _schema(connection, scan)
-            found, left_out = _proposed(schema)
+            found, left_out = _proposed(schema, exact=kind == "parquet")
             sample = Sample(argument, kind, options, found, left_out, 0, 0)
-            if kind != "parquet":
-                sample = _tried(sample)
-            return _counted(connection, scan, sample)
+            return _counted(connection, scan, _opened(sample) if kind == "parquet" else _tried(sample))
     except (duckdb.Error, pa.ArrowInvalid) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"{argument}: cannot be read as {kind}: {reason}") from error
@@ -105,7 +107,7 @@ def _csv_options(connection: duckdb.DuckDBPyConnection, part: str) -> tuple[tupl
     sep, quote, header = only_row(
         connection, f"SELECT Delimiter, Quote, HasHeader FROM sniff_csv({text(part)}, sample_size = {TRIED_ROWS})"
     )
-    options = [] if sep == "," else [("sep", "\\t" if sep == "\t" else sep)]
+    options = [] if sep == "," else [("sep", sep)]
     # No quote at all is told in brackets.
     if quote is not None and len(quote) == 1 and quote not in '"\x00':
         options.append(("quote", quote))
@@ -126,7 +128,8 @@ def _schema(connection: duckdb.DuckDBPyConnection, scan: str) -> pa.Schema:
     return connection.sql(f"SELECT * FROM {scan} LIMIT 0").to_arrow_table().schema
 
 
-def _proposed(schema: pa.Schema) -> tuple[tuple[SampleColumn, ...], tuple[str, ...]]:
+def _proposed(schema: pa.Schema, exact: bool) -> tuple[tuple[SampleColumn, ...], tuple[str, ...]]:
+    """The columns with their types; `exact` ones must be declared as they are, or not at all."""
     found, left_out, seen = [], [], set()
     for field in schema:
         if field.name.lower() in seen or field.name.lower() == MALFORMED or "`" in field.name:
@@ -136,10 +139,27 @@ def _proposed(schema: pa.Schema) -> tuple[tuple[SampleColumn, ...], tuple[str, .
         try:
             kind = spark_type_of(field.type)
         except DeclarationError:
+            if exact:
+                left_out.append(field.name)
+                continue
             kind = "STRING"
-        # Text without a zone is UTC to our readers, so a text of a time is a TIMESTAMP.
         found.append(SampleColumn(field.name, kind))
     return tuple(found), tuple(left_out)
+
+
+def _opened(sample: Sample) -> Sample:
+    """The same without the columns that our own reader cannot take from the files as they are."""
+    good = []
+    for column in sample.columns:
+        try:
+            open_input(sample.stream([Column(column.name, column.type)])).close()
+            good.append(column)
+        except EventideError:
+            continue
+    bad = [column.name for column in sample.columns if column not in good]
+    if not good:
+        raise InputError(f"{sample.argument}: none of its columns can be read: {', '.join(bad)}")
+    return replace(sample, columns=tuple(good), left_out=(*sample.left_out, *bad))
 
 
 def _tried(sample: Sample) -> Sample:
@@ -165,6 +185,7 @@ def _tried(sample: Sample) -> Sample:
 
 def _text_type(kind: str) -> str:
     if kind == "TIMESTAMP_NTZ":
+        # Text without a zone is UTC to our readers.
         return "TIMESTAMP"
     if kind in ("TINYINT", "SMALLINT", "INT"):
         # The sample may not show the largest value there will be.
@@ -195,17 +216,27 @@ def _broken(sample: Sample, types: Sequence[str]) -> tuple[int, int]:
 
 
 def _counted(connection: duckdb.DuckDBPyConnection, scan: str, sample: Sample) -> Sample:
-    """The same with the number of rows, of different values, and an example of each column."""
+    """The same with the number of rows, and what there is to know of each column."""
     asked = []
     for column in sample.columns:
-        asked += [f"approx_count_distinct({quoted(column.name)})", f"CAST(first({quoted(column.name)}) AS VARCHAR)"]
+        name = quoted(column.name)
+        asked += [f"approx_count_distinct({name})", f"CAST(first({name}) AS VARCHAR)", _span_sql(column, name)]
     told: tuple[Any, ...] = only_row(
         connection, f"SELECT count(*), {', '.join(asked)} FROM (SELECT * FROM {scan} LIMIT {COUNTED_ROWS})"
     )
     if told[0] == 0:
         raise InputError(f"{sample.argument}: it has no rows")
     columns = tuple(
-        replace(column, distinct=int(told[1 + 2 * place]), example=told[2 + 2 * place])
+        replace(column, distinct=told[1 + 3 * place], example=told[2 + 3 * place], span=told[3 + 3 * place] or 0)
         for place, column in enumerate(sample.columns)
     )
     return replace(sample, columns=columns, rows=int(told[0]))
+
+
+def _span_sql(column: SampleColumn, name: str) -> str:
+    """From the least to the largest, in microseconds for times; NULL for what has no such distance."""
+    if column.type in WHOLE_NUMBERS:
+        return f"TRY_CAST(max({name}) AS BIGINT) - TRY_CAST(min({name}) AS BIGINT)"
+    if column.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
+        return f"epoch_us(CAST(max({name}) AS TIMESTAMP)) - epoch_us(CAST(min({name}) AS TIMESTAMP))"
+    return "NULL"

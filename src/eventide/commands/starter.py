@@ -158,4 +158,4 @@ def _example(column: SampleColumn) -> str:
 
 
 def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
+    return text.replace("\\", "\\\\").replace("'", "\\'").replace("\t", "\\t")
