@@ -7,16 +7,17 @@ different things of one stream are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from eventide.language.nearest import meant
 from eventide.language.nodes import Clause, CreateFunction, CreateQuery, CreateStream, Order
+from eventide.language.output_names import unused
 from eventide.language.outputs import Output, output_of
 from eventide.language.queries import QueryReader
-from eventide.language.reading_from import FromReader
+from eventide.language.reading_from import FromReader, Known
 from eventide.language.source_text import Piece, SourceText
 from eventide.language.statements import (
     DropStatement,
@@ -32,7 +33,8 @@ from eventide.language.streams import Declared, StreamReader, name_of
 from eventide.language.warnings import Warning, about_query, about_stream, warning_at
 from eventide.plan.columns import spark_type
 from eventide.plan.program import NAME, Program
-from eventide.plan.query import Query
+from eventide.plan.stream import TimeKind
+from eventide.plan.window import RowWindow
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Builder:
 
     source: SourceText
     streams: dict[str, Declared] = field(default_factory=dict)
-    queries: dict[str, tuple[Query, exp.Expr]] = field(default_factory=dict)
+    queries: dict[str, Known] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
@@ -73,14 +75,14 @@ class Builder:
         """The streams and queries."""
         return Program(
             tuple(declared.stream for declared in self.streams.values()),
-            tuple(query for query, _ in self.queries.values()),
+            tuple(known.query for known in self.queries.values()),
         )
 
     def warnings(self) -> tuple[Warning, ...]:
         """What to say about all of it."""
-        queries = [query for query, _ in self.queries.values()]
+        queries = [known.query for known in self.queries.values()]
         found = [said for declared in self.streams.values() for said in about_stream(declared, queries)]
-        found += [said for query, tree in self.queries.values() for said in about_query(query, tree)]
+        found += [said for known in self.queries.values() for said in about_query(known.query, known.tree)]
         return tuple(sorted((warning_at(*said, self.source) for said in found), key=lambda w: (w.line, w.column)))
 
     def _stream(self, tree: CreateStream) -> str:
@@ -96,16 +98,33 @@ class Builder:
                 self.bare += 1
         name = tree.this.name if tree.this is not None else f"query_{self.bare}"
         self._new(name, tree.this or tree, "query")
-        names = [query.name for query, _ in self.queries.values()]
-        origin = FromReader(self.source, self.streams, names)
-        query, asked = QueryReader(self.source, origin).read(name, tree.expression)
         output = output_of(name, tree.args.get("into") or [], self.source)
         self._check_directory(output, tree)
-        if asked.policy:
-            self._set_policy(self.streams[query.stream.lower()], name, asked.policy)
-        self.queries[name.lower()] = (query, tree)
+        self._compiled(name, tree.expression, {})
         self.outputs[name.lower()] = output
         return name
+
+    def _compiled(self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr], hidden: bool = False) -> Known:
+        """Take a SELECT in under a name, and those below it under names made of it."""
+
+        def made(below: exp.Expr, around: Mapping[str, exp.Expr]) -> Known:
+            inner = unused(f"{name}_below", (*self.queries, *self.streams))
+            return self._compiled(inner, below, around, hidden=True)
+
+        origin = FromReader(self.source, self.streams, self.queries, made)
+        query, asked, level = QueryReader(self.source, origin).read(name, tree, above)
+        if asked.policy:
+            if level.below is not None:
+                [first, *_] = asked.policy.values()
+                raise self.source.error(
+                    f"{first.this} is for a stream, and this reads the query {level.stream.name!r}",
+                    first,
+                    "results of a query are never late",
+                )
+            self._set_policy(self.streams[query.stream.lower()], name, asked.policy)
+        kind = TimeKind.SEQUENCE if isinstance(query.window, RowWindow) else level.stream.time_kind
+        self.queries[name.lower()] = known = Known(query, kind, tree, hidden)
+        return known
 
     def _set_policy(self, declared: Declared, query: str, asked: dict[str, Clause]) -> None:
         reader = StreamReader(self.source)
@@ -148,30 +167,37 @@ class Builder:
         if verb == "EXPLAIN":
             if isinstance(tree.expression, CreateQuery):
                 return ExplainStatement(piece.place, piece.text, self._query(tree.expression))
-            query, _ = self.queries[self._known(tree.expression, "query")]
-            return ExplainStatement(piece.place, piece.text, query.name)
+            known = self.queries[self._known(tree.expression, "query")]
+            return ExplainStatement(piece.place, piece.text, known.query.name)
         kind = tree.args["kind"].lower()
         name = name_of(tree.expression)
         key = self._known(tree.expression, kind)
+        self._check_unread(key, tree)
         if kind == "query":
-            del self.queries[key], self.outputs[key]
+            del self.outputs[key]
+            while (gone := self.queries.pop(key)).query.stream.lower() in self._hidden:
+                key = gone.query.stream.lower()
         else:
-            self._check_unread(key, tree)
             del self.streams[key]
         return DropStatement(piece.place, piece.text, kind, name)
 
     def _check_unread(self, key: str, tree: Order) -> None:
-        readers = [query.name for query, _ in self.queries.values() if query.stream.lower() == key]
+        readers = [known.query.name for known in self.queries.values() if known.query.stream.lower() == key]
         if readers:
             raise self.source.error(
-                f"the query {readers[0]!r} reads this stream", tree.expression, f"DROP QUERY {readers[0]} before"
+                f"the query {readers[0]!r} reads it", tree.expression, f"DROP QUERY {readers[0]} before"
             )
+
+    @property
+    def _hidden(self) -> set[str]:
+        """The queries that were made of sub-queries."""
+        return {key for key, known in self.queries.items() if known.hidden}
 
     def _known(self, node: exp.Expr, kind: str) -> str:
         name = name_of(node) if isinstance(node, exp.Table) else str(node.name)
-        there: Iterable[str] = self.queries if kind == "query" else self.streams
+        there: Iterable[str] = self.outputs if kind == "query" else self.streams
         if name.lower() not in there:
-            names = [q.name for q, _ in self.queries.values()]
+            names = [known.query.name for known in self.queries.values() if not known.hidden]
             known = names if kind == "query" else [d.stream.name for d in self.streams.values()]
             raise self.source.error(f"there is no {kind} {name!r}", node, meant(name, known))
         return name.lower()
@@ -181,7 +207,7 @@ class Builder:
             raise self.source.error(
                 f"{name!r} cannot name a {kind}", node, "use letters, digits and underscores, a letter first"
             )
-        for other, there in (("stream", self.streams), ("query", self.queries)):
+        for other, there in (("stream", set(self.streams)), ("query", set(self.queries))):
             if name.lower() in there:
                 raise self.source.error(f"there is already a {other} {name!r}", node, "choose another name")
 

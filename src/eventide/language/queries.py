@@ -6,12 +6,13 @@ grouped by is in the result whether it is selected or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
+from eventide.language.ordering import OrderReader
 from eventide.language.output_names import name_for, unused
 from eventide.language.reading_from import FromReader, Level, column_of
 from eventide.language.source_text import SourceText
@@ -59,50 +60,76 @@ class QueryReader:
     aggregates: tuple[str, ...] = ()
     """Functions of the user that aggregate."""
 
-    def read(self, name: str, tree: exp.Expr) -> tuple[Query, Asked]:
-        """The query, and what its window asks of the stream."""
+    def read(
+        self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr] | None = None
+    ) -> tuple[Query, Asked, Level]:
+        """The query, what its window asks of the stream, and what it reads; `above` are the WITHs around it."""
         tree = tree.transform(_in_spark_words)
-        select, level = self.origin.read(tree)
+        select, level = self.origin.read(tree, above)
         reading = Reading(level)
         aliases = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
         buckets = self._take_groups(select, reading, aliases)
+        self._check_distinct(select)
         for item in select.expressions:
-            self._take_item(item, reading)
-        if not reading.values:
-            raise self.source.error(
-                "this query has no aggregate, and one without cannot be run yet",
-                select,
-                "select count(*), max(column) or another aggregate over each window",
-            )
+            if not _is_edge(item, level):
+                self._take_item(item, reading)
         having = self._having(select, reading)
-        asked = WindowReader(self.source, level.declared.stream, level.times).read(level.window, buckets, select)
+        order = OrderReader(self.source).read(select, lambda e: self._over_results(e, reading))
+        asked = WindowReader(self.source, level.stream, level.times).read(level.window, buckets, select)
         try:
             query = Query(
                 name,
-                level.declared.stream.name,
+                level.stream.name,
                 asked.window,
                 tuple(reading.values),
                 tuple(Named(group.name, group.expression.sql(SPARK)) for group in reading.groups),
                 where=" AND ".join(_wrapped(e).sql(SPARK) for e in level.where) or None,
                 having=having,
                 retain=asked.retain,
+                order=order,
+                limit=self._limit(select),
+                sample=level.sample,
             )
         except LanguageError:
             raise
         except DeclarationError as error:
             raise self.source.error(str(error), _blamed(str(error), select)) from error
-        return query, asked
+        return query, asked, level
+
+    def _check_distinct(self, select: exp.Select) -> None:
+        distinct = select.args.get("distinct")
+        aggregates = any(self._aggregates(item) for item in select.expressions)
+        if distinct is not None and (aggregates or distinct.args.get("on")):
+            raise self.source.error(
+                "DISTINCT over aggregates cannot be run yet", select, "without DISTINCT each group comes once"
+            )
+        if distinct is None and not aggregates and select.args.get("group") is None:
+            raise self.source.error(
+                "this query has no aggregate, and rows alone cannot be told yet",
+                select,
+                "select count(*), max(column) or another aggregate, or SELECT DISTINCT",
+            )
+
+    def _limit(self, select: exp.Select) -> int | None:
+        limit = select.args.get("limit")
+        if limit is None:
+            return None
+        number = limit.expression if isinstance(limit, exp.Limit) else None
+        if not isinstance(number, exp.Literal) or not number.name.isdigit() or int(number.name) < 1:
+            raise self.source.error("expected LIMIT and a number, 1 or more", limit)
+        return int(number.name)
 
     def _take_groups(self, select: exp.Select, reading: Reading, aliases: dict[str, exp.Expr]) -> list[Bucket]:
         group = select.args.get("group")
         if group is None:
-            return []
+            group = exp.Group(all=select.args.get("distinct") is not None)
         for key in ("cube", "rollup", "grouping_sets", "totals"):
             if group.args.get(key):
                 raise self.source.error(f"{key.upper()} cannot be run yet", group)
         written = list(group.expressions)
         if group.args.get("all"):
-            written = [e for e in select.expressions if not self._aggregates(e)]
+            written = [e for e in select.expressions if not self._aggregates(e) and not e.is_star]
+        written = [e for e in written if not _is_edge(e, reading.level)]
         buckets = []
         for item in written:
             found = self._group(item, select, reading.level, aliases)
@@ -137,8 +164,13 @@ class QueryReader:
         )
 
     def _bucket(self, group: Group, level: Level) -> Bucket | None:
-        """The stretches of time that a group is made of; Gigascope's `time/60` counts them in whole numbers."""
-        stream = level.declared.stream
+        """The stretches of time that a group is made of; Gigascope's `time/60` counts them in whole numbers.
+
+        The groups of a query over a query are none: its windows are those below, unless it says otherwise.
+        """
+        stream = level.stream
+        if level.below is not None:
+            return None
         node = group.expression.this if isinstance(group.expression, exp.Paren) else group.expression
         if isinstance(node, exp.Div) and isinstance(node.expression, exp.Literal):
             counted = _counted(node, stream.time, stream.time_kind)
@@ -234,13 +266,17 @@ class QueryReader:
         if having is None:
             return None
         names = [group.name for group in reading.groups] + [value.name for value in reading.values]
-        expression = self._over_groups(self.origin.spelled_out(having.this, reading.level, names), reading)
+        expression = self._over_results(having.this, reading)
         inside = self._inside_aggregates(expression)
         known = {name.lower() for name in names}
         for column in expression.find_all(exp.Column):
             if id(column) not in inside and column.name.lower() not in known:
                 raise self.source.error(f"{column.name!r} is neither in an aggregate nor a group", column)
         return expression.sql(SPARK)
+
+    def _over_results(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
+        """An expression over aggregates and the names of the result's columns."""
+        return self._over_groups(self.origin.spelled_out(expression, reading.level, reading.taken), reading)
 
     def _inside_aggregates(self, expression: exp.Expr) -> set[int]:
         """The nodes inside aggregates, by identity."""
@@ -249,6 +285,13 @@ class QueryReader:
 
     def _aggregates(self, expression: exp.Expr) -> bool:
         return isinstance(expression, exp.Expression) and bool(aggregates_in(expression, self.aggregates))
+
+
+def _is_edge(node: exp.Expr, level: Level) -> bool:
+    """Whether this is the start or end of the query's own window, which is in every result."""
+    edge = isinstance(node, exp.Column) and not node.table and node.name.lower() in ("window_start", "window_end")
+    own = level.window is None if level.below is not None else node.name.lower() not in level.columns
+    return edge and own
 
 
 def _is_alias(node: exp.Expr, aliases: dict[str, exp.Expr], level: Level) -> bool:

@@ -1,14 +1,16 @@
-"""What a SELECT reads: a stream, or a sub-query or WITH over one that only computes columns and leaves rows out.
+"""What a SELECT reads: a stream, the results of another query, or a sub-query or WITH over one of them.
 
-Law: a query below without aggregates is the same as its expressions and conditions put into the query above; so nothing
-runs twice, and the stream's own time stays the time.
+Law: a query below that only computes columns and leaves rows out is the same as its expressions and conditions put into
+the query above; so nothing runs twice, and the stream's own time stays the time. One with aggregates, DISTINCT, ORDER
+BY or LIMIT becomes a query of its own, which the one above reads.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -16,23 +18,24 @@ from eventide.language.nearest import meant
 from eventide.language.nodes import StreamWindow
 from eventide.language.source_text import SourceText, offset_of
 from eventide.language.streams import Declared, name_of
+from eventide.plan.columns import Column
+from eventide.plan.derived import Derived
 from eventide.plan.expressions import aggregates_in
+from eventide.plan.query import Query
+from eventide.plan.stream import Stream, TimeKind
 from eventide.plan.temporal import Temporal, carried
+from eventide.plan.window import Window
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 NOT_YET = {
     "joins": "a join",
     "laterals": "LATERAL VIEW",
-    "distinct": "DISTINCT",
-    "order": "ORDER BY",
-    "limit": "LIMIT",
     "offset": "OFFSET",
     "sort": "SORT BY",
     "cluster": "CLUSTER BY",
     "distribute": "DISTRIBUTE BY",
     "qualify": "QUALIFY",
-    "sample": "TABLESAMPLE",
     "pivots": "PIVOT",
     "match": "MATCH_RECOGNIZE",
     "into": "SELECT INTO",
@@ -41,21 +44,39 @@ NOT_YET = {
 """Parts of a SELECT that are read but cannot be run yet."""
 
 
+@dataclass(frozen=True)
+class Known:
+    """A query that others may read, and the kind of its stream's time."""
+
+    query: Query
+    kind: TimeKind
+    tree: exp.Expr
+    hidden: bool = False
+
+    @property
+    def results(self) -> Derived:
+        """The stream of its results; their types are found when it runs."""
+        names = [item.name for item in (*self.query.groups, *self.query.select)]
+        return Derived.of(self.query.name, tuple(Column(name, "") for name in names), self.kind, Window(1))
+
+
 @dataclass
 class Level:
     """What a SELECT sees: named expressions over the columns of a stream, and the rows that pass."""
 
-    declared: Declared
+    stream: Stream
     columns: dict[str, tuple[str, exp.Expr]]
     aliases: set[str]
     where: list[exp.Expr] = field(default_factory=list)
     window: StreamWindow | None = None
+    sample: float | None = None
+    below: Known | None = None
+    """The query that is read; None where it is a stream."""
 
     @property
     def times(self) -> dict[str, Temporal]:
         """The columns that carry time."""
-        stream = self.declared.stream
-        return carried(self.columns.values(), stream.time, stream.time_kind)
+        return carried(self.columns.values(), self.stream.time, self.stream.time_kind)
 
 
 @dataclass(frozen=True)
@@ -64,7 +85,9 @@ class FromReader:
 
     source: SourceText
     streams: Mapping[str, Declared]
-    queries: Iterable[str]
+    queries: Mapping[str, Known]
+    made: Callable[[exp.Expr, Mapping[str, exp.Expr]], Known]
+    """Makes a query of its own of a sub-query."""
 
     def read(self, select: exp.Expr | None, above: Mapping[str, exp.Expr] | None = None) -> tuple[exp.Select, Level]:
         """The SELECT without its parentheses, and what it reads."""
@@ -136,7 +159,7 @@ class FromReader:
                 raise self.source.error(f"{words} cannot be run yet", at if isinstance(at, exp.Expr) else select)
 
     def _level(self, origin: exp.Expr, ctes: Mapping[str, exp.Expr]) -> Level:
-        for key in ("sample", "pivots", "joins", "laterals", "when", "version", "only", "rows_from"):
+        for key in ("pivots", "joins", "laterals", "when", "version", "only", "rows_from"):
             if part := origin.args.get(key):
                 at = part[0] if isinstance(part, list) else part
                 words = NOT_YET.get(key, key.upper())
@@ -152,7 +175,20 @@ class FromReader:
             )
         if (window := origin.args.get("stream_window")) is not None:
             level.window = self._one_window(level.window, window)
+        if (sample := origin.args.get("sample")) is not None:
+            level.sample = self._share(sample) * (level.sample or 1.0)
         return level
+
+    def _share(self, sample: exp.Expr) -> float:
+        """`TABLESAMPLE (10 PERCENT)`: the share of the rows, chosen by what is in them."""
+        percent = sample.args.get("percent")
+        try:
+            share = float(Fraction(percent.name) / 100) if percent is not None else 0.0
+        except (ValueError, ZeroDivisionError):
+            share = 0.0
+        if not 0 < share <= 1 or sample.args.get("seed"):
+            raise self.source.error("this sample cannot be taken", sample, "write TABLESAMPLE (10 PERCENT)")
+        return share
 
     def _named(self, table: exp.Table, ctes: Mapping[str, exp.Expr]) -> Level:
         name = name_of(table)
@@ -167,18 +203,24 @@ class FromReader:
             columns: dict[str, tuple[str, exp.Expr]] = {}
             for column in declared.stream.columns:
                 columns[column.name.lower()] = (column.name, column_of(column.name))
-            return Level(declared, columns, aliases)
-        if name.lower() in {query.lower() for query in self.queries}:
-            raise self.source.error(f"{name!r} is a query; a query over a query cannot be run yet", table)
+            return Level(declared.stream, columns, aliases)
+        if name.lower() in self.queries:
+            return _over(self.queries[name.lower()], aliases)
         known = [declared.stream.name for declared in self.streams.values()]
+        known += [known.query.name for known in self.queries.values() if not known.hidden]
         way = meant(name, known) if known else f"declare it before: CREATE STREAM {name} (ts TIMESTAMP, ...)"
         raise self.source.error(f"there is no stream {name!r}", table, way)
 
     def _projected(self, below: exp.Expr, ctes: Mapping[str, exp.Expr]) -> Level:
-        """A query that only computes columns and leaves rows out."""
+        """A query that only computes columns and leaves rows out, put into the one above; any other by itself."""
+        while isinstance(below, exp.Subquery | exp.Paren):
+            below = below.this
+        if isinstance(below, exp.Select) and (
+            any(below.args.get(key) for key in ("group", "having", "distinct", "order", "limit"))
+            or any(aggregates_in(e) for e in below.expressions)
+        ):
+            return _over(self.made(below, ctes), set())
         select, level = self.read(below, ctes)
-        if select.args.get("group") or select.args.get("having") or any(aggregates_in(e) for e in select.expressions):
-            raise self.source.error("an aggregate over an aggregate cannot be run yet", select, "write one query")
         columns: dict[str, tuple[str, exp.Expr]] = {}
         for item in select.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
@@ -198,6 +240,15 @@ class FromReader:
         if before is not None:
             raise self.source.error("a query has one window, and this is its second", window)
         return window
+
+
+def _over(known: Known, aliases: set[str]) -> Level:
+    """The results of a query, as the query above sees them."""
+    results = known.results
+    columns: dict[str, tuple[str, exp.Expr]] = {}
+    for column in results.columns:
+        columns[column.name.lower()] = (column.name, column_of(column.name))
+    return Level(results, columns, aliases, below=known)
 
 
 def column_of(name: str) -> exp.Column:

@@ -23,7 +23,7 @@ from eventide.eventtime.timeout_needed import timeout_needed
 from eventide.language.source_text import SourceText, offset_of
 from eventide.language.streams import Declared
 from eventide.plan.query import Query
-from eventide.plan.window import Window
+from eventide.plan.window import SameWindow, Window
 
 MANY_PANES = 1000
 
@@ -70,6 +70,8 @@ def about_stream(declared: Declared, queries: Sequence[Query]) -> Iterator[tuple
 def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a query."""
     window = query.window
+    if isinstance(window, SameWindow):
+        return
     if window.slide > window.range:
         yield "SLIDE is longer than RANGE: rows between two windows are in none", tree
     if isinstance(window, Window) and window.range // window.pane > MANY_PANES:

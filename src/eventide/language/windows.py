@@ -1,8 +1,8 @@
 """The window of a query: from its brackets, or from the groups that are stretches of time.
 
 Law: a query closes. It has a window over time or over a count of rows, or a group that is one stretch of time after the
-other (`time/60 AS tb`, `date_trunc('minute', ts)`); an aggregate with neither is refused, because no heartbeat could
-ever say that it is complete.
+other (`time/60 AS tb`, `date_trunc('minute', ts)`), or it reads a query and takes over its windows. An aggregate with
+none of them is refused, because no heartbeat could ever say that it is complete.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from eventide.language.amounts import Amounts
 from eventide.language.nearest import meant
 from eventide.language.nodes import Clause, StreamWindow
 from eventide.language.source_text import SourceText
+from eventide.plan.derived import Derived
 from eventide.plan.stream import Stream, Timestamps
 from eventide.plan.temporal import Bucket, Temporal
-from eventide.plan.window import TUMBLING, RowWindow, Window
+from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
 
 COUNTED = ("ROWS", "TUPLES", "COUNT")
 """What WATTR may name for a window over a count of rows."""
@@ -28,7 +29,7 @@ COUNTED = ("ROWS", "TUPLES", "COUNT")
 class Asked:
     """What a query asks of its window."""
 
-    window: Window | RowWindow
+    window: Window | RowWindow | SameWindow
     retain: int = 0
     policy: dict[str, Clause] = field(default_factory=dict)
     """SLACK and DRATIO, which are the stream's."""
@@ -56,14 +57,16 @@ class WindowReader:
 
     def _window(
         self, clauses: dict[str, Clause], buckets: list[Bucket], amounts: Amounts, shift: int | None
-    ) -> Window | RowWindow | None:
+    ) -> Window | RowWindow | SameWindow | None:
         empty = "EMPTY WINDOWS" in clauses
         if "RANGE" not in clauses:
             for name in ("SLIDE", "OFFSET"):
                 if name in clauses:
                     raise self.source.error(f"{name} without RANGE", clauses[name], "say how long a window is: RANGE")
             finest = min(buckets, key=lambda bucket: bucket.width, default=None)
-            return Window(finest.width, offset=finest.offset, empty=empty) if finest is not None else None
+            if finest is not None:
+                return Window(finest.width, offset=finest.offset, empty=empty)
+            return SameWindow() if isinstance(self.stream, Derived) else None
         length = clauses["RANGE"].expressions[0]
         slide = clauses["SLIDE"].expressions[0] if "SLIDE" in clauses else None
         try:
