@@ -65,7 +65,9 @@ def told(error: BaseException) -> str | None:
         return None
     if isinstance(error, LanguageError):
         # It begins with file:line:column, which editors look for at the start of a line.
-        return str(error)
-    if isinstance(error, EventideError):
-        return f"eventide: {error}"
-    return f"eventide: a fault of our own: {type(error).__name__}: {error} (--debug shows more)"
+        said = str(error)
+    elif isinstance(error, EventideError):
+        said = f"eventide: {error}"
+    else:
+        said = f"eventide: a fault of our own: {type(error).__name__}: {error} (--debug shows more)"
+    return "\n".join([said, *(f"eventide: {note}" for note in getattr(error, "__notes__", ()))])

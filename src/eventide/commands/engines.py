@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eventide.commands.notes import say, under_way
+from eventide.commands.notes import under_way
 from eventide.commands.settings import RunSettings
 from eventide.engine.local_engine import LocalEngine
 from eventide.engine.running import Running
@@ -118,8 +118,8 @@ def _on_spark(
             with suppress(Exception):
                 # It may have died, which was told already.
                 spark.stop()
-    except Exception:
+    except Exception as error:
         if log_file.exists():
-            say(f"Spark's log: {log_file}")
+            error.add_note(f"Spark's log: {log_file}")
         raise
     shutil.rmtree(logs, ignore_errors=True)

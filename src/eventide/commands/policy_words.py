@@ -22,9 +22,12 @@ from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.future_guard import FutureGuard
+from eventide.eventtime.grouped import Grouped
+from eventide.eventtime.groupwise import Groupwise
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
 from eventide.eventtime.kim import Kim
+from eventide.eventtime.kim_adhoc import KimAdhoc
 from eventide.eventtime.minimum import Minimum
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
@@ -49,6 +52,8 @@ def _said(policy: Any, length: Length) -> str:
     if isinstance(policy, Punctuated):
         inner = "" if policy.inner is None else f", and where that says more, {_said(policy.inner, length)}"
         return f"as far as promises in the data say{inner}"
+    if isinstance(policy, Grouped | Groupwise):
+        return f"for groups of sources: {_said(policy.inner, length)}"
     simple = _simple(policy, length)
     return simple if simple is not None else repr(policy)
 
@@ -81,6 +86,8 @@ def _simple(policy: Any, length: Length) -> str | None:
         case Kim(ratio, slack):
             held = "" if slack is None else f", holding at most {slack:,} rows"
             return f"a buffer for losing about {100 * ratio:.4g} % of the rows (Kim et al.){held}"
+        case KimAdhoc(ratio):
+            return f"behind the mean time of the latest rows, for losing about {100 * ratio:.4g} % (Kim et al., ad hoc)"
         case ClockSkew(skew):
             return f"{length(skew)} behind the clock"
         case OnDemand(skew):

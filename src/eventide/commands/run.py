@@ -1,8 +1,8 @@
 """`eventide run`: a script at work, until its inputs end or somebody stops it.
 
 Law: results go where the script says, to the screen, or as JSON to standard output, which has nothing else on it then.
-Ctrl-C and SIGTERM let the round under way finish and commit. A program all of whose streams are standard input is a
-filter: it ends, with every window closed, when the writer closes its end.
+Ctrl-C and SIGTERM let the round under way finish and commit. A program that reads only what ends by itself, standard
+input and single files, ends with it, every window closed: with standard input it is a filter.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 
 from rich.text import Text
@@ -35,6 +36,7 @@ from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
 from eventide.plan.program import Program
+from eventide.sources.files import FORMATS
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def _run(script: Script, request: RunRequest) -> None:
     settings = RunSettings.of(script.settings)
     where = _where(script, request, settings)
     given = request.checkpoint or settings.checkpoint
-    bounded = request.bounded or only_pipes(script.program)
+    bounded = request.bounded or comes_to_an_end(script.program)
     line, losses = StatusLine(), Losses()
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(
@@ -99,15 +101,19 @@ def _run(script: Script, request: RunRequest) -> None:
         _tell_the_end(engine, line, losses, given, bounded, ended_before)
 
 
-def only_pipes(program: Program) -> bool:
-    """Whether all that a program reads is standard input.
+def comes_to_an_end(program: Program) -> bool:
+    """Whether all that a program reads ends by itself: standard input, and single files.
 
-    >>> only_pipes(Program(()))
+    >>> comes_to_an_end(Program(()))
     False
     """
     return bool(program.streams) and all(
-        stream.input is not None and stream.input.format.lower() == "stdin" for stream in program.streams
+        stream.input is not None and _ends(stream.input.format.lower(), stream.input.path) for stream in program.streams
     )
+
+
+def _ends(format: str, path: str | None) -> bool:
+    return format == "stdin" or (format in FORMATS and path is not None and Path(path).is_file())
 
 
 def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
