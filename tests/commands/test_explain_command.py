@@ -9,6 +9,7 @@ import pytest
 
 from eventide.commands.policy_words import in_words
 from eventide.eventtime.heartbeat import Policy
+from tests.commands.conftest import Here
 from tests.commands.processes import QUERY, STREAM, doors, eventide
 from tests.eventtime.policy_examples import EXAMPLES
 
@@ -35,8 +36,9 @@ def test_the_tree_tells_time_windows_slices_and_sql(tmp_path: Path) -> None:
         assert said.lower() in ran.out.lower(), said
 
 
-def test_json_has_the_same_as_plain_data(tmp_path: Path) -> None:
-    ran = eventide(doors(tmp_path, STREAM + SLIDING), "explain", "doors.sql", "--json")
+def test_json_has_the_same_as_plain_data(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM + SLIDING)
+    ran = here("explain", "doors.sql", "--json")
     assert ran.out.count("\n") == 1
     plan = json.loads(ran.out)
     [stream], [query] = plan["streams"], plan["queries"]
@@ -45,19 +47,21 @@ def test_json_has_the_same_as_plain_data(tmp_path: Path) -> None:
     assert "slices" in query["merge"]["sql"]
 
 
-def test_an_aggregate_without_partials_is_said_to_keep_rows(tmp_path: Path) -> None:
+def test_an_aggregate_without_partials_is_said_to_keep_rows(tmp_path: Path, here: Here) -> None:
     script = STREAM + QUERY.replace("sum(people)", "count(DISTINCT people)")
-    ran = eventide(doors(tmp_path, script), "explain", "doors.sql")
+    doors(tmp_path, script)
+    ran = here("explain", "doors.sql")
     assert "slices keep: the rows themselves (people)" in ran.out
 
 
-def test_a_function_that_only_spark_has_is_explained_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_function_that_only_spark_has_is_explained_as_far_as_it_goes(tmp_path: Path, here: Here) -> None:
     script = STREAM + QUERY.replace("sum(people)", "sum(bit_reverse_of_mine(people))")
-    ran = eventide(doors(tmp_path, script), "explain", "doors.sql")
+    doors(tmp_path, script)
+    ran = here("explain", "doors.sql")
     assert ran.code == 0
     assert "note: only Spark can tell more" in ran.out
 
 
 @pytest.mark.parametrize("policy", EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_every_policy_has_words(policy: Policy) -> None:
-    assert type(policy).__name__ not in in_words(policy, plain=False)
+    assert "=" not in in_words(policy, plain=False)

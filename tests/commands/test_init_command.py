@@ -14,6 +14,7 @@ from eventide.commands.init import init_file
 from eventide.commands.roles import Roles, roles_of
 from eventide.commands.sample import look_at
 from eventide.errors import InputError
+from tests.commands.conftest import Here
 from tests.commands.processes import eventide
 
 MINUTES = [f"2026-01-31 09:{minute:02d}:00" for minute in range(40)]
@@ -54,19 +55,16 @@ def test_what_init_writes_has_no_errors(name: str, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("name", ["plain.csv", "with tabs.tsv", "headless.csv", "select.csv", "millis.jsonl"])
-def test_what_init_writes_runs_over_the_sample_and_loses_no_row(name: str, tmp_path: Path) -> None:
+def test_what_init_writes_runs_over_the_sample_and_loses_no_row(name: str, tmp_path: Path, here: Here) -> None:
     (tmp_path / name).write_text(SAMPLES[name], encoding="utf-8")
-    assert eventide(tmp_path, "init", name, "-o", "first.sql").code == 0
-    ran = eventide(tmp_path, "run", "first.sql", "--bounded", "--engine", "local", "--json")
+    assert here("init", name, "-o", "first.sql").code == 0
+    ran = here("run", "first.sql", "--bounded", "--engine", "local", "--json")
     assert ran.code == 0, ran.err
     rows = SAMPLES[name].count("\n") - (not name.startswith(("headless", "millis")))
     assert sum(row["events"] for row in ran.rows) == rows
 
 
-def test_columns_of_parquet_are_declared_as_they_are_or_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_columns_of_parquet_are_declared_as_they_are_or_left_out(tmp_path: Path, here: Here) -> None:
     columns = {
         "ts": pa.array(range(50), pa.timestamp("us", "UTC")),
         "sensor": pa.array(["a", "b"] * 25),
@@ -84,7 +82,7 @@ def test_columns_of_parquet_are_declared_as_they_are_or_left_out(
     }
     assert found.left_out == ("hour",)
     init_file("trades.parquet", Path("first.sql"), None, None, False)
-    ran = eventide(tmp_path, "run", "first.sql", "--engine", "local", "--json")
+    ran = here("run", "first.sql", "--engine", "local", "--json")
     assert (ran.code, sum(row["events"] for row in ran.rows)) == (0, 50)
 
 
@@ -102,14 +100,14 @@ def test_a_value_further_down_that_is_no_number_makes_a_column_text(tmp_path: Pa
     assert look_at(str(path)).column("v").type == "STRING"
 
 
-def test_a_file_that_is_there_is_not_written_over_unless_forced(tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_not_written_over_unless_forced(tmp_path: Path, here: Here) -> None:
     (tmp_path / "plain.csv").write_text(SAMPLES["plain.csv"], encoding="utf-8")
     (tmp_path / "mine.sql").write_text("-- mine", encoding="utf-8")
-    ran = eventide(tmp_path, "init", "plain.csv", "-o", "mine.sql")
+    ran = here("init", "plain.csv", "-o", "mine.sql")
     assert ran.code == 2
     assert "--force" in ran.err
     assert (tmp_path / "mine.sql").read_text(encoding="utf-8") == "-- mine"
-    assert eventide(tmp_path, "init", "plain.csv", "-o", "mine.sql", "--force").code == 0
+    assert here("init", "plain.csv", "-o", "mine.sql", "--force").code == 0
     assert "CREATE STREAM plain" in (tmp_path / "mine.sql").read_text(encoding="utf-8")
 
 

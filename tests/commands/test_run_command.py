@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands.conftest import Here
 from tests.commands.processes import ANSWERS, QUERY, ROWS, STREAM, Ran, begun, doors, eventide
 
 PIPED = STREAM.replace("FROM csv 'doors.csv'", "FROM STDIN OPTIONS (format 'csv')")
@@ -33,8 +34,9 @@ def test_elsewhere_than_on_a_terminal_a_result_is_a_plain_line(tmp_path: Path) -
     assert "4 results" in ran.err
 
 
-def test_a_single_file_ends_by_itself_with_every_window_closed(tmp_path: Path) -> None:
-    assert eventide(doors(tmp_path), "run", "doors.sql", "--engine", "local", "--json").answers == ANSWERS
+def test_a_single_file_ends_by_itself_with_every_window_closed(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path)
+    assert here("run", "doors.sql", "--engine", "local", "--json").answers == ANSWERS
 
 
 def test_a_stream_from_standard_input_makes_a_filter(tmp_path: Path) -> None:
@@ -54,40 +56,46 @@ def test_script_and_rows_cannot_both_come_through_standard_input(tmp_path: Path)
     assert "put the script into a file" in ran.err
 
 
-def test_a_query_that_names_files_writes_files(tmp_path: Path) -> None:
+def test_a_query_that_names_files_writes_files(tmp_path: Path, here: Here) -> None:
     script = STREAM + "CREATE QUERY people AS " + QUERY.rstrip(";\n") + " INTO json 'out';"
-    ran = eventide(doors(tmp_path, script), "run", "doors.sql", "--engine", "local", "--json")
+    doors(tmp_path, script)
+    ran = here("run", "doors.sql", "--engine", "local", "--json")
     assert (ran.code, ran.out) == (0, "")
     written = "".join(path.read_text() for path in sorted((tmp_path / "out").glob("*.json")))
     assert Ran(0, written, "").answers == ANSWERS
 
 
-def test_a_bounded_run_goes_on_from_its_checkpoint_and_says_when_it_had_ended(tmp_path: Path) -> None:
+def test_a_bounded_run_goes_on_from_its_checkpoint_and_says_when_it_had_ended(tmp_path: Path, here: Here) -> None:
     arguments = ("run", "doors.sql", "--engine", "local", "--json", "--checkpoint", "state")
-    assert eventide(doors(tmp_path), *arguments).answers == ANSWERS
-    again = eventide(tmp_path, *arguments)
+    doors(tmp_path)
+    assert here(*arguments).answers == ANSWERS
+    again = here(*arguments)
     assert (again.code, again.out) == (0, "")
     assert "had ended before" in again.err
 
 
-def test_a_temporary_checkpoint_is_said_and_gone(tmp_path: Path) -> None:
+def test_a_temporary_checkpoint_is_said_and_gone(tmp_path: Path, here: Here) -> None:
     before = set(Path(tempfile.gettempdir()).glob("eventide-checkpoint-*"))
-    ran = eventide(doors(tmp_path), "run", "doors.sql", "--engine", "local")
+    doors(tmp_path)
+    ran = here("run", "doors.sql", "--engine", "local")
     assert "the temporary checkpoint is removed" in ran.err
     assert set(Path(tempfile.gettempdir()).glob("eventide-checkpoint-*")) <= before
 
 
-def test_rows_that_cannot_be_read_are_told_with_the_reason_and_kept_with_a_checkpoint(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_read_are_told_with_the_reason_and_kept_with_a_checkpoint(
+    tmp_path: Path, here: Here
+) -> None:
     doors(tmp_path, rows=ROWS + "soon,north,many\n")
-    ran = eventide(tmp_path, "run", "doors.sql", "--engine", "local", "--json", "--checkpoint", "state")
+    ran = here("run", "doors.sql", "--engine", "local", "--json", "--checkpoint", "state")
     assert ran.answers == ANSWERS
     assert "1 row rejected: malformed row; see state/rejects" in ran.err
     assert list((tmp_path / "state" / "rejects" / "doors").glob("*.parquet"))
 
 
-def test_settings_of_the_script_count_and_the_command_line_wins(tmp_path: Path) -> None:
+def test_settings_of_the_script_count_and_the_command_line_wins(tmp_path: Path, here: Here) -> None:
     script = "SET engine = local;\nSET checkpoint = state;\n" + STREAM + QUERY
-    ran = eventide(doors(tmp_path, script), "run", "doors.sql", "--json", "--checkpoint", "other")
+    doors(tmp_path, script)
+    ran = here("run", "doors.sql", "--json", "--checkpoint", "other")
     assert ran.answers == ANSWERS
     assert (tmp_path / "other").is_dir()
     assert not (tmp_path / "state").exists()
@@ -105,22 +113,25 @@ def test_settings_of_the_script_count_and_the_command_line_wins(tmp_path: Path) 
     ],
 )
 def test_what_cannot_be_used_is_told_with_code_2(
-    tmp_path: Path, script: str, arguments: tuple[str, ...], said: str
+    tmp_path: Path, here: Here, script: str, arguments: tuple[str, ...], said: str
 ) -> None:
     engine = () if "--engine" in arguments else ("--engine", "local")
-    ran = eventide(doors(tmp_path, script), "run", "doors.sql", *engine, *arguments)
+    doors(tmp_path, script)
+    ran = here("run", "doors.sql", *engine, *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert re.search(said, ran.err), ran.err
 
 
-def test_a_script_that_is_not_there_is_told_with_the_name_near_it(tmp_path: Path) -> None:
-    ran = eventide(doors(tmp_path), "run", "door.sql")
+def test_a_script_that_is_not_there_is_told_with_the_name_near_it(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path)
+    ran = here("run", "door.sql")
     assert ran.code == 2
     assert "door.sql: no such file; did you mean doors.sql?" in ran.err
 
 
-def test_debug_shows_the_traceback(tmp_path: Path) -> None:
-    ran = eventide(doors(tmp_path, "SELECT"), "run", "doors.sql", "--debug")
+def test_debug_shows_the_traceback(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, "SELECT")
+    ran = here("run", "doors.sql", "--debug")
     assert ran.code == 2
     assert "Traceback" in ran.err
 
