@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from eventide.language.lengths import LENGTHS, UNITS
+from eventide.language.lengths import LENGTHS, QUOTAS, UNITS
 from eventide.language.nearest import nearest
 from eventide.language.nodes import Amount
 from eventide.language.source_text import SourceText
@@ -80,7 +80,7 @@ class Amounts:
 
     def _parts(self, amount: Amount) -> tuple[Fraction, str | None]:
         unit = amount.args.get("unit")
-        if unit is not None and unit != "%" and unit not in UNITS:
+        if unit is not None and unit != "%" and unit not in (*UNITS, *QUOTAS):
             close = nearest(unit, UNITS)
             raise self.source.error(
                 f"{unit!r} is no unit",

@@ -6,27 +6,27 @@ The four tables are the grammar. Each entry names the parts behind its words; cl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NoReturn
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eventide.language.lengths import UNITS
+from eventide.language.lengths import QUOTAS, UNITS
 from eventide.language.nearest import nearest
 from eventide.language.nodes import Amount, Clause
 from eventide.plan.spark_grammar import Spark4
 
 Parts = tuple[str, ...]
-"""What follows: `name`, `names`, `text`, `type`, `amount`, `pairs`, a WORD that must follow, a `WORD?` that may."""
+"""What follows: `name`, `names`, `text`, `type`, `amount`, `pairs`, ...; a WORD that must, a `WORD?` that may."""
 
 STREAM_CLAUSES: Mapping[str, Parts] = {
     "FROM": ("input",),
     "USING": ("name",),
     "OPTIONS": ("pairs",),
     "FORMAT": ("name",),
-    "LIMIT": ("amount", "PER", "ROUND"),
+    "LIMIT": ("quota", "PER", "ROUND"),
     "TIMESTAMP BY": ("name",),
     "SOURCE BY": ("names",),
     "ARRIVAL BY": ("name",),
@@ -186,6 +186,7 @@ class ClauseParser(Spark4.Parser):
             "text": lambda: [self._parse_text()],
             "type": lambda: [self._parse_declared_type()],
             "amount": lambda: [self._parse_amount()],
+            "quota": lambda: [self._parse_amount(QUOTAS)],
             "pairs": lambda: self._parse_list(self._parse_pair),
             "bounds": lambda: self._parse_list(self._parse_bound),
             "input": self._parse_format_and_path,
@@ -265,7 +266,7 @@ class ClauseParser(Spark4.Parser):
             self._advance()
         return str(self.sql[start.start : self._prev.end + 1])
 
-    def _parse_amount(self) -> Amount:
+    def _parse_amount(self, units: Collection[str] = UNITS) -> Amount:
         """`10`, `60s`, `5 minutes`, `INTERVAL '5' MINUTES`, `'5 minutes'`, `100 ROWS`, `5%`."""
         token = self._curr
         self._match_text_seq("INTERVAL")
@@ -292,7 +293,7 @@ class ClauseParser(Spark4.Parser):
             self._refuse("expected a number or a length, such as 10, 60s or 5 minutes")
         if unit is None and self._match(TokenType.MOD):
             unit = "%"
-        if unit is None and self._curr.text.lower() in UNITS and self._curr.token_type is not TokenType.STRING:
+        if unit is None and self._curr.text.lower() in units and self._curr.token_type is not TokenType.STRING:
             unit = self._curr.text
             self._advance()
         try:

@@ -23,9 +23,12 @@ LENGTHS: dict[str, int] = {
 }
 """How many microseconds each unit of time has."""
 
-COUNTS = ("row", "rows", "tuple", "tuples", "file", "files", "offset", "offsets")
+COUNTS = ("row", "rows", "tuple", "tuples")
+QUOTAS = (*COUNTS, "file", "files", "offset", "offsets")
+"""What a round may be limited by. OFFSET is a clause of a window, so it is no unit elsewhere."""
+
 UNITS: dict[str, int] = {**LENGTHS, **dict.fromkeys(COUNTS, 0)}
-"""Every word that may stand behind a number."""
+"""Every word that may stand behind a number in any clause."""
 
 
 def micros(number: float, unit: str) -> int:

@@ -69,7 +69,7 @@ class QueryReader:
         reading = Reading(level)
         aliases = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
         buckets = self._take_groups(select, reading, aliases)
-        self._check_distinct(select)
+        self._check_rows(select)
         for item in select.expressions:
             if not _is_edge(item, level):
                 self._take_item(item, reading)
@@ -96,7 +96,10 @@ class QueryReader:
             raise self.source.error(str(error), _blamed(str(error), select)) from error
         return query, asked, level
 
-    def _check_distinct(self, select: exp.Select) -> None:
+    def _check_rows(self, select: exp.Select) -> None:
+        for item in select.expressions:
+            if (over := item.find(exp.Window)) is not None:
+                raise self.source.error("OVER cannot be run yet", over, "group by a window of the stream instead")
         distinct = select.args.get("distinct")
         aggregates = any(self._aggregates(item) for item in select.expressions)
         if distinct is not None and (aggregates or distinct.args.get("on")):
@@ -188,8 +191,6 @@ class QueryReader:
         inner = item.this if isinstance(item, exp.Alias) else item
         if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
             raise self.source.error("* is every column of a row, and a window has many rows", item, "select aggregates")
-        if inner.find(exp.Window) is not None:
-            raise self.source.error("OVER cannot be run yet", inner, "group by a window of the stream instead")
         by_name = {group.name.lower(): group for group in reading.groups}
         if isinstance(inner, exp.Column) and not inner.table and inner.name.lower() in by_name:
             self._rename(by_name[inner.name.lower()], named, reading)

@@ -112,6 +112,8 @@ class FromReader:
                 raise self.source.error("a WINDOW clause of rows cannot be run yet", window, "write WINDOW [RANGE ..]")
             level.window = self._one_window(level.window, window)
         if (where := select.args.get("where")) is not None:
+            for aggregate in aggregates_in(where.this):
+                raise self.source.error("WHERE sees single rows, not aggregates", aggregate, "put this into HAVING")
             level.where.append(self.spelled_out(where.this, level))
         return select, level
 
@@ -131,7 +133,8 @@ class FromReader:
 
     def _resolved(self, column: exp.Column, level: Level, also: set[str]) -> exp.Expr:
         parts = list(column.parts)
-        if len(parts) > 1 and parts[0].name.lower() in level.aliases:
+        owned = len(parts) > 1 and parts[0].name.lower() in level.aliases
+        if owned and (parts[1].name.lower() in level.columns or parts[0].name.lower() not in level.columns):
             parts = parts[1:]
         elif len(parts) > 2 and f"{parts[0].name}_{parts[1].name}".lower() in level.aliases:
             parts = parts[2:]
