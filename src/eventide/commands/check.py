@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from eventide.commands.binding import Unbound, bound_queries
 from eventide.commands.endings import DONE, UNUSABLE
 from eventide.commands.outputs import outputs_of
 from eventide.commands.script_file import shown_as, text_of
 from eventide.commands.settings import RunSettings
-from eventide.engine.local_backend import LocalBackend
-from eventide.errors import DeclarationError, EventideError, LanguageError
+from eventide.errors import EventideError, LanguageError
 from eventide.language.script import Script, read_script
 from eventide.language.statements import Place, QueryStatement, SetStatement, Statement, StreamStatement
-from eventide.plan.bound import bind
-from eventide.plan.stream import Stream
 
 ONLY_SPARK = "the local engine cannot run this, Spark may"
 
@@ -95,47 +93,23 @@ def _of_outputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
 def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
     """Queries that cannot be bound, or not by the local engine; streams without an input."""
     places = {s.name: s.place for s in script.statements if isinstance(s, QueryStatement | StreamStatement)}
-    backend = LocalBackend()
     found = []
-    try:
-        for stream in script.program.streams:
-            backend.declare(stream)
-            if stream.input is None:
-                message = f"stream {stream.name!r} has no input: add FROM format 'path', or FROM STDIN"
-                found.append(_at("error", file, lines, *_place(places, stream.name), message))
-        for query in script.program.queries:
-            types = _Types(backend, script.program.stream(query.stream))
-            try:
-                bind(query, types.stream, types.type_of)
-            except DeclarationError as error:
-                place = _place(places, query.name)
-                if types.unknown:
-                    found.append(_at("warning", file, lines, *place, f"{ONLY_SPARK}: {error}"))
-                else:
-                    found.append(_at("error", file, lines, *place, str(error)))
-    finally:
-        backend.close()
+    for stream in script.program.streams:
+        if stream.input is None:
+            message = f"stream {stream.name!r} has no input: add FROM format 'path', or FROM STDIN"
+            found.append(_at("error", file, lines, *_place(places, stream.name), message))
+    for name, bound in bound_queries(script.program).items():
+        if isinstance(bound, Unbound):
+            severity = "warning" if bound.only_spark else "error"
+            message = f"{ONLY_SPARK}: {bound.reason}" if bound.only_spark else bound.reason
+            found.append(_at(severity, file, lines, *_place(places, name), message))
     return found
 
 
-class _Types:
-    """Types of expressions over a stream; `unknown` once one could not be told, which Spark perhaps can."""
-
-    def __init__(self, backend: LocalBackend, stream: Stream) -> None:
-        self._backend = backend
-        self.stream = stream
-        self.unknown = False
-
-    def type_of(self, sql: str) -> str:
-        try:
-            return self._backend.type_of(self.stream, sql)
-        except DeclarationError:
-            self.unknown = True
-            raise
-
-
 def _place(places: dict[str, Place], name: str) -> tuple[int, int]:
-    place = places.get(name, Place(1, 1))
+    # A query inside another has a name of its own, made from that one.
+    near = [place for other, place in places.items() if name.startswith(f"{other}_")]
+    place = places.get(name, near[-1] if near else Place(1, 1))
     return place.line, place.column
 
 

@@ -53,15 +53,37 @@ def output_words(output: Output) -> str:
     return "the console" if output.kind == "console" else output.kind
 
 
-def trees(plan: dict[str, Any]) -> list[Tree]:
-    """One tree for each stream, with its queries below it."""
-    return [
-        _stream(stream, [query for query in plan["queries"] if query["stream"] == stream["name"]])
-        for stream in plan["streams"]
-    ]
+def trees(plan: dict[str, Any], only: str | None = None) -> list[Tree]:
+    """One tree for each stream: its queries below it, and below each of them those that read it.
+
+    `only` names a query: what that one reads is shown, and no other query.
+    """
+    queries = plan["queries"] if only is None else _way_to(plan["queries"], only)
+    found = []
+    for stream in plan["streams"]:
+        if only is None or any(query["reads"] == stream["name"] for query in queries):
+            tree = _stream(stream)
+            _add_readers(tree, stream["name"], queries)
+            found.append(tree)
+    return found
 
 
-def _stream(stream: dict[str, Any], queries: list[dict[str, Any]]) -> Tree:
+def _way_to(queries: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    by_name = {query["name"]: query for query in queries}
+    way = []
+    while name in by_name:
+        way.append(by_name[name])
+        name = by_name[name]["reads"]
+    return way
+
+
+def _add_readers(tree: Tree, name: str, queries: list[dict[str, Any]]) -> None:
+    for query in queries:
+        if query["reads"] == name:
+            _add_readers(_query(tree, query), query["name"], queries)
+
+
+def _stream(stream: dict[str, Any]) -> Tree:
     tree = Tree(_titled("stream", stream["name"]))
     tree.add(_line("rows", ", ".join(f"{name} {kind}" for name, kind in stream["columns"].items())))
     tree.add(_line("from", _input(stream["input"])))
@@ -75,23 +97,36 @@ def _stream(stream: dict[str, Any], queries: list[dict[str, Any]]) -> Tree:
     if stream["reduce"]:
         step = tree.add(_line("reduce", "every row is read once, in Spark (in DuckDB on the local engine)"))
         step.add(_sql(stream["reduce"]))
-    for query in queries:
-        _query(tree, query)
     return tree
 
 
-def _query(tree: Tree, query: dict[str, Any]) -> None:
+def _query(tree: Tree, query: dict[str, Any]) -> Tree:
     branch = tree.add(_titled("query", query["name"]))
     window = query["window"]
     panes = f" -> {window['panes']}" if window["panes"] else ""
     branch.add(_line("windows", window["words"] + panes))
+    if query["sample"]:
+        branch.add(_line("sample", f"{100 * query['sample']:g} % of the rows"))
     if query["where"]:
         branch.add(_line("where", query["where"]))
     groups = ", ".join(_named(group) for group in query["groups"])
     branch.add(_line("groups", groups or "one: all rows of a window"))
-    branch.add(_line("values", ", ".join(_named(value) for value in query["values"])))
+    branch.add(_line("values", ", ".join(_named(value) for value in query["values"]) or "none: the groups alone"))
     if query["having"]:
         branch.add(_line("having", query["having"]))
+    if query["order"] or query["limit"]:
+        first = f", the first {query['limit']:,}" if query["limit"] else ""
+        branch.add(_line("in each window", f"ordered by {', '.join(query['order']) or 'groups'}{first}"))
+    if query["retain"]:
+        branch.add(_line("revised", "by late rows, while retained"))
+    _add_steps(branch, query)
+    if query["note"]:
+        branch.add(_line("note", query["note"]))
+    branch.add(_line("results", query["output"] or "to other queries"))
+    return branch
+
+
+def _add_steps(branch: Tree, query: dict[str, Any]) -> None:
     slices, merge = query["slices"], query["merge"]
     if slices is not None:
         kept = branch.add(_line("slices keep", slices["words"]))
@@ -100,9 +135,9 @@ def _query(tree: Tree, query: dict[str, Any]) -> None:
     if merge is not None:
         closing = branch.add(_line("closing a window", f"on {merge['place']}"))
         closing.add(_sql(merge["sql"]))
-    if query["note"]:
-        branch.add(_line("note", query["note"]))
-    branch.add(_line("results", query["output"] or "to other queries"))
+    if query["reduce"]:
+        above = branch.add(_line("reduce", "results are rows of the queries that read them, in the same round"))
+        above.add(_sql(query["reduce"]))
 
 
 def _named(item: dict[str, Any]) -> str:

@@ -20,19 +20,18 @@ from typing import Any
 import sqlglot
 from sqlglot.errors import SqlglotError
 
+from eventide.commands.binding import Unbound, bound_queries
 from eventide.commands.policy_words import in_words
-from eventide.engine.local_backend import LocalBackend
 from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.reduction import Reducer
-from eventide.errors import DeclarationError
-from eventide.plan.bound import HAVING, Bound, bind
+from eventide.plan.bound import Bound
 from eventide.plan.merge_text import merge_text
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.reduce_text import kept_text
 from eventide.plan.spark_grammar import SPARK
 from eventide.plan.stream import Input, Stream, TimeKind, Timestamps
-from eventide.plan.window import RowWindow
+from eventide.plan.window import RowWindow, SameWindow
 from eventide.profile.amounts import spoken
 
 TIMES = {
@@ -43,35 +42,23 @@ TIMES = {
 
 def described(program: Program, outputs: Mapping[str, str] | None = None) -> dict[str, Any]:
     """All streams and queries; `outputs` says in words where the results of a query go."""
-    backend = LocalBackend()
-    try:
-        for stream in program.streams:
-            backend.declare(stream)
-        bound: dict[str, Bound | str] = {}
-        for query in program.queries:
-            bound[query.name] = _bound(backend, program, query)
-        return {
-            "streams": [_stream(stream, program, bound) for stream in program.streams],
-            "queries": [
-                _query(query, program.stream(query.stream), bound[query.name], (outputs or {}).get(query.name))
-                for query in program.queries
-            ],
-        }
-    finally:
-        backend.close()
+    bound = bound_queries(program)
+    return {
+        "streams": [_stream(stream, _readers(stream.name, program, bound)) for stream in program.streams],
+        "queries": [
+            _query(query, bound[query.name], _readers(query.name, program, bound), (outputs or {}).get(query.name))
+            for query in program.in_order
+        ],
+    }
 
 
-def _bound(backend: LocalBackend, program: Program, query: Query) -> Bound | str:
-    stream = program.stream(query.stream)
-    try:
-        return bind(query, stream, lambda sql: backend.type_of(stream, sql))
-    except DeclarationError as error:
-        return str(error)
+def _readers(name: str, program: Program, bound: Mapping[str, Bound | Unbound]) -> list[Bound]:
+    """The queries that read a stream or query, as far as they are known."""
+    return [found for query in program.of_stream(name) if isinstance(found := bound[query.name], Bound)]
 
 
-def _stream(stream: Stream, program: Program, bound: Mapping[str, Bound | str]) -> dict[str, Any]:
+def _stream(stream: Stream, readers: list[Bound]) -> dict[str, Any]:
     plain = stream.time_kind is TimeKind.SEQUENCE
-    known = [found for q in program.of_stream(stream.name) if isinstance(found := bound[q.name], Bound)]
     time = TIMES.get(stream.timestamps)
     return {
         "name": stream.name,
@@ -82,7 +69,7 @@ def _stream(stream: Stream, program: Program, bound: Mapping[str, Bound | str]) 
         "arrival": stream.arrival,
         "policy": in_words(stream.policy, plain) if stream.timestamps is Timestamps.EXTERNAL else "the clock",
         "future": None if stream.future is None else _future(stream, plain),
-        "reduce": _pretty(Reducer.of(stream, known).text.sql) if known else None,
+        "reduce": _pretty(Reducer.of(stream, readers).text.sql) if readers else None,
     }
 
 
@@ -98,44 +85,43 @@ def _future(stream: Stream, plain: bool) -> str:
     return f"rows more than {spoken(stream.future.ahead, plain)} ahead of the clock {fate}"
 
 
-def _query(query: Query, stream: Stream, bound: Bound | str, output: str | None) -> dict[str, Any]:
+def _query(query: Query, bound: Bound | Unbound, readers: list[Bound], output: str | None) -> dict[str, Any]:
     told: dict[str, Any] = {
         "name": query.name,
-        "stream": query.stream,
-        "window": _window(query, stream),
+        "reads": query.stream,
+        "window": _window(query, bound),
         "where": query.where,
         "having": query.having,
+        "order": [f"{item.sql} {item.direction}" for item in query.order],
+        "limit": query.limit,
+        "sample": query.sample,
         "retain": query.retain or None,
         "output": output,
     }
-    if isinstance(bound, str):
+    if isinstance(bound, Unbound):
         groups = [{"name": group.name, "sql": group.sql} for group in query.groups]
         values = [{"name": value.name, "sql": value.sql} for value in query.select]
-        only = f"only Spark can tell more: {bound}"
-        return told | {"groups": groups, "values": values, "slices": None, "merge": None, "note": only}
+        note = f"only Spark can tell more: {bound.reason}"
+        return told | {"groups": groups, "values": values, "slices": None, "merge": None, "reduce": None, "note": note}
+    types = {column.name: column.type for column in bound.outputs}
     return told | {
         "groups": [{"name": key.name, "sql": key.sql, "type": key.type} for key in bound.keys],
-        "values": [
-            {"name": value.name, "sql": _selected(query, value.name), "type": kind}
-            for value, kind in zip(bound.values, bound.types, strict=True)
-            if value.name != HAVING
-        ],
+        "values": [{"name": item.name, "sql": item.sql, "type": types[item.name]} for item in query.select],
         "slices": _slices(bound),
         "merge": _merge(bound),
+        "reduce": _pretty(Reducer.of(bound.results, readers).text.sql) if readers else None,
         "note": None,
     }
 
 
-def _selected(query: Query, name: str) -> str:
-    return next(item.sql for item in query.select if item.name == name)
-
-
-def _window(query: Query, stream: Stream) -> dict[str, Any]:
+def _window(query: Query, bound: Bound | Unbound) -> dict[str, Any]:
     window = query.window
     if isinstance(window, RowWindow):
         words = f"the last {window.range:,} rows in the order of time, every {window.slide:,} rows"
         return {"range": window.range, "slide": window.slide, "unit": "rows", "words": words, "panes": None}
-    plain = stream.time_kind is TimeKind.SEQUENCE
+    if isinstance(window, SameWindow):
+        return {"words": f"those of {query.stream}, each once more", "panes": None}
+    plain = isinstance(bound, Bound) and bound.window_kind is TimeKind.SEQUENCE
 
     def length(amount: int) -> str:
         return spoken(amount, plain)

@@ -35,6 +35,7 @@ from eventide.commands.settings import RunSettings, checked_engine, pairs
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
+from eventide.language.statements import ExplainStatement, ShowStatement
 from eventide.plan.program import Program
 from eventide.sources.files import FORMATS
 
@@ -61,6 +62,14 @@ def run_file(request: RunRequest) -> None:
             print(
                 f"{shown_as(request.file)}:{warning.line}:{warning.column}: warning: {warning.message}", file=sys.stderr
             )
+        asks = any(isinstance(statement, ShowStatement | ExplainStatement) for statement in script.statements)
+        if asks:
+            # Only who asks waits for what it takes to answer.
+            from eventide.commands.asked import answer_statements
+
+            answer_statements(script, to_stderr=request.json)
+        if asks and not script.program.queries:
+            return
         if not script.program.queries:
             raise DeclarationError(
                 f"{shown_as(request.file)}: there is nothing to run: add a SELECT, or CREATE QUERY name AS SELECT ..."

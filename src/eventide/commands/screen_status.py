@@ -49,7 +49,8 @@ class StatusLine:
     def _after(self, work: Round) -> None:
         # Called by the thread that runs rounds: only here can the pacemakers be asked without disturbing one.
         assert self._engine is not None
-        self.results += sum(results.rows for results in work.results.values())
+        shown = self._engine.engine.sinks
+        self.results += sum(results.rows for name, results in work.results.items() if name in shown)
         if time.monotonic() - self._looked < LOOKED_EVERY:
             return
         self._looked = time.monotonic()
