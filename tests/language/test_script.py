@@ -160,6 +160,34 @@ def test_a_group_that_is_a_stretch_of_time_makes_the_window(group: str, meant: W
     assert query(f"SELECT count(*) FROM S GROUP BY {group}").program.queries[0].window == meant
 
 
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        ("window(ts, '5 minutes')", Window(5 * MINUTE)),
+        ("k, WINDOW(ts, '5 minutes', '1 minute')", Window(5 * MINUTE, MINUTE)),
+        ("window(ts, '5 minutes', '1 minute', '30 seconds')", Window(5 * MINUTE, MINUTE, MINUTE // 2)),
+    ],
+)
+def test_a_window_in_the_words_of_spark(call: str, meant: Window) -> None:
+    [found] = query(f"SELECT window.start, window, max(v) FROM S GROUP BY {call}").program.queries
+    assert found.window == meant
+    assert "window" not in [group.name for group in found.groups]
+
+
+def test_a_query_with_a_function_of_the_user_behind_its_argument_compiles() -> None:
+    [found] = read_script(
+        "CREATE STREAM WordStream (ts TIMESTAMP, word STRING, SomeText STRING);"
+        "CREATE FUNCTION foundIn FROM 'found.py' RETURNS BOOLEAN EXPENSIVE;"
+        "Select count(word) from WordStream where word foundIn(SomeText) Window[Range=5 min, Slide=1 min]"
+    ).program.queries
+    assert (found.where, found.window) == ("FOUNDIN(word, SomeText)", Window(5 * MINUTE, MINUTE))
+
+
+def test_a_group_that_nobody_named_makes_room_for_a_column_of_its_name() -> None:
+    [found] = query("SELECT upper(k) AS k, max(v) FROM N [RANGE 5] GROUP BY k").program.queries
+    assert found.groups == (Named("k_2", "k"), Named("k", "UPPER(k)"))
+
+
 def test_brackets_without_range_add_to_the_window_of_a_group() -> None:
     [found] = query("SELECT count(*) FROM S [RETAIN 1 hour] GROUP BY ts/60 AS tb").program.queries
     assert (found.window, found.retain) == (Window(MINUTE), 60 * MINUTE)
@@ -259,6 +287,9 @@ REFUSED = {
     "SELECT * FROM N [RANGE 5] GROUP BY k": (3, 8, "* is every column of a row", "select aggregates"),
     "SELECT max(v) FROM N [RANGE 0]": (3, 29, "RANGE 0 holds nothing", None),
     "SELECT max(v) FROM N [RANGE 5 SLIDE 0]": (3, 37, "SLIDE 0 is not above 0", None),
+    "SELECT max(v) FROM S GROUP BY window(k, '5 minutes')": (3, 31, "goes by the time of the stream", "its time is ts"),
+    "SELECT max(v) FROM S GROUP BY window(ts, '5 parsecs')": (3, 42, "'parsecs' is no unit", None),
+    "SELECT max(v) FROM S GROUP BY window(ts, 5)": (3, 31, "expected window(time", None),
     "SELECT max(v) FROM N [SLIDE 5]": (3, 23, "SLIDE without RANGE", None),
     "SELECT max(v) FROM N [RANGE 5 WATTR v]": (3, 31, "'v' does not tell the time", None),
     "SELECT max(v) FROM N [RANGE 5] [RANGE 6]": (3, 32, "expected", None),

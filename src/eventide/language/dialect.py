@@ -10,6 +10,7 @@ expression in GROUP BY; `word foundIn(text)` for `foundIn(word, text)`.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -160,10 +161,19 @@ EVENTIDE = Eventide
 
 def parse(tokens: list[Token], text: str) -> exp.Expr | None:
     """The tree of one statement, cut into words; a ParseError when there is none."""
+    tokens = [_as_name(token, after) for token, after in pairwise((*tokens, None))]
     found = Eventide.Parser(dialect=Eventide, error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
     if len(found) != 1:
         raise ParseError("expected one statement")
     return found[0]
+
+
+def _as_name(token: Token | None, after: Token | None) -> Token:
+    """Before a parenthesis, WINDOW is Spark's function and no clause."""
+    assert token is not None
+    if token.token_type is TokenType.WINDOW and after is not None and after.token_type is TokenType.L_PAREN:
+        return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
+    return token
 
 
 def read(text: str) -> exp.Expr:

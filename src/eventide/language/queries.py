@@ -16,11 +16,12 @@ from eventide.language.ordering import OrderReader
 from eventide.language.output_names import name_for, unused
 from eventide.language.reading_from import FromReader, Level, column_of
 from eventide.language.source_text import SourceText
+from eventide.language.spark_window import is_part_of_window, is_spark_window, stream_window
 from eventide.language.windows import Asked, WindowReader
 from eventide.plan.expressions import aggregates_in
 from eventide.plan.query import Named, Query
 from eventide.plan.spark_grammar import SPARK
-from eventide.plan.stream import TimeKind
+from eventide.plan.stream import Stream, TimeKind
 from eventide.plan.temporal import Bucket, temporal
 
 PAPER_NAMES = {"average": exp.Avg}
@@ -71,7 +72,7 @@ class QueryReader:
         buckets = self._take_groups(select, reading, aliases)
         self._check_rows(select)
         for item in select.expressions:
-            if not _is_edge(item, level):
+            if not self._is_window(item, level):
                 self._take_item(item, reading)
         having = self._having(select, reading)
         order = OrderReader(self.source).read(select, lambda e: self._over_results(e, reading))
@@ -132,7 +133,7 @@ class QueryReader:
         written = list(group.expressions)
         if group.args.get("all"):
             written = [e for e in select.expressions if not self._aggregates(e) and not e.is_star]
-        written = [e for e in written if not _is_edge(e, reading.level)]
+        written = [e for e in written if not self._is_window(e, reading.level)]
         buckets = []
         for item in written:
             found = self._group(item, select, reading.level, aliases)
@@ -144,6 +145,15 @@ class QueryReader:
             found.name = found.name if found.named else unused(found.name, reading.taken)
             reading.groups.append(found)
         return buckets
+
+    def _is_window(self, node: exp.Expr, level: Level) -> bool:
+        """Whether this is the window or one of its ends, which are in every result; Spark's `window` is taken."""
+        if is_spark_window(node):
+            if level.window is None:
+                level.window = stream_window(node, level.stream.time, self.source)
+            return True
+        called = is_part_of_window(node) and "window" not in level.columns
+        return called or _is_edge(node, level)
 
     def _group(self, item: exp.Expr, select: exp.Select, level: Level, aliases: dict[str, exp.Expr]) -> Group:
         named = item.alias if isinstance(item, exp.Alias) else ""
@@ -176,7 +186,7 @@ class QueryReader:
             return None
         node = group.expression.this if isinstance(group.expression, exp.Paren) else group.expression
         if isinstance(node, exp.Div) and isinstance(node.expression, exp.Literal):
-            counted = _counted(node, stream.time, stream.time_kind)
+            counted = _counted(node, stream)
             if counted is not None:
                 group.expression = counted
                 node = exp.Floor(this=node)
@@ -203,12 +213,20 @@ class QueryReader:
                 return
             self._check_single(expression, reading, inner)
             spelled = self._over_stream(expression, reading)
-            reading.groups.append(Group(named or unused(name_for(inner), reading.taken), spelled, inner, True))
+            name = self._free(named, reading) or unused(name_for(inner), reading.taken)
+            reading.groups.append(Group(name, spelled, inner, True))
             return
         expression = self._over_groups(expression, reading)
         self._check_single(expression, reading, inner)
-        name = named or unused(name_for(inner), reading.taken)
+        name = self._free(named, reading) or unused(name_for(inner), reading.taken)
         reading.values.append(Named(name, expression.sql(SPARK)))
+
+    def _free(self, named: str, reading: Reading) -> str:
+        """The given name; a group that nobody named makes room for it."""
+        for group in reading.groups:
+            if named and group.name.lower() == named.lower() and not group.named:
+                group.name, group.named = unused(named, reading.taken), True
+        return named
 
     def _rename(self, group: Group, named: str, reading: Reading) -> None:
         """A group that is selected under another name has that name; a second one is a group more."""
@@ -305,15 +323,18 @@ def _same(group: Group, expression: exp.Expr, written: exp.Expr) -> bool:
     return bool(group.expression == expression or group.written == written)
 
 
-def _counted(node: exp.Expr, time: str | None, kind: TimeKind) -> exp.Expr | None:
+def _counted(node: exp.Expr, stream: Stream) -> exp.Expr | None:
     """`time / n` as the whole number of a stretch, exact for every time, before 1970 too."""
     divisor = node.expression
-    below = temporal(node.this, time, kind)
+    below = temporal(node.this, stream.time, stream.time_kind)
     if below is None or not below.increasing or not below.whole or not divisor.name.isdigit() or int(divisor.name) == 0:
         return None
     if below.micros and below.shifted != 0:
         return None
-    counted = node.this if not below.micros else exp.UnixSeconds(this=node.this.copy())
+    counted = node.this.copy()
+    if below.micros:
+        stamped = stream.time is not None and stream.column(stream.time).type == "TIMESTAMP"
+        counted = exp.UnixSeconds(this=counted if stamped else exp.cast(counted, "TIMESTAMP", dialect=SPARK))
     rest = exp.Anonymous(this="pmod", expressions=[counted.copy(), divisor.copy()])
     return exp.IntDiv(
         this=exp.Paren(this=exp.Sub(this=_wrapped(counted.copy()), expression=rest)), expression=divisor.copy()
