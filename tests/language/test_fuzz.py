@@ -101,7 +101,7 @@ def check(text: str) -> bool:
 def test_a_mutated_statement_is_a_script_or_an_error_with_a_place(seed: int) -> None:
     chance = random.Random(seed)
     good = bad = 0
-    while good + bad < 300:
+    while good + bad < 600:
         text = mutated(chance.choice(STATEMENTS), chance)
         if check(DECLARED + text if chance.random() < 0.6 else text):
             good += 1

@@ -8,11 +8,15 @@ from eventide.errors import LanguageError
 from eventide.eventtime.cap import Cap
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.declared import DeclaredSkew
+from eventide.eventtime.delay_quantile import DelayQuantile
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
+from eventide.eventtime.kim import Kim
+from eventide.eventtime.kim_adhoc import KimAdhoc
+from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.skew_bounds import RowBound, TimeBound
 from eventide.eventtime.skew_estimates import Adaptivity
@@ -36,6 +40,11 @@ POLICIES: dict[str, Policy] = {
     "DRATIO 5% SLACK 0": DropRatio(0.05),
     "CLOCK SKEW 2 s": ClockSkew(2 * SECOND),
     "CLOCK SKEW -2 s": ClockSkew(-2 * SECOND),
+    "DRATIO 5% ESTIMATOR KIM": Kim(0.05),
+    "DRATIO 5% SLACK 0 ESTIMATOR kim": Kim(0.05, slack=0),
+    "DRATIO 5% ESTIMATOR ADHOC": KimAdhoc(0.05),
+    "DRATIO 5% SLACK 9 ESTIMATOR QUANTILE": Cap(DelayQuantile(0.95), rows=9),
+    "ON DEMAND 2 s": OnDemand(2 * SECOND),
     "OWN PROGRESS": OwnProgress(),
     "OWN PROGRESS SLACK 2 s": OwnProgress(2 * SECOND),
     "ESTIMATED BOUNDS": EstimatedSkew(),

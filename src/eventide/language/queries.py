@@ -12,17 +12,25 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
+from eventide.language.nearest import nearest
 from eventide.language.ordering import OrderReader
 from eventide.language.output_names import name_for, unused
 from eventide.language.reading_from import FromReader, Level, column_of
 from eventide.language.source_text import SourceText
 from eventide.language.spark_window import is_part_of_window, is_spark_window, stream_window
 from eventide.language.windows import Asked, WindowReader
-from eventide.plan.expressions import aggregates_in
+from eventide.plan.expressions import OTHER_AGGREGATES, aggregates_in
 from eventide.plan.query import Named, Query
 from eventide.plan.spark_grammar import SPARK
 from eventide.plan.stream import Stream, TimeKind
 from eventide.plan.temporal import Bucket, temporal
+
+AGGREGATES = sorted(
+    {name.lower() for call in exp.ALL_FUNCTIONS if issubclass(call, exp.AggFunc) for name in call.sql_names()}
+    | OTHER_AGGREGATES
+    | {"average"}
+)
+"""Names of aggregates, for those who mistype one."""
 
 PAPER_NAMES = {"average": exp.Avg}
 """What the papers call an aggregate that Spark calls otherwise."""
@@ -274,10 +282,13 @@ class QueryReader:
                 for group in reading.groups
             ):
                 continue
+            way = f"add it to GROUP BY, or take max({column.name}) or another aggregate"
+            call = column.find_ancestor(exp.Anonymous)
+            close = nearest(call.name, AGGREGATES) if call is not None else None
             raise self.source.error(
                 f"{column.name!r} is neither in an aggregate nor a group",
                 column,
-                f"add it to GROUP BY, or take max({column.name}) or another aggregate",
+                f"{call.name} is no aggregate: did you mean {close}?" if call is not None and close else way,
             )
 
     def _having(self, select: exp.Select, reading: Reading) -> str | None:
