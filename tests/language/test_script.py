@@ -204,6 +204,15 @@ def test_groups_values_and_conditions() -> None:
     assert found.having == "spread > 1 AND big <> 'A' AND COUNT(*) > 2"
 
 
+def test_a_group_may_be_used_in_the_words_it_was_written_in() -> None:
+    [found] = query("SELECT t/60*60 AS since, max(v) + t/60 AS m FROM N GROUP BY t/60 AS tb").program.queries
+    assert found.groups == (
+        Named("tb", "(t - PMOD(t, 60)) DIV 60"),
+        Named("since", "((t - PMOD(t, 60)) DIV 60) * 60"),
+    )
+    assert found.select == (Named("m", "MAX(v) + tb"),)
+
+
 def test_groups_by_place_by_alias_and_all_are_the_same() -> None:
     texts = ("GROUP BY upper(k)", "GROUP BY 1", "GROUP BY big", "GROUP BY ALL")
     found = {query(f"SELECT upper(k) AS big, count(*) FROM S [RANGE 5] {text}").program.queries[0] for text in texts}
@@ -290,6 +299,12 @@ REFUSED = {
         14,
         "neither in an aggregate",
         "mx is no aggregate: did you mean max?",
+    ),
+    "SELECT lower(k) || k, max(v) FROM N [RANGE 5] GROUP BY lower(k)": (
+        3,
+        20,
+        "'k' is neither in an aggregate",
+        "GROUP BY",
     ),
     "SELECT k FROM N [RANGE 5]": (3, 8, "no aggregate", "SELECT DISTINCT"),
     "SELECT * FROM N [RANGE 5] GROUP BY k": (3, 8, "* is every column of a row", "select aggregates"),

@@ -145,9 +145,7 @@ class FromReader:
             known = [spelled for spelled, _ in level.columns.values()]
             raise self.source.error(f"there is no column {parts[0].name!r}", parts[0], meant(parts[0].name, known))
         place = offset_of(parts[0])
-        inner: exp.Expr = level.columns[name][1].copy()
-        if not isinstance(inner, exp.Column | exp.Literal | exp.Func | exp.Paren):
-            inner = exp.Paren(this=inner)
+        inner = wrapped(level.columns[name][1].copy())
         inner.meta["start"] = place
         if len(parts) == 1:
             return inner
@@ -252,6 +250,12 @@ def _over(known: Known, aliases: set[str]) -> Level:
     for column in results.columns:
         columns[column.name.lower()] = (column.name, column_of(column.name))
     return Level(results, columns, aliases, below=known)
+
+
+def wrapped(expression: exp.Expr) -> exp.Expr:
+    """The expression in parentheses, where others might be put beside it."""
+    simple = isinstance(expression, exp.Column | exp.Literal | exp.Paren | exp.Func)
+    return expression if simple and not isinstance(expression, exp.Connector) else exp.Paren(this=expression)
 
 
 def column_of(name: str) -> exp.Column:
