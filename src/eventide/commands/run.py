@@ -97,7 +97,7 @@ def _run(script: Script, request: RunRequest) -> None:
             say("running until Ctrl-C (--bounded: to the end of what is there now)")
         if given is None and not bounded:
             say("the checkpoint is temporary and removed in the end (--checkpoint DIR: a later run goes on from it)")
-        engine = stack.enter_context(engine_for(script.program, where, checkpoint, outputs.sinks, settings))
+        engine = stack.enter_context(engine_for(script, where, checkpoint, outputs.sinks, settings))
         ended_before = engine.engine.ended
         for watcher in (line, losses):
             watcher.watch(engine)
