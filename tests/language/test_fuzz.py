@@ -92,7 +92,7 @@ def check(text: str) -> bool:
     lines = text.split("\n")
     assert 1 <= refused.line <= len(lines), (text, refused)
     assert 1 <= refused.column <= len(refused.text) + 1, (text, refused)
-    assert lines[refused.line - 1] == refused.text
+    assert lines[refused.line - 1].rstrip("\r") == refused.text
     assert str(refused).startswith(f"fuzz.sql:{refused.line}:{refused.column}: ")
     return False
 

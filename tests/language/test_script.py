@@ -355,6 +355,25 @@ def test_an_error_shows_the_line_with_a_marker_below_the_place() -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
+def test_a_missing_semicolon_is_suspected() -> None:
+    assert refused("CREATE STREAM s (t BIGINT)\nSELECT 1").hint == "end the statement before it with ;"
+    text = "CREATE STREAM s (t BIGINT);\nSELECT max(t) FROM s [RANGE 5]\nSET a = 1"
+    assert refused(text).hint == "end the statement before it with ;"
+
+
+def test_comments_are_no_part_of_what_is_computed() -> None:
+    text = "SELECT k /* a */, max(v) -- b\n FROM N [RANGE 5] WHERE v /* c */ > 1 GROUP BY k HAVING max(v) /* d */ > 1"
+    [found] = query(text).program.queries
+    told = (found.groups[0].sql, found.select[0].sql, found.where, found.having)
+    assert told == ("k", "MAX(v)", "(v > 1)", "MAX(v) > 1")
+
+
+def test_a_text_from_windows_is_read() -> None:
+    assert read_script("\ufeffCREATE STREAM s (t BIGINT);\r\n").program.streams[0].name == "s"
+    error = refused("CREATE STREAM s (t BIGINT);\r\nSELECT max(tt) FROM s [RANGE 5]\r\n")
+    assert (error.line, error.column, error.text) == (2, 12, "SELECT max(tt) FROM s [RANGE 5]")
+
+
 def test_a_stream_that_is_read_cannot_be_dropped() -> None:
     text = S + "CREATE QUERY q AS SELECT count(*) FROM S [RANGE 5];"
     assert "DROP QUERY q before" in str(refused(text + "DROP STREAM s"))

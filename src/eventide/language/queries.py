@@ -17,11 +17,10 @@ from eventide.language.aggregate_words import has_aggregate, in_spark_words, ins
 from eventide.language.groups import Group, GroupReader
 from eventide.language.ordering import OrderReader
 from eventide.language.output_names import name_for, unused
-from eventide.language.reading_from import FromReader, Level, column_of, wrapped
+from eventide.language.reading_from import FromReader, Level, column_of, spark_text, wrapped
 from eventide.language.source_text import SourceText
 from eventide.language.windows import Asked, WindowReader
 from eventide.plan.query import Named, Query
-from eventide.plan.spark_grammar import SPARK
 
 
 @dataclass
@@ -82,8 +81,8 @@ class QueryReader:
                 level.stream.name,
                 asked.window,
                 tuple(reading.values),
-                tuple(Named(group.name, group.expression.sql(SPARK)) for group in reading.groups),
-                where=" AND ".join(wrapped(e).sql(SPARK) for e in level.where) or None,
+                tuple(Named(group.name, spark_text(group.expression)) for group in reading.groups),
+                where=" AND ".join(spark_text(wrapped(e)) for e in level.where) or None,
                 having=having,
                 retain=asked.retain,
                 order=order,
@@ -141,7 +140,7 @@ class QueryReader:
         told = self._over_groups(expression.copy(), reading)
         self._check_grouped(told, list(names))
         if has_aggregate(expression):
-            reading.values.append(Named(reading.name(named, inner), told.sql(SPARK)))
+            reading.values.append(Named(reading.name(named, inner), spark_text(told)))
         else:
             spelled = _over_stream(told, reading)
             reading.groups.append(Group(reading.name(named, inner), spelled, spelled, True))
@@ -184,7 +183,7 @@ class QueryReader:
             return None
         told = self._over_results(having.this, reading)
         self._check_grouped(told, [name.lower() for name in reading.taken])
-        return told.sql(SPARK)
+        return spark_text(told)
 
     def _over_results(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
         """An expression over aggregates and the names of the result's columns."""

@@ -22,6 +22,7 @@ from eventide.plan.columns import Column
 from eventide.plan.derived import Derived
 from eventide.plan.expressions import aggregates_in
 from eventide.plan.query import Query
+from eventide.plan.spark_grammar import SPARK
 from eventide.plan.stream import Stream, TimeKind
 from eventide.plan.temporal import Temporal, carried
 from eventide.plan.window import Window
@@ -250,6 +251,11 @@ def _over(known: Known, aliases: set[str]) -> Level:
     for column in results.columns:
         columns[column.name.lower()] = (column.name, column_of(column.name))
     return Level(results, columns, aliases, below=known)
+
+
+def spark_text(expression: exp.Expr) -> str:
+    """The expression in Spark's SQL, without its comments: they are no part of what is computed."""
+    return str(expression.sql(SPARK, comments=False))
 
 
 def wrapped(expression: exp.Expr) -> exp.Expr:

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sqlglot.errors import SqlglotError
+
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.building import Builder, Function
 from eventide.language.outputs import Output
@@ -47,7 +49,8 @@ class Script:
 
 def read_script(text: str, file: str | None = None) -> Script:
     """Read a text and check all of it; `file` is its name in errors."""
-    source = SourceText(text, file)
+    # Editors on Windows mark a text as Unicode by a sign before it.
+    source = SourceText(text.removeprefix("\ufeff"), file)
     builder = Builder(source)
     statements: list[Statement] = []
     for piece in source.pieces():
@@ -59,6 +62,8 @@ def read_script(text: str, file: str | None = None) -> Script:
             raise source.error(str(error), piece.offset) from error
         except RecursionError as error:
             raise source.error("this is nested too deeply", piece.offset) from error
+        except SqlglotError as error:
+            raise source.error("this cannot be understood", piece.offset) from error
     try:
         program = builder.program()
     except LanguageError:
