@@ -125,5 +125,11 @@ def _on_spark(
     except Exception as error:
         if log_file.exists():
             error.add_note(f"Spark's log: {log_file}")
+            raise
+        shutil.rmtree(logs, ignore_errors=True)
+        raise
+    except BaseException:
+        # Somebody was in a hurry; nothing went wrong.
+        shutil.rmtree(logs, ignore_errors=True)
         raise
     shutil.rmtree(logs, ignore_errors=True)
