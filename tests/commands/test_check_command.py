@@ -71,3 +71,9 @@ def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, here: Here
     ran = here("check", "odd.sql")
     assert ran.code == 2
     assert "odd.sql:2: this is not UTF-8" in ran.err
+
+
+def test_a_type_that_is_none_is_a_finding(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM.replace("people INT", "people DECIMAL(10, many)") + QUERY)
+    ran = here("check", "doors.sql")
+    assert "write DECIMAL(10, 2)" in ran.out
