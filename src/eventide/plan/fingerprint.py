@@ -120,7 +120,7 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     told["policy"] = ADDRESS.sub("", repr(stream.policy))
     told["input"] = stream.input.format if stream.input else None
-    return told
+    return told if stream.known else _without(told, "known")
 
 
 def _plain(value: Any) -> Any:

@@ -127,7 +127,7 @@ def _eventide(profile: Profile) -> str:
     in_percent = f"{100 * profile.drop_ratio:.6g}%"
     return (
         "from eventide import DropRatio\n"
-        f"policy = DropRatio({share})    # in a query, once there is the language: DRATIO {in_percent}"
+        f"policy = DropRatio({share})    # in a script: DRATIO {in_percent}"
     )
 
 

@@ -1,0 +1,208 @@
+"""A SELECT, turned into a `Query`: its groups, its values, its window, every name in it checked.
+
+Law: each column of the result is a group, or an expression over aggregates and groups. Groups come first. What is
+grouped by is in the result whether it is selected or not. An expression over groups alone is one more group: it has one
+value in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from eventide.errors import DeclarationError, LanguageError
+from eventide.language.aggregate_words import has_aggregate, in_spark_words, inside_aggregates, meant_aggregate
+from eventide.language.groups import Group, GroupReader
+from eventide.language.ordering import OrderReader
+from eventide.language.output_names import name_for, unused
+from eventide.language.reading_from import FromReader, Level, column_of, spark_text, wrapped
+from eventide.language.source_text import SourceText
+from eventide.language.windows import Asked, WindowReader
+from eventide.plan.query import Named, Query
+
+
+@dataclass
+class Reading:
+    """A query while it is read."""
+
+    level: Level
+    groups: list[Group]
+    values: list[Named] = field(default_factory=list)
+
+    @property
+    def taken(self) -> list[str]:
+        """The names that are given."""
+        return [*(group.name for group in self.groups), *(value.name for value in self.values)]
+
+    def name(self, named: str, expression: exp.Expr) -> str:
+        """The given name, for which a group that nobody named makes room; without one, a name that is free."""
+        for group in self.groups:
+            if named and group.name.lower() == named.lower() and not group.named:
+                group.name, group.named = unused(named, self.taken), True
+        return named or unused(name_for(expression), self.taken)
+
+    def select_group(self, group: Group, named: str) -> None:
+        """A group that is selected under another name has that name; a second one is a group more."""
+        if not named or named == group.name:
+            return
+        if group.named:
+            self.groups.append(Group(named, group.expression, group.written, True))
+        else:
+            group.name, group.named = named, True
+
+
+@dataclass(frozen=True)
+class QueryReader:
+    """Reads the SELECT of one query."""
+
+    source: SourceText
+    origin: FromReader
+
+    def read(
+        self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr] | None = None
+    ) -> tuple[Query, Asked, Level]:
+        """The query, what its window asks of the stream, and what it reads; `above` are the WITHs around it."""
+        select, level = self.origin.read(tree.transform(in_spark_words), above)
+        self._check_rows(select)
+        by = GroupReader(self.source, self.origin)
+        groups = by.read(select, level)
+        reading = Reading(level, groups.found)
+        for item in select.expressions:
+            if not by.is_window(item, level):
+                self._take_item(item, reading)
+        having = self._having(select, reading)
+        order = OrderReader(self.source).read(select, lambda e: self._over_results(e, reading))
+        asked = WindowReader(self.source, level.stream, level.times).read(level.window, groups.buckets, select)
+        try:
+            query = Query(
+                name,
+                level.stream.name,
+                asked.window,
+                tuple(reading.values),
+                tuple(Named(group.name, spark_text(group.expression)) for group in reading.groups),
+                where=" AND ".join(spark_text(wrapped(e)) for e in level.where) or None,
+                having=having,
+                retain=asked.retain,
+                order=order,
+                limit=self._limit(select),
+                sample=level.sample,
+            )
+        except LanguageError:
+            raise
+        except DeclarationError as error:
+            raise self.source.error(str(error), _blamed(str(error), select)) from error
+        return query, asked, level
+
+    def _check_rows(self, select: exp.Select) -> None:
+        for item in select.expressions:
+            if (over := item.find(exp.Window)) is not None:
+                raise self.source.error("OVER cannot be run yet", over, "group by a window of the stream instead")
+            if item.is_star:
+                raise self.source.error(
+                    "* is every column of a row, and a window has many rows", item, "select aggregates"
+                )
+        distinct = select.args.get("distinct")
+        aggregates = any(has_aggregate(item) for item in select.expressions)
+        if distinct is not None and (aggregates or distinct.args.get("on")):
+            raise self.source.error(
+                "DISTINCT over aggregates cannot be run yet", select, "without DISTINCT each group comes once"
+            )
+        if distinct is None and not aggregates and select.args.get("group") is None:
+            raise self.source.error(
+                "this query has no aggregate, and rows alone cannot be told yet",
+                select,
+                "select count(*), max(column) or another aggregate, or SELECT DISTINCT",
+            )
+
+    def _limit(self, select: exp.Select) -> int | None:
+        limit = select.args.get("limit")
+        if limit is None:
+            return None
+        number = limit.expression if isinstance(limit, exp.Limit) else None
+        if not isinstance(number, exp.Literal) or not number.name.isdigit() or int(number.name) < 1:
+            raise self.source.error("expected LIMIT and a number, 1 or more", limit)
+        return int(number.name)
+
+    def _take_item(self, item: exp.Expr, reading: Reading) -> None:
+        """A selected column: a group, an expression over groups, or one over aggregates."""
+        named = item.alias if isinstance(item, exp.Alias) else ""
+        inner = item.this if isinstance(item, exp.Alias) else item
+        names = {group.name.lower(): group for group in reading.groups}
+        if isinstance(inner, exp.Column) and not inner.table and inner.name.lower() in names:
+            reading.select_group(names[inner.name.lower()], named)
+            return
+        expression = self.origin.spelled_out(inner, reading.level, names)
+        if (same := next((group for group in reading.groups if group.is_same(expression)), None)) is not None:
+            reading.select_group(same, named)
+            return
+        told = self._over_groups(expression.copy(), reading)
+        self._check_grouped(told, list(names))
+        if has_aggregate(expression):
+            reading.values.append(Named(reading.name(named, inner), spark_text(told)))
+        else:
+            spelled = _over_stream(told, reading)
+            reading.groups.append(Group(reading.name(named, inner), spelled, spelled, True))
+
+    def _over_groups(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
+        """Groups outside aggregates go by their names."""
+        inside = inside_aggregates(expression)
+        root = exp.Paren(this=expression)
+        for node in list(root.walk()):
+            if id(node) in inside or node is root:
+                continue
+            group = next((group for group in reading.groups if group.is_same(node)), None)
+            if group is not None and node.parent is not None:
+                name = column_of(group.name)
+                name.meta.update(node.meta)
+                node.replace(name)
+        result = root.this
+        result.pop()
+        return result  # type: ignore[no-any-return]
+
+    def _check_grouped(self, told: exp.Expr, names: list[str]) -> None:
+        """Outside aggregates there are only names of groups."""
+        inside = inside_aggregates(told)
+        for column in told.find_all(exp.Column):
+            if id(column) in inside or column.name.lower() in names:
+                continue
+            call = column.find_ancestor(exp.Anonymous)
+            close = meant_aggregate(call.name) if call is not None else None
+            raise self.source.error(
+                f"{column.name!r} is neither in an aggregate nor a group",
+                column,
+                f"{call.name} is no aggregate: did you mean {close}?"
+                if call is not None and close is not None
+                else f"add it to GROUP BY, or take max({column.name}) or another aggregate",
+            )
+
+    def _having(self, select: exp.Select, reading: Reading) -> str | None:
+        having = select.args.get("having")
+        if having is None:
+            return None
+        told = self._over_results(having.this, reading)
+        self._check_grouped(told, [name.lower() for name in reading.taken])
+        return spark_text(told)
+
+    def _over_results(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
+        """An expression over aggregates and the names of the result's columns."""
+        return self._over_groups(self.origin.spelled_out(expression, reading.level, reading.taken), reading)
+
+
+def _over_stream(told: exp.Expr, reading: Reading) -> exp.Expr:
+    """An expression over names of groups, over the columns of the stream instead."""
+    names = {group.name.lower(): group.expression for group in reading.groups}
+
+    def spelled(node: exp.Expr) -> exp.Expr:
+        known = names.get(node.name.lower()) if isinstance(node, exp.Column) and not node.table else None
+        return wrapped(known.copy()) if known is not None else node
+
+    return told.transform(spelled)
+
+
+def _blamed(message: str, select: exp.Select) -> exp.Expr:
+    """The selected column that an error speaks of, or the whole query."""
+    group = select.args.get("group")
+    items = (*select.expressions, *(group.expressions if group is not None else ()))
+    return next((e for e in items if e.alias_or_name and f"'{e.alias_or_name}'" in message), select)
