@@ -12,8 +12,8 @@ help: ## list these commands
 setup: $(READY) ## make .venv, and say what this machine is missing
 	@echo "$(VENV) is ready: $$($(BIN)/python --version)"
 
-demo: $(READY) ## two continuous queries on Spark over an hour of disorderly devices; results go to out/demo
-	$(BIN)/python -m examples.windows_on_spark out/demo
+demo: $(READY) ## two hours of freeway traffic through Spark in a minute; results go to out/demo
+	$(BIN)/python -m examples.demo
 
 test: $(READY) ## run every test and every example in a docstring
 	$(BIN)/python -m pytest -n 2 $(ARGS)

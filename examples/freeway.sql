@@ -1,0 +1,29 @@
+-- How fast is traffic, on every highway and in each direction? The readings come late, out of order, from 240
+-- detectors whose clocks disagree. What is said about time: 1 % of the rows may be lost, and nobody waits for a
+-- detector that has been silent for a minute.
+
+CREATE STREAM readings (
+    detector STRING, highway STRING, direction STRING,
+    ts TIMESTAMP, arrived TIMESTAMP, cars INT, speed DOUBLE
+)
+    FROM parquet 'out/demo/input'
+    LIMIT 1 FILES PER ROUND
+    TIMESTAMP BY ts
+    ARRIVAL BY arrived
+    SOURCE BY detector
+    DRATIO 1%
+    IDLE AFTER 1 minute;
+
+-- The mean speed over the last five minutes, every minute.
+CREATE QUERY speeds AS
+    SELECT highway, direction, round(avg(speed), 1) AS mean, sum(cars) AS cars
+    FROM readings [RANGE 5 minutes SLIDE 1 minute]
+    GROUP BY highway, direction
+    INTO 'out/demo/speeds' FORMAT parquet;
+
+-- A query over that query: the slowest road of each window.
+CREATE QUERY slowest AS
+    SELECT highway, direction, min(mean) AS mean
+    FROM speeds
+    GROUP BY highway, direction
+    ORDER BY mean LIMIT 1;
