@@ -29,9 +29,11 @@ class Declared:
 
     stream: Stream
     clauses: dict[str, Clause]
-    tree: CreateStream
+    tree: CreateStream | None
+    """The statement; None where the stream was declared elsewhere."""
+
     policy_of: str | None = None
-    """The query whose window said SLACK or DRATIO, if one did."""
+    """Who said how its heartbeats are found, if not this statement: a query whose window said SLACK or DRATIO."""
 
 
 def name_of(table: exp.Table) -> str:

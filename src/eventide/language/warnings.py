@@ -49,6 +49,8 @@ def warning_at(message: str, node: exp.Expr | int, source: SourceText) -> Warnin
 def about_stream(declared: Declared, queries: Sequence[Query]) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a stream, and the clause it is about."""
     stream, clauses = declared.stream, declared.clauses
+    if declared.tree is None:
+        return
     if not any(query.stream == stream.name for query in queries):
         yield f"no query reads the stream {stream.name!r}", declared.tree
     if stream.input is None:
