@@ -131,6 +131,8 @@ class Builder:
             self._set_policy(self.streams[query.stream.lower()], name, asked.policy)
         kind = TimeKind.SEQUENCE if isinstance(query.window, RowWindow) else level.stream.time_kind
         self.queries[name.lower()] = known = Known(query, kind, tree, hidden)
+        # What does not fit together is told at this statement.
+        self.program()
         return known
 
     def _set_policy(self, declared: Declared, query: str, asked: dict[str, Clause]) -> None:

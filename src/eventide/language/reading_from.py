@@ -74,6 +74,9 @@ class Level:
     below: Known | None = None
     """The query that is read; None where it is a stream."""
 
+    called: exp.Expr | None = None
+    """The call of Spark's `window` that the window was taken from."""
+
     @property
     def times(self) -> dict[str, Temporal]:
         """The columns that carry time."""

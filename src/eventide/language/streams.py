@@ -78,11 +78,12 @@ class StreamReader:
                 clauses["CLOCK SKEW"],
                 "give ARRIVAL BY a column that counts in the same numbers, or another policy",
             )
-        if "BOUNDS" in clauses and not stream.source:
+        if "BOUNDS" in clauses and len(stream.source) != 1:
+            names = "more than one column that names" if stream.source else "no column that names"
             raise self.source.error(
-                f"stream {stream.name!r} has bounds between sources, and no column that names them",
+                f"stream {stream.name!r} has bounds between sources, and {names} them",
                 clauses["BOUNDS"],
-                "add SOURCE BY column",
+                "write SOURCE BY and one column",
             )
         policy, known = reader.read(clauses)
         declared.stream = replace(stream, policy=policy, known=known)
