@@ -229,6 +229,12 @@ def test_the_edges_of_the_window_are_in_every_result_anyway() -> None:
     assert [value.name for value in found.select] == ["n"]
 
 
+def test_a_word_of_sql_may_name_a_column_in_backticks() -> None:
+    text = "CREATE STREAM s (t BIGINT, `from` INT, `null` STRING); "
+    [found] = read_script(text + "SELECT max(`from`), `null` FROM s [RANGE 5] GROUP BY `null`").program.queries
+    assert (found.select[0].sql, found.groups[0].sql) == ("MAX(`from`)", "`null`")
+
+
 def test_lambdas_and_fields_are_no_columns() -> None:
     [found] = query("SELECT sum(size(filter(xs, x -> x > v))) AS n FROM S [RANGE 5] WHERE s.a > 1").program.queries
     assert found.select[0].sql == "SUM(SIZE(FILTER(xs, x -> x > v)))"
