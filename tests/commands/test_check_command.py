@@ -77,3 +77,9 @@ def test_a_type_that_is_none_is_a_finding(tmp_path: Path, here: Here) -> None:
     doors(tmp_path, STREAM.replace("people INT", "people DECIMAL(10, many)") + QUERY)
     ran = here("check", "doors.sql")
     assert "write DECIMAL(10, 2)" in ran.out
+
+
+def test_a_column_that_is_a_word_of_sql_is_no_error_in_backticks(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM.replace("people INT", "`from` INT") + QUERY.replace("sum(people)", "sum(`from`)"))
+    ran = here("check", "doors.sql")
+    assert (ran.code, ran.out) == (0, "doors.sql: 1 stream, 1 query, no errors\n")

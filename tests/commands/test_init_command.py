@@ -32,6 +32,7 @@ SAMPLES = {
     "numbers.csv": csv("t,v", [f"{i},{i}" for i in range(200)]),
     "no-time.csv": csv("name,amount", [f"n{i},{i}" for i in range(20)]),
     "odd-times.csv": csv("date,amount", [f"{1 + i}/01/2026 10:00,{i}" for i in range(20)]),
+    "index.csv": csv(",ts,v,v", [f"{i},{at},{i},0" for i, at in enumerate(MINUTES)]),
     "days.csv": csv("date,shop,sales", [f"2026-01-{1 + i:02d},s{i % 2},{i}.5" for i in range(20)]),
     "select.csv": csv("time,rows,window_start", [f"{at},{i},{i}" for i, at in enumerate(MINUTES)]),
     "nested.jsonl": "".join(

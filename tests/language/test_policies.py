@@ -84,6 +84,7 @@ def test_bounds_of_named_sources_are_a_matrix_and_the_names_in_its_order() -> No
     ]
     assert found.policy == DeclaredSkew(SkewMatrix.of(entries, [2 * SECOND, 0]))
     assert found.known == ("A", "b")
+    assert stream("BOUNDS (1 TRAILS 2 BY 5)").known == ("1", "2")
 
 
 def test_all_stands_for_every_named_source() -> None:
@@ -163,6 +164,8 @@ def test_nothing_is_told_where_nothing_stalls(clauses: str) -> None:
 
 def test_what_is_probably_not_meant_is_told() -> None:
     assert warned("CREATE STREAM s (ts TIMESTAMP) FROM json 'in'") == ["1:15: no query reads the stream 's'"]
+    text = "CREATE STREAM s (v INT) FROM json 'in' TIMESTAMP BY ARRIVAL SLACK 5; SELECT count(*) FROM s [RANGE 5]"
+    assert warned(text) == ["1:61: SLACK has no effect: rows are stamped as they arrive, so none is late"]
     base = "CREATE STREAM s (ts TIMESTAMP)"
     assert "does not say where its rows come from" in warned(base + ";SELECT count(*) FROM s [RANGE 5]")[0]
     base += " FROM json 'in';SELECT count(*) FROM s "

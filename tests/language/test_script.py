@@ -229,6 +229,12 @@ def test_the_edges_of_the_window_are_in_every_result_anyway() -> None:
     assert [value.name for value in found.select] == ["n"]
 
 
+def test_a_word_of_sql_may_name_a_column_in_backticks() -> None:
+    text = "CREATE STREAM s (t BIGINT, `from` INT, `null` STRING); "
+    [found] = read_script(text + "SELECT max(`from`), `null` FROM s [RANGE 5] GROUP BY `null`").program.queries
+    assert (found.select[0].sql, found.groups[0].sql) == ("MAX(`from`)", "`null`")
+
+
 def test_lambdas_and_fields_are_no_columns() -> None:
     [found] = query("SELECT sum(size(filter(xs, x -> x > v))) AS n FROM S [RANGE 5] WHERE s.a > 1").program.queries
     assert found.select[0].sql == "SUM(SIZE(FILTER(xs, x -> x > v)))"
@@ -279,6 +285,7 @@ REFUSED = {
     "CREATE STREAM s (t BIGINT) DRATIO 1% ESTIMATOR KIMM": (1, 38, "no estimator KIMM", "did you mean 'KIM'?"),
     "CREATE STREAM s (t BIGINT) DRATIO 1% OWN PROGRESS": (1, 38, "keep one of them", None),
     "CREATE STREAM s (ts TIMESTAMP) BOUNDS (SOURCE a)": (1, 32, "no column that names them", "SOURCE BY"),
+    "CREATE STREAM s (t BIGINT, a INT) SOURCE BY a, t BOUNDS (SOURCE a)": (1, 50, "more than one column", "one column"),
     "CREATE STREAM s (ts TIMESTAMP, p BIGINT) PUNCTUATED BY p": (1, 42, "cannot be run yet", None),
     "CREATE STREAM s (t BIGINT) CLOCK SKEW 5": (1, 28, "which no clock follows", "ARRIVAL BY"),
     "CREATE STREAM s (t BIGINT) FROM 'in'": (1, 28, "format of this path", "FROM json"),
@@ -313,6 +320,14 @@ REFUSED = {
     "SELECT max(v) FROM S GROUP BY window(k, '5 minutes')": (3, 31, "goes by the time of the stream", "its time is ts"),
     "SELECT max(v) FROM S GROUP BY window(ts, '5 parsecs')": (3, 42, "'parsecs' is no unit", None),
     "SELECT max(v) FROM S GROUP BY window(ts, 5)": (3, 31, "expected window(time", None),
+    "SELECT max(v) FROM S [RANGE 5] GROUP BY window(ts, '5 s')": (3, 41, "this is its second", None),
+    "SELECT max(v) FROM N [RANGE 5] ORDER BY k": (3, 41, "neither in an aggregate nor a group", None),
+    "CREATE QUERY a AS SELECT max(m) FROM (SELECT max(v) m FROM N [RANGE 5]) [RANGE 9 RETAIN 9]": (
+        3,
+        1,
+        "retain",
+        None,
+    ),
     "SELECT max(v) FROM N [SLIDE 5]": (3, 23, "SLIDE without RANGE", None),
     "SELECT max(v) FROM N [RANGE 5 WATTR v]": (3, 31, "'v' does not tell the time", None),
     "SELECT max(v) FROM N [RANGE 5] [RANGE 6]": (3, 32, "expected", None),

@@ -13,6 +13,7 @@ many rows do not is told, for a run rejects them. What no type fits is STRING, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -99,6 +100,10 @@ def look_at(argument: str) -> Sample:
             scan = _scan(kind, parts, options)
             schema = pq.read_schema(parts[0]) if kind == "parquet" else _schema(connection, scan)
             found, left_out = _proposed(schema, exact=kind == "parquet")
+            if kind == "csv" and ("header", "false") not in options:
+                found, left_out = _in_the_header(found, _header(connection, parts[0], options))
+            if not found:
+                raise InputError(f"{argument}: none of its columns can be declared: {', '.join(left_out)}")
             found = found if kind == "parquet" else _mostly(connection, scan, found)
             sample = Sample(argument, kind, options, found, left_out, 0, 0)
             return _counted(connection, scan, _opened(sample) if kind == "parquet" else _tried(sample))
@@ -128,6 +133,31 @@ def _scan(kind: str, parts: Sequence[str], options: tuple[tuple[str, str], ...])
     return f"read_json({files}, ignore_errors = true, sample_size = {TRIED_ROWS})"
 
 
+def _header(connection: duckdb.DuckDBPyConnection, part: str, options: tuple[tuple[str, str], ...]) -> list[str]:
+    """The names in the first line of a CSV file, as they stand there."""
+    sep = dict(options).get("sep", ",")
+    scan = f"read_csv({text(part)}, header = false, all_varchar = true, delim = {text(sep)}, ignore_errors = true)"
+    return [name or "" for name in only_row(connection, f"SELECT * FROM {scan} LIMIT 1")]
+
+
+def _in_the_header(
+    columns: tuple[SampleColumn, ...], header: list[str]
+) -> tuple[tuple[SampleColumn, ...], tuple[str, ...]]:
+    """The columns that the header names; one without a name, or with that of another, cannot be declared.
+
+    >>> _in_the_header((SampleColumn("column0", "BIGINT"), SampleColumn("v", "BIGINT")), ["", "v"])[1]
+    ('(a column without a name)',)
+    """
+    kept = tuple(column for column in columns if column.name in header)
+    seen: set[str] = set()
+    out = []
+    for name in header:
+        if name.lower() in seen or name not in (column.name for column in kept):
+            out.append(name.strip() or "(a column without a name)")
+        seen.add(name.lower())
+    return kept, tuple(out)
+
+
 def _schema(connection: duckdb.DuckDBPyConnection, scan: str) -> pa.Schema:
     return connection.sql(f"SELECT * FROM {scan} LIMIT 0").to_arrow_table().schema
 
@@ -136,12 +166,12 @@ def _proposed(schema: pa.Schema, exact: bool) -> tuple[tuple[SampleColumn, ...],
     """The columns with their types; `exact` ones must be declared as they are, or not at all."""
     found, left_out, seen = [], [], set()
     for field in schema:
-        if field.name.lower() in seen or field.name.lower() == MALFORMED or "`" in field.name:
-            left_out.append(field.name)
+        if field.name.lower() in (*seen, MALFORMED) or not field.name.strip() or "`" in field.name:
+            left_out.append(field.name or "(a column without a name)")
             continue
         seen.add(field.name.lower())
         try:
-            kind = spark_type_of(field.type)
+            kind = re.sub(r"\bVOID\b", "STRING", spark_type_of(field.type))
         except DeclarationError:
             if exact:
                 left_out.append(field.name)

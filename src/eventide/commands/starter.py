@@ -28,7 +28,7 @@ from eventide.plan.spark_grammar import Spark4
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-TAKEN_WORDS = frozenset(word.lower() for word in Spark4.Tokenizer.KEYWORDS if word.isalpha())
+TAKEN_WORDS = frozenset(word.lower() for words in Spark4.Tokenizer.KEYWORDS for word in words.split())
 """Words that mean something in SQL: as a name they are written in quotes, or not used."""
 
 

@@ -254,6 +254,8 @@ class ClauseParser(Spark4.Parser):
         return clause
 
     def _parse_source_name(self) -> exp.Expr:
+        if self._match(TokenType.NUMBER):
+            return self.expression(exp.Literal(this=self._prev.text, is_string=True), self._prev)
         return self._parse_text() if self._curr.token_type is TokenType.STRING else self._parse_name()
 
     def _parse_setting_name(self) -> str:

@@ -69,9 +69,12 @@ class GroupReader:
 
     def is_window(self, node: exp.Expr, level: Level) -> bool:
         """Whether this is the window or one of its ends, which are in every result; Spark's `window` is taken."""
-        if is_spark_window(node):
-            if level.window is None:
-                level.window = stream_window(node, level.stream.time, self.source)
+        call = node.this if isinstance(node, exp.Alias) else node
+        if is_spark_window(call):
+            if level.called is None and level.window is None:
+                level.window, level.called = stream_window(call, level.stream.time, self.source), call
+            if call != level.called:
+                raise self.source.error("a query has one window, and this is its second", call)
             return True
         called = is_part_of_window(node) and "window" not in level.columns
         return called or _is_edge(node, level)

@@ -181,13 +181,13 @@ class QueryReader:
         having = select.args.get("having")
         if having is None:
             return None
-        told = self._over_results(having.this, reading)
-        self._check_grouped(told, [name.lower() for name in reading.taken])
-        return spark_text(told)
+        return spark_text(self._over_results(having.this, reading))
 
     def _over_results(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
         """An expression over aggregates and the names of the result's columns."""
-        return self._over_groups(self.origin.spelled_out(expression, reading.level, reading.taken), reading)
+        told = self._over_groups(self.origin.spelled_out(expression, reading.level, reading.taken), reading)
+        self._check_grouped(told, [name.lower() for name in reading.taken])
+        return told
 
 
 def _over_stream(told: exp.Expr, reading: Reading) -> exp.Expr:

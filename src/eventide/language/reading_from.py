@@ -22,12 +22,17 @@ from eventide.plan.columns import Column
 from eventide.plan.derived import Derived
 from eventide.plan.expressions import aggregates_in
 from eventide.plan.query import Query
-from eventide.plan.spark_grammar import SPARK
+from eventide.plan.spark_grammar import SPARK, Spark4
 from eventide.plan.stream import Stream, TimeKind
 from eventide.plan.temporal import Temporal, carried
 from eventide.plan.window import Window
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MEANING_SOMETHING = {"CASE", "FALSE", "INTERVAL", "NULL", "TRUE", *Spark4.Parser.NO_PAREN_FUNCTION_PARSERS}
+RESERVED_WORDS = MEANING_SOMETHING | {
+    word for word, token in Spark4.Tokenizer.KEYWORDS.items() if token not in Spark4.Parser.ID_VAR_TOKENS
+}
+"""Words such as FROM, which name a column only in backticks."""
 
 NOT_YET = {
     "joins": "a join",
@@ -73,6 +78,9 @@ class Level:
     sample: float | None = None
     below: Known | None = None
     """The query that is read; None where it is a stream."""
+
+    called: exp.Expr | None = None
+    """The call of Spark's `window` that the window was taken from."""
 
     @property
     def times(self) -> dict[str, Temporal]:
@@ -266,7 +274,8 @@ def wrapped(expression: exp.Expr) -> exp.Expr:
 
 def column_of(name: str) -> exp.Column:
     """A column under its declared name, quoted where it must be."""
-    return exp.column(exp.to_identifier(name, quoted=not PLAIN.fullmatch(name)))
+    plain = PLAIN.fullmatch(name) and name.upper() not in RESERVED_WORDS
+    return exp.column(exp.to_identifier(name, quoted=not plain))
 
 
 def _is_lambda_name(column: exp.Column) -> bool:
