@@ -164,7 +164,8 @@ def _schema(connection: duckdb.DuckDBPyConnection, scan: str) -> pa.Schema:
 
 def _proposed(schema: pa.Schema, exact: bool) -> tuple[tuple[SampleColumn, ...], tuple[str, ...]]:
     """The columns with their types; `exact` ones must be declared as they are, or not at all."""
-    found, left_out, seen = [], [], set()
+    found, left_out = [], []
+    seen: set[str] = set()
     for field in schema:
         if field.name.lower() in (*seen, MALFORMED) or not field.name.strip() or "`" in field.name:
             left_out.append(field.name or "(a column without a name)")

@@ -28,7 +28,16 @@ from eventide.plan.temporal import Temporal, carried
 from eventide.plan.window import Window
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-MEANING_SOMETHING = {"CASE", "FALSE", "INTERVAL", "NULL", "TRUE", *Spark4.Parser.NO_PAREN_FUNCTION_PARSERS}
+MEANING_SOMETHING = {
+    "ALL",
+    "CASE",
+    "DESCRIBE",
+    "FALSE",
+    "INTERVAL",
+    "NULL",
+    "TRUE",
+    *Spark4.Parser.NO_PAREN_FUNCTION_PARSERS,
+}
 RESERVED_WORDS = MEANING_SOMETHING | {
     word for word, token in Spark4.Tokenizer.KEYWORDS.items() if token not in Spark4.Parser.ID_VAR_TOKENS
 }
