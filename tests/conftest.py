@@ -1,4 +1,4 @@
-"""Hypothesis and Spark for the whole suite.
+"""Hypothesis, Spark and the command for the whole suite.
 
 No deadline: how long an example takes on a busy machine proves nothing. One Spark session for each test process, made
 when the first test asks for it: a JVM takes seconds to start.
@@ -7,7 +7,9 @@ when the first test asks for it: a JVM takes seconds to start.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +17,8 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.commands.processes import Here
 
 # Tests are always cold: half of Spark's time would go into compiling well what then runs once.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -31,3 +35,26 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = local_session("local[2]", log_file=tmp_path_factory.mktemp("spark") / "spark.log")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+    """Runs a command of `eventide` in this process, in the test's own folder: a start costs a second."""
+    from eventide.cli import main
+    from tests.commands.processes import Ran
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["eventide", *arguments])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        sys.stdout.flush()
+        printed = capfd.readouterr()
+        code = ended.value.code
+        return Ran(code if isinstance(code, int) else 0, printed.out, printed.err)
+
+    return run

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,10 @@ class Ran:
     def answers(self) -> list[tuple[str, str, int]]:
         """Minute, door and people of every result, sorted."""
         return sorted((row["window_start"][11:16], row["door"], row["people"]) for row in self.rows)
+
+
+Here = Callable[..., Ran]
+"""Runs a command in this process: the fixture `here`."""
 
 
 def eventide(folder: Path, *arguments: str, given: str | None = None) -> Ran:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from eventide.commands.check import findings_of
 from eventide.commands.explain import plan_of, trees
-from tests.commands.conftest import Here
-from tests.commands.processes import QUERY, STREAM, doors, eventide
+from tests.commands.processes import QUERY, STREAM, Here, doors, eventide
 from tests.language.test_fuzz import DECLARED, STATEMENTS, mutated
 
 

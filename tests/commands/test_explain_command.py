@@ -9,8 +9,7 @@ import pytest
 
 from eventide.commands.policy_words import in_words
 from eventide.eventtime.heartbeat import Policy
-from tests.commands.conftest import Here
-from tests.commands.processes import QUERY, STREAM, doors, eventide
+from tests.commands.processes import QUERY, STREAM, Here, doors, eventide
 from tests.eventtime.policy_examples import EXAMPLES
 
 SLIDING = QUERY.replace("[RANGE 1 minute]", "[RANGE 1 minute SLIDE 20 seconds]")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import Here
-from tests.commands.processes import QUERY, STREAM, doors, eventide
+from tests.commands.processes import QUERY, STREAM, Here, doors, eventide
 
 FUNCTIONS = """
 def isNamed(door: str | None, wanted: str) -> bool:

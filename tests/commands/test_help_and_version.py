@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import Here
-from tests.commands.processes import ENVIRONMENT, eventide
+from tests.commands.processes import ENVIRONMENT, Here, eventide
 
 
 @pytest.mark.parametrize("command", ["run", "check", "explain", "init", "profile"])

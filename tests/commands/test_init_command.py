@@ -14,8 +14,7 @@ from eventide.commands.init import init_file
 from eventide.commands.roles import Roles, roles_of
 from eventide.commands.sample import look_at
 from eventide.errors import InputError
-from tests.commands.conftest import Here
-from tests.commands.processes import eventide
+from tests.commands.processes import Here, eventide
 
 MINUTES = [f"2026-01-31 09:{minute:02d}:00" for minute in range(40)]
 

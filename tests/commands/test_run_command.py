@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import Here
-from tests.commands.processes import ANSWERS, QUERY, ROWS, STREAM, Ran, begun, doors, eventide
+from tests.commands.processes import ANSWERS, QUERY, ROWS, STREAM, Here, Ran, begun, doors, eventide
 
 PIPED = STREAM.replace("FROM csv 'doors.csv'", "FROM STDIN OPTIONS (format 'csv')")
 FOLDER = STREAM.replace("'doors.csv'", "'in'")
