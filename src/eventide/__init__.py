@@ -29,6 +29,8 @@ What it knows is plain data, fit for JSON, from which an equal pacemaker goes on
 156
 """
 
+from typing import TYPE_CHECKING
+
 from eventide.errors import DeclarationError, EventideError, InputError, SnapshotError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.drop_ratio import DropRatio
@@ -37,6 +39,10 @@ from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.timeout import Timeout
+
+if TYPE_CHECKING:
+    from eventide.api.start import start
+    from eventide.api.stream import stream
 
 __all__ = [
     "FOREVER",
@@ -54,4 +60,19 @@ __all__ = [
     "Snapshot",
     "SnapshotError",
     "Timeout",
+    "start",
+    "stream",
 ]
+
+_LATER = {"start": "eventide.api.start", "stream": "eventide.api.stream"}
+"""Names that need a query engine behind them: they are fetched when they are first asked for."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'eventide' has no attribute {name!r}")
+    from importlib import import_module
+
+    found: object = getattr(import_module(_LATER[name]), name)
+    globals()[name] = found
+    return found
