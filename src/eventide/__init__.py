@@ -41,6 +41,7 @@ from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.timeout import Timeout
 
 if TYPE_CHECKING:
+    from eventide.api.bridge import heartbeats
     from eventide.api.start import start
     from eventide.api.stream import stream
 
@@ -60,11 +61,12 @@ __all__ = [
     "Snapshot",
     "SnapshotError",
     "Timeout",
+    "heartbeats",
     "start",
     "stream",
 ]
 
-_LATER = {"start": "eventide.api.start", "stream": "eventide.api.stream"}
+_LATER = {"heartbeats": "eventide.api.bridge", "start": "eventide.api.start", "stream": "eventide.api.stream"}
 """Names that need a query engine behind them: they are fetched when they are first asked for."""
 
 
