@@ -89,10 +89,7 @@ def _united(df: DataFrame, time: str, sources: tuple[str, ...], place: str, opti
     watched = df.where(watch(_source(sources), functions.col(f"`{time}`"))).withColumn(BEAT, functions.lit(False))
     beats = spark.readStream.format(bridge_source.FORMAT).schema(f"`{time}` TIMESTAMP").options(**options).load()
     marked = beats.withWatermark(time, "0 seconds").select(
-        *(
-            functions.col(f"`{time}`") if field.name == time else _nothing(field).alias(field.name)
-            for field in df.schema.fields
-        ),
+        *(functions.col(f"`{time}`") if field.name == time else _nothing(field) for field in df.schema.fields),
         functions.lit(True).alias(BEAT),
     )
     # First the branch with the watermark: a union has the metadata of its first branch.
@@ -112,9 +109,10 @@ def _never(time: str) -> Column:
 
 
 def _nothing(field: StructField) -> Column:
+    """A column of the user's, for a row that has no value in it."""
     from pyspark.sql import functions
 
-    return functions.lit(None).cast(field.dataType)
+    return functions.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
 
 
 def _source(columns: tuple[str, ...]) -> Column:
