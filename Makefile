@@ -32,6 +32,7 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.spark_native --quick
 	$(BIN)/python -m benchmarks.scale --quick
 	$(BIN)/python -m benchmarks.overhead --quick
+	$(BIN)/python -m benchmarks.startup --quick
 
 $(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)

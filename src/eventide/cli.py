@@ -1,26 +1,86 @@
-"""The command line: arguments become calls.
+"""The command line: arguments become calls. What the commands do is in `eventide.commands` and `eventide.profile`.
 
-Exit codes: 0, all went well; 2, what was given cannot be used (a file, a column, a ratio, an option); 1, a fault of
-Eventide's own.
+Nothing heavy is imported here: each command loads what it needs. Exit codes are those of `eventide.commands.endings`.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-import traceback
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Eventide: a data stream management system whose subject is event time.",
+    epilog="Start with your own data: [bold]eventide init sample.csv -o first.sql[/bold], then check, then run.",
 )
 
-_EXAMPLES = """
+
+class EngineName(StrEnum):
+    """The engines."""
+
+    spark = "spark"
+    local = "local"
+
+
+_CODES = """
+[bold]Exit codes[/bold]
+
+0: done, or stopped cleanly. 2: what was given cannot be used (a file, a statement, an option). 3: the engine cannot go
+on (Spark, a disk, a sink). 1: a fault of Eventide's own.
+"""
+
+_RUN_EXAMPLES = f"""
+[bold]Examples[/bold]
+
+What is there now, without Spark: eventide run traffic.sql --bounded --engine local
+
+Until Ctrl-C, and on from there later: eventide run traffic.sql --checkpoint state
+
+One JSON object a result: eventide run traffic.sql --json | jq .mean
+
+As a filter, where a stream is FROM STDIN: tail -f app.jsonl | eventide run errors.sql
+
+With Kafka: eventide run orders.sql --package org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0
+{_CODES}"""
+
+_CHECK_EXAMPLES = """
+[bold]Examples[/bold]
+
+eventide check traffic.sql
+
+eventide check traffic.sql --json | jq '.findings[].message'
+
+[bold]Exit codes[/bold]
+
+0: no errors (there may be warnings). 2: errors, or the file cannot be read. 1: a fault of Eventide's own.
+"""
+
+_EXPLAIN_EXAMPLES = f"""
+[bold]Examples[/bold]
+
+eventide explain traffic.sql
+
+eventide explain traffic.sql --json | jq '.queries[].window'
+{_CODES}"""
+
+_INIT_EXAMPLES = f"""
+[bold]Examples[/bold]
+
+eventide init sensors.csv -o sensors.sql
+
+eventide init 'logs/*.parquet' --time ts --source host
+
+eventide init sensors.csv -o sensors.sql && eventide check sensors.sql && eventide run sensors.sql --bounded
+{_CODES}"""
+
+_PROFILE_EXAMPLES = f"""
 [bold]Examples[/bold]
 
 eventide profile trades.csv.gz --time event_time --arrival received --source symbol
@@ -28,14 +88,122 @@ eventide profile trades.csv.gz --time event_time --arrival received --source sym
 eventide profile 'logs/*.parquet' --time ts --arrival seen --source host,channel --drop-ratio 0.1% --plot plots
 
 eventide profile sensors.jsonl --time t --unit ms --run day --policy eventide --policy kim --json
+{_CODES}"""
 
-[bold]Exit codes[/bold]
+Script = Annotated[
+    Path,
+    typer.Argument(metavar="FILE.sql", help="The script; - is standard input.", allow_dash=True, show_default=False),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
-0: done. 2: a file, a column or an option cannot be used. 1: a fault of Eventide's own.
-"""
+
+@app.command(epilog=_RUN_EXAMPLES)
+def run(
+    file: Script,
+    bounded: Annotated[
+        bool, typer.Option("--bounded", help="Take what is there now, close every window, and end.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for each result, and nothing else.")
+    ] = False,
+    engine: Annotated[
+        EngineName | None,
+        typer.Option(help="Spark, or this process alone. Default: spark; local where a stream is FROM STDIN."),
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where Spark runs. Default: local[*], this machine.")
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be given again.")
+    ] = None,
+    package: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COORDINATES", help="A package for Spark (group:name:version); may be given again."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where the state is kept: a later run goes on from it. Default: a temporary one, removed at the end.",
+        ),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Run the queries of a script, and show their results as they come."""
+    from eventide.commands.run import RunRequest, run_file
+
+    try:
+        run_file(
+            RunRequest(
+                file=str(file),
+                bounded=bounded,
+                json=json,
+                engine=engine.value if engine else None,
+                master=master,
+                conf=conf or [],
+                packages=package or [],
+                checkpoint=checkpoint,
+            )
+        )
+    except KeyboardInterrupt:
+        from eventide.commands.endings import INTERRUPTED
+
+        raise SystemExit(INTERRUPTED) from None
 
 
-@app.command(epilog=_EXAMPLES)
+@app.command(epilog=_CHECK_EXAMPLES)
+def check(
+    file: Script,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on one line, and nothing else.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Tell the errors and warnings of a script, without running it."""
+    from eventide.commands.check import check_file
+
+    raise typer.Exit(check_file(str(file), json))
+
+
+@app.command(epilog=_EXPLAIN_EXAMPLES)
+def explain(
+    file: Script,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on one line, and nothing else.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show the plan of a script: time, windows, what is kept, what runs where, and the SQL of each step."""
+    from eventide.commands.explain import explain_file
+
+    explain_file(str(file), json)
+
+
+@app.command(epilog=_INIT_EXAMPLES)
+def init(
+    sample: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SAMPLE",
+            help="Some of your data: CSV, JSON lines or Parquet; a directory or a quoted glob of such files.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.sql", help="Write there. Default: standard output.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column with the time of the event. Default: found, and said.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column that names the source. Default: found, and said.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write a commented script to start with, from a sample of your data."""
+    from eventide.commands.init import init_file
+
+    init_file(str(sample), output, time, source, force)
+
+
+@app.command(epilog=_PROFILE_EXAMPLES)
 def profile(
     files: Annotated[
         list[str],
@@ -82,7 +250,7 @@ def profile(
     plot: Annotated[
         str | None, typer.Option(metavar="DIR", help="Draw plots (PNG and SVG) into this directory.")
     ] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Debug = False,
 ) -> None:
     """Show the disorder of a recording, and what each policy would have lost and waited on it."""
     from eventide.profile.amounts import ratio
@@ -105,31 +273,37 @@ def profile(
 
 
 @app.command()
-def version() -> None:
+def version(
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, also with the versions of what Eventide stands on.")
+    ] = False,
+) -> None:
     """Print the version of Eventide."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
+    from eventide.commands.version import show_version
 
-    try:
-        typer.echo(installed("eventide"))
-    except PackageNotFoundError:
-        typer.echo("run from its sources, not installed")
+    show_version(json)
 
 
 def main() -> None:
     """Run a command; tell an error in one sentence, unless `--debug` asks for all of it."""
-    from eventide.errors import EventideError
-
     try:
         app()
-    except Exception as error:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        from eventide.commands.endings import READER_GONE, code_of, told
+
+        said, code = told(error), code_of(error)
         if "--debug" in sys.argv:
+            import traceback
+
             traceback.print_exc()
-        elif isinstance(error, EventideError):
-            typer.echo(f"eventide: {error}", err=True)
-        else:
-            typer.echo(f"eventide: a fault of our own: {type(error).__name__}: {error} (--debug shows more)", err=True)
-        raise SystemExit(2 if isinstance(error, EventideError) else 1) from None
+        elif said is not None:
+            typer.echo(said, err=True)
+        if code == READER_GONE:
+            # Otherwise the interpreter tries to write what is left, and complains.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(code) from None
 
 
 if __name__ == "__main__":

@@ -35,3 +35,35 @@ class DataFaultError(EngineError):
 
 class CheckpointError(EngineError):
     """A checkpoint cannot be continued from: damaged, of another query, or of another format."""
+
+
+class LanguageError(DeclarationError):
+    """A text in Eventide's SQL cannot be read, or does not make sense; it says where, and shows the place.
+
+    >>> print(LanguageError("there is no stream 'trafic'", "x.sql", 2, 6, "FROM trafic", "did you mean 'traffic'?"))
+    x.sql:2:6: there is no stream 'trafic'
+        FROM trafic
+             ^
+      did you mean 'traffic'?
+    """
+
+    def __init__(
+        self,
+        message: str,
+        file: str | None = None,
+        line: int = 1,
+        column: int = 1,
+        text: str = "",
+        hint: str | None = None,
+    ) -> None:
+        self.message, self.file, self.line, self.column, self.text, self.hint = message, file, line, column, text, hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        # A tab before the place stays a tab, so that the marker stands below it on every screen.
+        before = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
+        shown = f"{self.file or '<text>'}:{self.line}:{self.column}: {self.message}\n    {self.text}\n    {before}^"
+        return f"{shown}\n  {self.hint}" if self.hint else shown
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.message, self.file, self.line, self.column, self.text, self.hint)

@@ -8,10 +8,9 @@ given it, not when the query starts.
 >>> rows = pa.table({"t": [1, 12], "detector": ["A", "B"], "speed": [50, -1]})
 >>> traffic = stream(rows, time="t", name="traffic")
 >>> asked = traffic.where("speed > 0").window(50, 10).groupBy("detector").agg("avg(speed) AS mean", n="count(*)")
->>> asked.plan.queries[0]
-Query(name='query', stream='traffic', window=Window(range=50, slide=10, offset=0, empty=False), \
-select=(Named(name='mean', sql='avg(speed)'), Named(name='n', sql='count(*)')), \
-groups=(Named(name='detector', sql='detector'),), where='speed > 0', having=None, retain=0)
+>>> query = asked.plan.queries[0]
+>>> query.select, query.where
+((Named(name='mean', sql='avg(speed)'), Named(name='n', sql='count(*)')), 'speed > 0')
 """
 
 from __future__ import annotations

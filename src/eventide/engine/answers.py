@@ -17,7 +17,6 @@ from eventide.engine.arrow_types import arrow_type
 from eventide.engine.taken import Answers
 from eventide.plan.bound import Bound
 from eventide.plan.stream import TimeKind
-from eventide.plan.window import RowWindow
 from eventide.results.results import Kind, Results
 
 TIMES = {TimeKind.TIMESTAMP: pa.timestamp("us", "UTC"), TimeKind.DATE: pa.timestamp("us", "UTC")}
@@ -28,11 +27,6 @@ def time_type(kind: TimeKind) -> pa.DataType:
     return TIMES.get(kind, pa.int64())
 
 
-def window_kind(query: Bound) -> TimeKind:
-    """What the edges of a query's windows are: times, or numbers of rows."""
-    return TimeKind.SEQUENCE if isinstance(query.query.window, RowWindow) else query.stream.time_kind
-
-
 def output_schema(query: Bound) -> pa.Schema:
     """The user's columns of a result."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in query.outputs])
@@ -40,7 +34,7 @@ def output_schema(query: Bound) -> pa.Schema:
 
 def result_schema(query: Bound) -> pa.Schema:
     """All columns of a result."""
-    edge = time_type(window_kind(query))
+    edge = time_type(query.window_kind)
     fixed = [
         ("query", pa.string()),
         ("kind", pa.string()),

@@ -25,7 +25,7 @@ from eventide.errors import DataFaultError
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.broken_values import careful_values
-from eventide.plan.merge_text import compact_text, merge_text
+from eventide.plan.merge_text import compact_text, in_order, merge_text
 from eventide.plan.slice_columns import slice_ddl
 
 MOST_CHUNKS = 32
@@ -98,6 +98,8 @@ class Cluster:
         self, query: Bound, chunks: Sequence[Chunk], windows: pa.Table, changed: Chunk | None, folder: str
     ) -> None:
         text = merge_text(query, "slices", "windows", None if changed is None else "changed")
+        # To sort what nobody asked to be in order would be one shuffle more.
+        text += in_order(query) if query.query.order else ""
         self._run(query, text, chunks, {"windows": windows}, folder, changed)
 
     def table(self, chunks: Sequence[Chunk]) -> pa.Table | None:

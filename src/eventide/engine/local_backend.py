@@ -13,6 +13,7 @@ from eventide.engine.faults import first_line, of_duckdb
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.plan.bound import Bound
+from eventide.plan.derived import Derived
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
 
@@ -36,8 +37,9 @@ class LocalBackend:
         self._batch: dict[str, pa.Table] = {}
 
     def declare(self, stream: Stream) -> None:
-        """Remember the stream's columns."""
-        self._streams[stream.name] = stream
+        """Remember the stream's columns; results of a query come with no round."""
+        if not isinstance(stream, Derived):
+            self._streams[stream.name] = stream
 
     def type_of(self, stream: Stream, sql: str) -> str:
         """The Spark type of an expression."""

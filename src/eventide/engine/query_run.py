@@ -2,7 +2,8 @@
 
 Laws. *Late row*: a row is late for a query when its pane was closed by a round before; a row whose pane is open counts,
 however far behind its source's heartbeat it is. *Final*: a window is answered once, in the round whose heartbeat passes
-its end. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and its
+its end. *Promised*: every later result has its last instant after the promise; it is the heartbeat of the queries that
+read this one. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and its
 group is answered again for every closed window that holds it and is retained; a window is retained until the bound is
 `retain` beyond its end.
 
@@ -32,6 +33,7 @@ from eventide.plan.broken_values import careful_values
 from eventide.plan.merge_text import empty_text
 from eventide.plan.slice_columns import slice_columns
 from eventide.plan.stream import Timestamps
+from eventide.plan.window import SameWindow
 
 MOST_EMPTY = 100_000
 """So many empty windows are told in one round at most; the others follow in the next ones."""
@@ -131,16 +133,34 @@ class QueryRun:
         bound = max(self.bound, bound_of(window, heartbeat))
         slices = self.slices.closing(bound)
         panes = slices.panes
-        windows = closing(window, panes, self.bound, bound)
+        windows = self._shown(closing(window, panes, self.bound, bound))
         final = slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
         final, following = self._with_empty(final, panes, windows, bound)
         revised = Answer.of(nothing(self.query))
         if taken is not None and taken.revising:
             changed = np.array(sorted(taken.revising), dtype=np.int64)
             again = holding(window, changed, self.bound - self.query.query.retain, self.bound)
-            revised = slices.answer(again, taken.changed) if again.num_rows else revised
+            revised = slices.answer(self._shown(again), taken.changed) if again.num_rows else revised
         slices = slices.freed(needed_from(window, bound, self.query.query.retain))
         return replace(self, slices=slices, bound=bound, following=following), Answers(final, revised)
+
+    def promised(self, heartbeat: int = NEVER) -> int:
+        """Every later result has its last instant after this; `heartbeat`: once that has been given."""
+        window = self.query.panes
+        bound = max(self.bound, bound_of(window, heartbeat))
+        if bound in (NEVER, FOREVER):
+            return bound
+        if window.empty and self.following is not None:
+            # Empty windows may be told after others that end later: so many at a time, and no more.
+            return min(bound, self.following + window.range - 1) - 1
+        return bound - 1
+
+    def _shown(self, windows: pa.Table) -> pa.Table:
+        """The pairs of pane and window with the start that is shown."""
+        if not isinstance(self.query.query.window, SameWindow):
+            return windows
+        starts = pc.subtract(windows.column("window_end"), pa.scalar(self.query.windows.range, pa.int64()))
+        return windows.set_column(windows.column_names.index("window_start"), "window_start", starts)
 
     def _with_empty(self, final: Answer, panes: Instants, windows: pa.Table, bound: int) -> tuple[Answer, int | None]:
         """With a row for every window that closed without one, where the query asks for them."""

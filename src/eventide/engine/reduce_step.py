@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from eventide.engine.backend import Backend
+from eventide.engine.asking import Asking
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.ledger import rejected_rows
 from eventide.engine.reduction import Reducer, Reduction
@@ -24,27 +24,26 @@ from eventide.plan.reduce_text import broken_text, rejects_text, stored_text, ti
 class ReduceStep:
     """Reduces the rows of rounds; remembers which streams had broken rows the last time."""
 
-    def __init__(self, backend: Backend, cluster: Cluster | None) -> None:
+    def __init__(self, backend: Asking, cluster: Cluster | None = None) -> None:
         self._backend = backend
         self._cluster = cluster
         self._broken: set[str] = set()
 
-    def run(self, work: Round, reducer: Reducer, time: StreamTime) -> None:
-        """Reduce the rows of one stream into the round's work."""
+    def run(self, work: Round, reducer: Reducer, time: StreamTime | None = None) -> Reduction:
+        """Reduce the rows of one stream; without a `time`, none of them can be from the future."""
         name = reducer.stream.name
         if name not in self._broken:
             try:
-                self._reduce(work, reducer, time)
-                return
+                return self._reduce(work, reducer, time)[0]
             except DataFaultError:
                 self._broken.add(name)
-        self._reduce_carefully(work, reducer, time)
+        return self._reduce_carefully(work, reducer, time)
 
-    def _reduce(self, work: Round, reducer: Reducer, time: StreamTime) -> int | None:
-        """The answer is the largest time that is believed, where rows go beyond it."""
+    def _reduce(self, work: Round, reducer: Reducer, time: StreamTime | None) -> tuple[Reduction, int | None]:
+        """With the largest time that is believed, where rows go beyond it."""
         stream = reducer.stream
         reduction = reducer.reduce(self._backend)
-        limit = _future_limit(time, work.clock, reduction)
+        limit = None if time is None else _future_limit(time, work.clock, reduction)
         if limit is not None or reduction.rejected:
             rejected = self._backend.ask(rejects_text(stream, limit))
             work.rejects[stream.name] = [rejected_rows(rejected, work.number)]
@@ -55,14 +54,13 @@ class ReduceStep:
             stamp = None if stream.time is not None else query.panes.pane_of(work.clock)
             text = stored_text(query, limit, stamp)
             reduction.chunks[query.query.name] = self._cluster.store_round(query, text, work.number)
-        work.reductions[stream.name] = reduction
-        return limit
+        return reduction, limit
 
-    def _reduce_carefully(self, work: Round, reducer: Reducer, time: StreamTime) -> None:
+    def _reduce_carefully(self, work: Round, reducer: Reducer, time: StreamTime | None) -> Reduction:
         """The same without rows that break a query; these are rejected."""
         stream = reducer.stream
         try:
-            limit = self._reduce(work, reducer.careful, time)
+            reduction, limit = self._reduce(work, reducer.careful, time)
             broken = self._backend.ask(broken_text(stream, (*reducer.queries, *reducer.stored), limit))
         except DataFaultError as fault:
             raise self._hopeless(reducer, fault) from fault
@@ -72,6 +70,7 @@ class ReduceStep:
         else:
             # As long as every round has a broken row, to try without care would fail every time.
             self._broken.discard(stream.name)
+        return reduction
 
     def _hopeless(self, reducer: Reducer, fault: DataFaultError) -> EngineError:
         """The error that stops the engine: a function of the user fails, which no engine can try row by row."""

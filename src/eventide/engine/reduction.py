@@ -13,7 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.backend import Backend
+from eventide.engine.asking import Asking
 from eventide.engine.cluster_slices import Chunk
 from eventide.engine.slices import slice_schema
 from eventide.plan.bound import Bound
@@ -59,7 +59,7 @@ class Reducer:
         text = reduce_text(stream, here, _cell(stream, queries), bool(stored), None)
         return cls(stream, here, stored, text)
 
-    def reduce(self, backend: Backend, up_to: int | None = None) -> Reduction:
+    def reduce(self, backend: Asking, up_to: int | None = None) -> Reduction:
         """Run them over the rows that the backend was given; `up_to` leaves out rows from the future."""
         text = self.text
         if up_to is not None:

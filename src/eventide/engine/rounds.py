@@ -6,7 +6,7 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
 
     reduce   rows -> partials by pane and group, cells by source            (Spark SQL, or DuckDB)
     promise  cells and clock -> heartbeats                                  (the time core)
-    advance  slices that have closed -> results                             (SQL over slices)
+    advance  slices that have closed -> results, level by level             (SQL over slices)
     emit     results -> sinks; late rows and rejects -> their tables        (idempotent by round)
     commit   one atomic record
 """
@@ -23,6 +23,7 @@ from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
 from eventide.engine.ledger import Ledger, late_rows, lost_values
+from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
@@ -30,7 +31,7 @@ from eventide.engine.reduction import Reducer
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.taken import Answers
-from eventide.engine.work import Observer, Positions, Round, Run
+from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import DataFaultError, EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound import Bound, bind
@@ -38,8 +39,8 @@ from eventide.plan.broken import careful
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.reduce_text import late_text
-from eventide.plan.stream import Timestamps
-from eventide.plan.window import RowWindow
+from eventide.plan.stream import Stream, Timestamps
+from eventide.plan.window import SameWindow, Window
 from eventide.sinks.sink import Sink
 
 __all__ = ["Engine", "Observer", "Round"]
@@ -77,13 +78,15 @@ class Engine:
             program.query(name)
         for stream in program.streams:
             backend.declare(stream)
-        self.bound = {query.name: self._bind(query, program) for query in program.queries}
+        self.bound: dict[str, Bound] = {}
+        for query in program.in_order:
+            self.bound[query.name] = self._bind(query, program)
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
             self._cluster = Cluster(backend, self.checkpoint) if backend.has_cluster else None
             placement = Placement(self._cluster, driver_bytes)
             self.committed = Committed(program, self.bound, self.checkpoint, backend, placement)
-            self._reducers = self._written_reducers()
+            self._write_statements()
             self._reduce_step = ReduceStep(backend, self._cluster)
             self.ledger = Ledger(self.checkpoint.storage)
             self._rewind()
@@ -138,7 +141,7 @@ class Engine:
         for name, stream in self.streams.items():
             moment = stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)
             heartbeat = stream.promise(moment)
-            if heartbeat > stream.heartbeat and any(run.would_close(heartbeat) for run in self._runs_of(name)):
+            if heartbeat > stream.heartbeat and self._would_close(name, heartbeat):
                 return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
@@ -164,12 +167,15 @@ class Engine:
         """Run one more query from the next round on; it sees no rows of before: its first window starts after them."""
         program = self.program.with_query(query)
         bound = self._bind(query, program)
-        latest = self.streams[query.stream].latest
+        below = program.below(query)
+        latest = self.streams[query.stream].latest if below is None else self.committed.runs[below.name].promised()
         begins = NEVER if latest == NEVER else latest + 1
-        if latest != NEVER and not isinstance(query.window, RowWindow):
+        if latest != NEVER and isinstance(query.window, SameWindow):
+            # No result of a window that ends later has been told.
+            begins = bound.panes.pane_of(begins)
+        elif latest != NEVER and isinstance(query.window, Window):
             # The first window that starts after every row of before.
-            window = query.window
-            begins = begins + (window.offset - begins) % window.slide
+            begins = begins + (query.window.offset - begins) % query.window.slide
         if sink is not None:
             sink.rewind(query.name, self.committed.round)
             self.sinks[query.name] = sink
@@ -177,7 +183,7 @@ class Engine:
         run = kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
         # Made anew, not changed: someone may be reading the status.
         self.committed.runs = {**self.committed.runs, query.name: run}
-        self._reducers = self._written_reducers()
+        self._write_statements()
 
     def remove(self, name: str) -> None:
         """Forget a query and its slices; windows that it has open are not answered."""
@@ -188,7 +194,7 @@ class Engine:
         if sink is not None and sink not in self.sinks.values():
             sink.close()
         self.committed.saved.forget(name)
-        self._reducers = self._written_reducers()
+        self._write_statements()
 
     def close(self) -> None:
         """Let go of the checkpoint and the sinks."""
@@ -252,7 +258,8 @@ class Engine:
         self.backend.bring(work.rows, few=self._last_rows < FEW_ROWS)
         for stream in self.program.streams:
             if stream.name in work.rows:
-                self._reduce_step.run(work, self._reducers[stream.name], self.streams[stream.name])
+                reduction = self._reduce_step.run(work, self._reducers[stream.name], self.streams[stream.name])
+                work.reductions[stream.name] = reduction
 
     def _promise(self, work: Round) -> None:
         for name, stream in self.streams.items():
@@ -286,8 +293,10 @@ class Engine:
                 work.late.setdefault(name, []).append(part)
 
     def _advance(self, work: Round) -> None:
-        for name, run in work.runs.items():
-            heartbeat = work.heartbeats[run.query.query.stream]
+        for query in self.program.in_order:
+            name, run = query.name, work.runs[query.name]
+            below = work.runs.get(query.stream)
+            heartbeat = work.heartbeats[query.stream] if below is None else below.promised()
             taken = work.taken.get(name)
             try:
                 work.runs[name], answers = run.advance(heartbeat, taken)
@@ -297,6 +306,8 @@ class Engine:
                     f"choose one that gives NULL instead, such as try_sum ({fault})"
                 ) from fault
             self._told(work, run.query, answers, heartbeat)
+            if name in self._levels:
+                self._levels[name].bring(work, answers.final)
 
     def _told(self, work: Round, query: Bound, answers: Answers, heartbeat: int) -> None:
         """Answers as results; values that could not be told are rejected with the reason."""
@@ -311,7 +322,7 @@ class Engine:
         for name, results in work.results.items():
             if name in self.sinks:
                 self.sinks[name].emit(results)
-        for stream in self.program.streams:
+        for stream in (*self.program.streams, *(level.stream for level in self._levels.values())):
             self.ledger.late(stream, work.number, work.late.get(stream.name, []))
             self.ledger.rejects(stream, work.number, work.rejects.get(stream.name, []))
 
@@ -319,7 +330,7 @@ class Engine:
         placed = self._on_cluster()
         self.committed.commit(self.program, work)
         if self._on_cluster() != placed:
-            self._reducers = self._written_reducers()
+            self._write_statements()
 
     STEPS = (
         ("reduce", _reduce),
@@ -332,7 +343,13 @@ class Engine:
     # Beginning and changing
 
     def _bind(self, query: Query, program: Program) -> Bound:
-        stream = program.stream(query.stream)
+        below = program.below(query)
+        stream: Stream
+        if below is None:
+            stream = program.stream(query.stream)
+        else:
+            stream = self.bound[below.name].results
+            self.backend.declare(stream)
         return bind(query, stream, lambda sql: self.backend.type_of(stream, sql))
 
     def _rewind(self) -> None:
@@ -341,16 +358,23 @@ class Engine:
         for name, sink in self.sinks.items():
             sink.rewind(name, self.committed.round)
 
-    def _written_reducers(self) -> dict[str, Reducer]:
+    def _write_statements(self) -> None:
+        """Reduce statements are written once, and again when queries, or the places of their slices, change."""
+        self._levels = levels_of(self.program, self.bound, self.backend, self._cluster)
         queries = {s.name: [self.bound[q.name] for q in self.program.of_stream(s.name)] for s in self.program.streams}
-        return {s.name: Reducer.of(s, queries[s.name], self._on_cluster()) for s in self.program.streams}
+        placed = self._on_cluster()
+        self._reducers = {s.name: Reducer.of(s, queries[s.name], placed) for s in self.program.streams}
 
     def _on_cluster(self) -> frozenset[str]:
         runs = self.committed.runs.items()
         return frozenset(name for name, run in runs if run.slices.placement == "cluster")
 
-    def _runs_of(self, stream: str) -> list[Run]:
-        return [run for run in self.committed.runs.values() if run.query.query.stream == stream]
+    def _would_close(self, read: str, heartbeat: int) -> bool:
+        """Whether a heartbeat of a stream, or of a query's results, would answer a window on any level above."""
+        runs = [self.committed.runs[query.name] for query in self.program.of_stream(read)]
+        if any(run.would_close(heartbeat) for run in runs):
+            return True
+        return any(self._would_close(run.query.query.name, run.promised(heartbeat)) for run in runs)
 
 
 def _ends(meant: Intent) -> bool:

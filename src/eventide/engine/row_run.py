@@ -89,6 +89,10 @@ class RowRun:
         slices = run.slices.freed(needed_from(window, up_to if up_to == FOREVER else window.pane_of(up_to)))
         return replace(run, slices=slices, bound=bound, answered=up_to), Answers(final, Answer.of(nothing(self.query)))
 
+    def promised(self, heartbeat: int = NEVER) -> int:
+        """Every later result has its last number after this; a heartbeat that would number no row adds nothing."""
+        return FOREVER if self.answered == FOREVER else self.answered - 1
+
     def _numbering(self, bound: int) -> RowRun:
         ready, rest = [], []
         for table in self.waiting:

@@ -21,7 +21,7 @@ from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.broken_values import careful_values
 from eventide.plan.columns import Column
-from eventide.plan.merge_text import compact_text, merge_text
+from eventide.plan.merge_text import compact_text, in_order, merge_text
 from eventide.plan.slice_columns import slice_columns
 
 MERGE_AFTER = 16
@@ -97,7 +97,7 @@ class DriverSlices:
     def _asked(self, query: Bound, tables: dict[str, pa.Table]) -> pa.Table:
         text = merge_text(query, "slices", "windows", "changed" if "changed" in tables else None)
         inner = tuple(Column(partial.name, partial.type) for partial in query.partials if partial.type)
-        return self.bench.ask(f"{text} ORDER BY window_start", tables, inner)
+        return self.bench.ask(f"{text}{in_order(query)}", tables, inner)
 
     def table(self) -> pa.Table:
         """All slices as one table."""

@@ -69,7 +69,7 @@ class StreamTime:
     @classmethod
     def start(cls, stream: Stream) -> StreamTime:
         """A stream of which nothing has been seen."""
-        return cls(stream, policy_of(stream).start())
+        return cls(stream, policy_of(stream).start(), pa.array(stream.known, pa.string()))
 
     def moment(self, clock: int, summary: pa.Table) -> int:
         """The clock of a round for this stream: the largest arrival time so far where rows know it."""

@@ -15,16 +15,22 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
+from eventide.plan.aggregate_ordered import order_key
 from eventide.plan.aggregates import over_rows, split
 from eventide.plan.columns import Column
+from eventide.plan.derived import Derived
 from eventide.plan.expressions import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.partials import Partial, Split
 from eventide.plan.query import Named, Query
+from eventide.plan.sample import sampled
 from eventide.plan.spark_grammar import SPARK
-from eventide.plan.stream import Stream
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.stream import Stream, TimeKind
+from eventide.plan.window import RowWindow, SameWindow, Window
 
 HAVING = "__having"
+ORDER = "__order"
+"""What results are ordered by is computed beside them, as `__order0`, `__order1`, ..."""
+
 EVERY_ROW = "count(*)"
 ROWS = "__rows"
 """The number of rows that went into a result; every slice counts its rows, so COUNT(*) needs no partial."""
@@ -46,8 +52,9 @@ class Key:
 class Bound:
     """What the engine needs to know of a query.
 
-    `values` are the output columns and, under the name `__having`, the condition; each over merged partials, or, with
-    `kept` columns, each an aggregate over rows. `checks` must hold for a value not to be reported as lost.
+    `values` are the output columns and, under the names `__having` and `__order0`, ..., the condition and what is
+    ordered by; each over merged partials, or, with `kept` columns, each an aggregate over rows. `checks` must hold for
+    a value not to be reported as lost.
     """
 
     query: Query
@@ -68,16 +75,46 @@ class Bound:
         return bool(self.kept)
 
     @property
+    def windows(self) -> Window:
+        """The windows that are shown: over time, or over the numbers of rows."""
+        window = self.query.window
+        if isinstance(window, SameWindow):
+            assert isinstance(self.stream, Derived)
+            return self.stream.windows
+        return window.over_numbers if isinstance(window, RowWindow) else window
+
+    @property
     def panes(self) -> Window:
         """The windows over what slices are cut by: time, or the numbers of rows."""
         window = self.query.window
-        return window.over_numbers if isinstance(window, RowWindow) else window
+        return window.over(self.windows) if isinstance(window, SameWindow) else self.windows
+
+    @property
+    def window_kind(self) -> TimeKind:
+        """What the edges of its windows are: times, or numbers of rows."""
+        return TimeKind.SEQUENCE if isinstance(self.query.window, RowWindow) else self.stream.time_kind
 
     @property
     def outputs(self) -> tuple[Column, ...]:
         """The user's columns of a result: groups, then values."""
-        values = (Column(v.name, t) for v, t in zip(self.values, self.types, strict=True) if v.name != HAVING)
+        values = (Column(v.name, t) for v, t in zip(self.values, self.types, strict=True) if shown(v))
         return (*(Column(key.name, key.type) for key in self.keys), *values)
+
+    @property
+    def orders(self) -> tuple[Column, ...]:
+        """What results are ordered by: the names of these values, and their types."""
+        both = zip(self.values, self.types, strict=True)
+        return tuple(Column(v.name, t) for v, t in both if v.name.startswith(ORDER))
+
+    @property
+    def results(self) -> Derived:
+        """Its results as a stream for the queries that read it."""
+        return Derived.of(self.query.name, self.outputs, self.window_kind, self.windows)
+
+
+def shown(value: Named) -> bool:
+    """Whether a value is a column of the results."""
+    return value.name != HAVING and not value.name.startswith(ORDER)
 
 
 def bind(query: Query, stream: Stream, type_of: TypeOf) -> Bound:
@@ -89,6 +126,8 @@ def bind(query: Query, stream: Stream, type_of: TypeOf) -> Bound:
             raise DeclarationError(f"query {query.name!r}: WHERE sees single rows; put {query.where!r} into HAVING")
         if (found := type_of(query.where)) not in ("BOOLEAN", "VOID"):
             raise DeclarationError(f"query {query.name!r}: WHERE {query.where!r} is {found}, not a condition")
+    if query.sample is not None:
+        sampled(stream, query.sample)
     keys = []
     for group in query.groups:
         expression = _checked(group.sql, f"the group {group.name!r} of query {query.name!r}", stream, owner)
@@ -104,9 +143,16 @@ def bind(query: Query, stream: Stream, type_of: TypeOf) -> Bound:
     time = time_sql(stream)
     splits = [split(f"__p{i}", _without_groups(item.sql, query), known, time) for i, item in enumerate(items)]
     reducible = [s for s in splits if s is not None]
-    if isinstance(query.window, Window) and len(reducible) == len(splits):
-        return _reducible(query, stream, tuple(keys), items, tuple(s.type for s in reducible), reducible)
-    return _row_keeping(query, stream, tuple(keys), items, known)
+    if not isinstance(query.window, RowWindow) and len(reducible) == len(splits):
+        bound = _reducible(query, stream, tuple(keys), items, tuple(s.type for s in reducible), reducible)
+    else:
+        bound = _row_keeping(query, stream, tuple(keys), items, known)
+    for one, value in zip(query.order, bound.orders, strict=True):
+        if order_key(value.name, value.type) is None:
+            raise DeclarationError(
+                f"query {query.name!r} cannot order by {one.sql!r}: values of {value.type} do not compare"
+            )
+    return bound
 
 
 def _knowing_groups(type_of: TypeOf, groups: dict[str, str]) -> TypeOf:
@@ -125,43 +171,52 @@ def _checked(sql: str, what: str, stream: Stream, owner: str) -> exp.Expression:
 
 
 def _items(query: Query, stream: Stream, owner: str) -> tuple[Named, ...]:
-    """What is selected, and the condition on groups: aliases in it stand for what they name."""
-    groups = {group.name.lower() for group in query.groups}
+    """What is selected, the condition on groups, and what is ordered by: aliases stand for what they name."""
     extra = tuple(Column(group.name, "") for group in query.groups)
     items = list(query.select)
     if query.having is not None:
-        condition = parsed(query.having, f"the HAVING of query {query.name!r}")
-        aliases = {item.name.lower(): item.sql for item in query.select}
-
-        def spelled_out(node: exp.Expression) -> exp.Expression:
-            known = isinstance(node, exp.Column) and not node.table and aliases.get(node.name.lower())
-            return exp.paren(parsed(known, "an alias")) if known else node
-
-        items.append(Named(HAVING, condition.transform(spelled_out).sql(SPARK)))
+        items.append(Named(HAVING, _spelled_out(query.having, f"the HAVING of query {query.name!r}", query)))
+    for place, one in enumerate(query.order):
+        items.append(Named(f"{ORDER}{place}", _spelled_out(one.sql, f"the order of query {query.name!r}", query)))
     for item in items:
         expression = parsed(item.sql, f"{item.name!r} of query {query.name!r}")
         check_columns(expression, (*stream.columns, *extra), owner)
-        aggregates = aggregates_in(expression)
-        if not aggregates:
+        if not aggregates_in(expression) and item in query.select:
             raise DeclarationError(f"query {query.name!r}: {item.sql!r} is no aggregate; put it into the groups")
-        inside = {id(node) for call in aggregates for node in call.walk()}
-        for column in expression.find_all(exp.Column):
-            if id(column) not in inside and column.name.lower() not in groups:
+        for column in _outside_aggregates(expression):
+            if column.name.lower() not in (group.name.lower() for group in query.groups):
                 raise DeclarationError(
                     f"query {query.name!r}: {column.name!r} in {item.sql!r} is neither in an aggregate nor a group"
                 )
     return tuple(items)
 
 
+def _spelled_out(sql: str, what: str, query: Query) -> str:
+    """The expression with the selected expressions in the place of their names."""
+    aliases = {item.name.lower(): item.sql for item in query.select}
+    whole = exp.Paren(this=parsed(sql, what))
+    for column in _outside_aggregates(whole):
+        known = None if column.table else aliases.get(column.name.lower())
+        if known is not None:
+            column.replace(exp.paren(parsed(known, "an alias")))
+    return whole.this.sql(SPARK)
+
+
+def _outside_aggregates(expression: exp.Expression) -> list[exp.Column]:
+    """The columns that an expression over aggregates speaks of itself."""
+    inside = {id(node) for call in aggregates_in(expression) for node in call.walk()}
+    return [column for column in expression.find_all(exp.Column) if id(column) not in inside]
+
+
 def _without_groups(sql: str, query: Query) -> str:
     """The expression with group names outside aggregates replaced by the columns of a slice."""
     places = {group.name.lower(): i for i, group in enumerate(query.groups)}
-    expression = parsed(sql, "a selected expression").copy()
-    inside = {id(node) for call in aggregates_in(expression) for node in call.walk()}
-    for column in list(expression.find_all(exp.Column)):
-        if id(column) not in inside and column.name.lower() in places:
+    expression = parsed(sql, "a selected expression")
+    whole = exp.Paren(this=expression)
+    for column in _outside_aggregates(whole):
+        if column.name.lower() in places:
             column.replace(exp.column(f"__k{places[column.name.lower()]}"))
-    return expression.sql(SPARK)
+    return whole.this.sql(SPARK)
 
 
 def _reducible(
@@ -221,7 +276,9 @@ def time_sql(stream: Stream) -> str:
     """The time of a row as int64, in Spark SQL; internal and latent times are the round's, so 0 is as good as any."""
     if stream.time is None:
         return "CAST(0 AS BIGINT)"
-    return instant_sql(stream.time, stream.column(stream.time).type)
+    told = instant_sql(stream.time, stream.column(stream.time).type)
+    # Windows are half-open: the last instant of a window is the one before its end.
+    return f"({told} - 1)" if isinstance(stream, Derived) else told
 
 
 def instant_sql(name: str, kind: str) -> str:

@@ -89,7 +89,7 @@ class RowExpressions:
     def arguments(self) -> tuple[RowArgument, ...]:
         """Arguments and FILTERs of aggregates that may fail, as the user wrote them."""
         asked = self.query.query
-        texts = [item.sql for item in asked.select] + ([asked.having] if asked.having else [])
+        texts = [item.sql for item in (*asked.select, *asked.order)] + ([asked.having] if asked.having else [])
         calls = [call for text in texts for call in aggregates_in(parsed(text, "a selected expression"))]
         return self._that_may_fail(argument for call in calls for argument in row_arguments(call))
 
@@ -113,7 +113,7 @@ class RowExpressions:
     @property
     def reason(self) -> str:
         """For a broken row: the query, the expression that fails, and why, as far as the words tell."""
-        every = ", ".join(item.sql for item in self.query.query.select)
+        every = ", ".join(item.sql for item in (*self.query.query.groups, *self.query.query.select))
         rest = self._text(f"one of {every} fails")
         said = [self._told(argument) for argument in self._spelled]
         return f"CASE {' '.join(said)} ELSE {rest} END" if said else rest

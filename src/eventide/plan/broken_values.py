@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from eventide.plan.aggregate_sums import BIGINT_RANGE
-from eventide.plan.bound import HAVING, ROWS, Bound
+from eventide.plan.bound import HAVING, ORDER, ROWS, Bound
 from eventide.plan.broken import fails
 from eventide.plan.expressions import SPARK, aggregates_in, call_of, parsed
 from eventide.plan.lazy import lazily
@@ -30,7 +30,9 @@ def careful_values(query: Bound) -> Bound:
     apart = _with_aggregates_apart(query) if query.keeps_rows else query
     partials = {partial.name: partial.type for partial in apart.partials}
     types = Types({column.name: column.type for column in slice_columns(query)} | partials | {ROWS: "BIGINT"})
-    spelled = {item.name: item.sql for item in query.query.select} | {HAVING: query.query.having or ""}
+    asked = query.query
+    spelled = {item.name: item.sql for item in asked.select} | {HAVING: asked.having or ""}
+    spelled |= {f"{ORDER}{place}": one.sql for place, one in enumerate(asked.order)}
     values, checks = [], list(apart.checks)
     for value in apart.values:
         sql = lazily(parsed(value.sql, "a value"), types).sql(SPARK)

@@ -36,14 +36,19 @@ from typing import Any
 import sqlglot
 
 from eventide.errors import CheckpointError
+from eventide.plan.order import OrderBy
 from eventide.plan.program import Program
 from eventide.plan.stream import Stream
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.window import RowWindow, SameWindow, Window
 
 Json = dict[str, Any]
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-WINDOWS = {Window: "a span of time", RowWindow: "a count of rows"}
+WINDOWS = {
+    Window: "a span of time",
+    RowWindow: "a count of rows",
+    SameWindow: "that of the query it reads",
+}
 SQL_FIELDS = ("where", "having")
 WORDS = {
     "time": "its time column",
@@ -55,7 +60,7 @@ WORDS = {
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
-    "stream": "its stream",
+    "stream": "what it reads",
     "window.over": "its window",
     "window.range": "RANGE",
     "window.slide": "SLIDE",
@@ -64,6 +69,9 @@ WORDS = {
     "where": "WHERE",
     "having": "HAVING",
     "retain": "how long windows are retained",
+    "order": "ORDER BY",
+    "limit": "LIMIT",
+    "sample": "the share of rows that it takes",
 }
 """How a field is called in a sentence; one that is not here goes by its own name."""
 
@@ -112,10 +120,12 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     told["policy"] = ADDRESS.sub("", repr(stream.policy))
     told["input"] = stream.input.format if stream.input else None
-    return told
+    return told if stream.known else _without(told, "known")
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, OrderBy):
+        return f"{value.sql} {value.direction}"
     if is_dataclass(value):
         named = {field.name: getattr(value, field.name) for field in fields(value)}
         if set(named) in ({"name", "type"}, {"name", "sql"}):
@@ -146,7 +156,7 @@ def _changes(old: Json, new: Json) -> Iterator[str]:
 
 
 def _change(key: str, old: Any, new: Any) -> Iterator[str]:
-    if old == new or (key in SQL_FIELDS and _same_sql(old, new)):
+    if old == new or (key in SQL_FIELDS and _same_sql(old, new)) or (key == "order" and _same_order(old, new)):
         return
     if _is_pairs(old or new):
         yield from _pair_changes(key, old or [], new or [])
@@ -186,6 +196,11 @@ def _same_sql(old: str | None, new: str | None) -> bool:
         return sqlglot.parse_one(old, read="spark").sql("spark") == sqlglot.parse_one(new, read="spark").sql("spark")
     except sqlglot.errors.SqlglotError:
         return False
+
+
+def _same_order(old: list[str] | None, new: list[str] | None) -> bool:
+    one, other = (f"SELECT 1 ORDER BY {', '.join(order)}" if order else None for order in (old, new))
+    return _same_sql(one, other)
 
 
 def _said(value: Any) -> str:

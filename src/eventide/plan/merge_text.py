@@ -2,17 +2,26 @@
 
 Law: the result of a window is the merge of the slices of its panes. `slices` holds them; `windows` says which pane
 belongs to which window (`pane`, `window_start`, `window_end`), and lists the windows that are wanted now. So closing
-windows, revising them and answering before they close are the same statement over other lists."""
+windows, revising them and answering before they close are the same statement over other lists.
+
+Where a query has an order or a limit, the results of a window are numbered in that order, ties by the groups: after the
+condition on groups, and in the same way by both engines."""
 
 from __future__ import annotations
 
-from eventide.plan.bound import HAVING, ROWS, Bound
+from eventide.plan.aggregate_ordered import order_key
+from eventide.plan.bound import HAVING, ROWS, Bound, shown
+from eventide.plan.order import OrderBy
+
+RANK = "__rank"
+"""The place of a result within its window, from 1."""
 
 
 def merge_text(query: Bound, slices: str, windows: str, changed: str | None = None) -> str:
     """Results: `window_start`, `window_end`, `rows`, groups and values under their names, `__lost` (failed checks).
 
-    `changed` names slices, some of the others: only groups that one of these has changed in a window are told.
+    `changed` names slices, some of the others: only groups that one of these has changed in a window are told. With a
+    limit the whole window is: one group that comes in pushes another out.
     """
     keys = [f"__k{j}" for j in range(len(query.keys))]
     together = ["window_start", "window_end", *keys]
@@ -32,16 +41,47 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
         merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
         valued = f"SELECT {', '.join([*together, ROWS, *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
-    if changed is not None and keys:
+    if changed is not None and keys and query.query.limit is None:
         touched = ", ".join(["w.window_start", *(f"c.{key}" for key in keys)])
         same = " AND ".join(["t.window_start = m.window_start", *(f"t.{key} <=> m.{key}" for key in keys)])
         touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.pane"
         valued = f"SELECT * FROM ({valued}) m LEFT SEMI JOIN ({touching}) t ON {same}"
     having = f" WHERE {_output(HAVING)}" if any(value.name == HAVING for value in query.values) else ""
-    shown = ["window_start", "window_end", f"{ROWS} AS rows"]
-    shown += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
-    shown += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if value.name != HAVING]
-    return f"SELECT {', '.join([*shown, '__lost'])} FROM ({valued}){having}"
+    valued, first = f"({valued}){having}", ""
+    if _is_ranked(query):
+        valued = f"(SELECT *, {_rank(query)} FROM {valued})"
+        first = "" if query.query.limit is None else f" WHERE {RANK} <= {query.query.limit}"
+    told = ["window_start", "window_end", f"{ROWS} AS rows"]
+    told += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
+    told += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if shown(value)]
+    return f"SELECT {', '.join([*told, '__lost'])} FROM {valued}{first}"
+
+
+def in_order(query: Bound) -> str:
+    """What to write after `merge_text` so that results come in order: windows, and results within each."""
+    return f" ORDER BY window_start, {RANK}" if _is_ranked(query) else " ORDER BY window_start"
+
+
+def _is_ranked(query: Bound) -> bool:
+    return bool(query.query.order) or query.query.limit is not None
+
+
+def _rank(query: Bound) -> str:
+    """The place of a result within its window."""
+    both = zip(query.orders, query.query.order, strict=True)
+    order = [part for value, one in both for part in _ordered(_output(value.name), value.type, one)]
+    # The groups of a window differ, so nothing is left to chance.
+    order += [part for j, key in enumerate(query.keys) for part in _ordered(f"__k{j}", key.type, OrderBy(key.name))]
+    return f"row_number() OVER (PARTITION BY window_start ORDER BY {', '.join(order) or 'window_end'}) AS {RANK}"
+
+
+def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:
+    """The parts of an ORDER BY that order values of a type alike in both engines; none where all are NULL."""
+    key = order_key(sql, kind)
+    if key is None or key[0] == sql:
+        return [] if key is None else [f"{sql} {one.direction}"]
+    # The key of a value that is NULL as a whole need not be NULL.
+    return [f"({sql} IS NULL) {'DESC' if one.nulls_first else 'ASC'}", f"{key[0]} {one.direction}"]
 
 
 def compact_text(query: Bound, slices: str) -> str:
@@ -62,7 +102,7 @@ def empty_text(query: Bound, rows: str) -> str:
 
     No row at all where such a window does not pass the condition on groups.
     """
-    values = ", ".join(f"{value.sql} AS `{value.name}`" for value in query.values if value.name != HAVING)
+    values = ", ".join(f"{value.sql} AS `{value.name}`" for value in query.values if shown(value))
     having = "".join(value.sql for value in query.values if value.name == HAVING)
     if query.keeps_rows and not query.partials:
         return f"SELECT {values} FROM {rows} WHERE FALSE" + (f" HAVING {having}" if having else "")

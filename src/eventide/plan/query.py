@@ -1,10 +1,12 @@
-"""A continuous query as declared: a window aggregate over one stream. The language compiles to this.
+"""A continuous query as declared: a window aggregate over one stream, or over the results of another query.
+
+The language compiles to this.
 
 >>> from eventide.plan.window import Window
 >>> Query("speeds", "traffic", Window(300, 60), groups=named_as("detector"), select=named_as(mean="avg(speed)"))
 Query(name='speeds', stream='traffic', window=Window(range=300, slide=60, offset=0, empty=False), \
 select=(Named(name='mean', sql='avg(speed)'),), groups=(Named(name='detector', sql='detector'),), \
-where=None, having=None, retain=0)
+where=None, having=None, retain=0, order=(), limit=None, sample=None)
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventide.errors import DeclarationError
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.order import OrderBy
+from eventide.plan.window import RowWindow, SameWindow, Window
 
 RESERVED = ("query", "kind", "window_start", "window_end", "round", "rows", "heartbeat")
 """The columns that every result has beside the user's own."""
@@ -39,8 +42,11 @@ def named_as(*columns: str, **expressions: str) -> tuple[Named, ...]:
 class Query:
     """For every window and group: `select` over the rows that pass `where`, where `having` holds.
 
-    Each of `select` is an expression over aggregates of the stream's columns, such as `max(price) - min(price)`.
-    `retain`: for how long after its end a window can still be revised by a late row (0: never).
+    `stream` names a stream or another query, whose results are then its rows (see `plan.derived`). Each of `select` is
+    an expression over aggregates of the stream's columns, such as `max(price) - min(price)`; without any, the groups
+    of a window are told (SELECT DISTINCT). `retain`: for how long after its end a window can still be revised by a late
+    row (0: never). Of each window's results, `having` chooses, `order` orders, and the first `limit` are told.
+    `sample` is the share of the rows that count; which ones, their values decide.
 
     >>> Query("q", "s", Window(300), select=named_as(round="count(*)"))
     Traceback (most recent call last):
@@ -50,16 +56,33 @@ class Query:
 
     name: str
     stream: str
-    window: Window | RowWindow
+    window: Window | RowWindow | SameWindow
     select: tuple[Named, ...]
     groups: tuple[Named, ...] = ()
     where: str | None = None
     having: str | None = None
     retain: int = 0
+    order: tuple[OrderBy, ...] = ()
+    limit: int | None = None
+    sample: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.select:
-            raise DeclarationError(f"query {self.name!r} selects nothing: give at least one aggregate")
+        if not self.select and not self.groups:
+            raise DeclarationError(f"query {self.name!r} selects nothing: give at least one aggregate or group")
+        self._check_names()
+        self._check_retention()
+        if isinstance(self.window, Window) and self.window.empty and self.groups:
+            raise DeclarationError(
+                f"query {self.name!r}: empty windows have no groups to show: ask for them without GROUP BY"
+            )
+        if self.limit is not None and self.limit < 1:
+            raise DeclarationError(f"query {self.name!r}: LIMIT {self.limit} shows nothing: give 1 or more")
+        if self.sample is not None and not 0 < self.sample <= 1:
+            raise DeclarationError(
+                f"query {self.name!r}: cannot take {self.sample} of the rows: give a share above 0, at most 1"
+            )
+
+    def _check_names(self) -> None:
         seen: set[str] = set()
         for item in (*self.groups, *self.select):
             if item.name.lower() in RESERVED:
@@ -69,6 +92,8 @@ class Query:
             if item.name.lower() in seen:
                 raise DeclarationError(f"query {self.name!r}: two columns are named {item.name!r}")
             seen.add(item.name.lower())
+
+    def _check_retention(self) -> None:
         if self.retain < 0:
             raise DeclarationError(f"query {self.name!r}: cannot retain windows for {self.retain}: give 0 or more")
         if isinstance(self.window, RowWindow) and self.retain:
@@ -79,8 +104,4 @@ class Query:
             raise DeclarationError(
                 f"query {self.name!r}: its window of {self.window.range} is larger than what is retained "
                 f"({self.retain}), so it could never be revised whole: retain {self.window.range} or more"
-            )
-        if isinstance(self.window, Window) and self.window.empty and self.groups:
-            raise DeclarationError(
-                f"query {self.name!r}: empty windows have no groups to show: ask for them without GROUP BY"
             )

@@ -23,6 +23,7 @@ from eventide.eventtime.instant import EDGE
 from eventide.plan.bound import Bound, instant_sql, time_sql
 from eventide.plan.broken import RowExpressions, computed
 from eventide.plan.expressions import SPARK, parsed, restricted
+from eventide.plan.sample import sampled
 from eventide.plan.stream import Stream, Timestamps
 from eventide.plan.window import RowWindow
 
@@ -106,9 +107,16 @@ def wants(query: Bound) -> str | None:
     conditions = []
     if query.query.where is not None:
         conditions.append(f"COALESCE({query.query.where}, FALSE)")
-    if (covered := in_a_window(query)) is not None:
-        conditions.append(covered)
+    if (concerned := concerns(query)) is not None:
+        conditions.append(concerned)
     return " AND ".join(conditions) or None
+
+
+def concerns(query: Bound) -> str | None:
+    """The condition under which a query looks at a row: it falls into a window, and is in the sample."""
+    share = query.query.sample
+    conditions = [in_a_window(query), None if share is None else sampled(query.stream, share)]
+    return " AND ".join(condition for condition in conditions if condition is not None) or None
 
 
 def in_a_window(query: Bound) -> str | None:
@@ -225,8 +233,8 @@ def _why_broken(query: Bound) -> str | None:
     if rows.broken is None:
         return None
     reason = f"CASE WHEN {rows.broken} THEN {rows.reason} END"
-    covered = in_a_window(query)
-    return reason if covered is None else f"CASE WHEN {covered} THEN {reason} END"
+    concerned = concerns(query)
+    return reason if concerned is None else f"CASE WHEN {concerned} THEN {reason} END"
 
 
 def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart: bool, up_to: int | None) -> str:

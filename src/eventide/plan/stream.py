@@ -78,6 +78,8 @@ class Stream:
     `arrival` names a column with the time of arrival, for sources that know it; the clock of a round is then the
     largest one so far, so that a recording gives the same answers whenever it is replayed.
 
+    `known` names sources before they speak, for a policy that numbers them: the first is source 0, and so on.
+
     >>> Stream("s", columns("t STRING"), time="t")
     Traceback (most recent call last):
         ...
@@ -94,10 +96,13 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     policy: Policy = field(default_factory=lambda: DropRatio(0.01))
     future: Future | None = None
     input: Input | None = None
+    known: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checked(self.columns)
         owner = f"stream {self.name!r}"
+        if self.known and not self.source:
+            raise DeclarationError(f"{owner} knows sources by name, but no column names them: give `source`")
         if (self.time is None) == (self.timestamps is Timestamps.EXTERNAL):
             raise DeclarationError(
                 f"{owner}: external timestamps need a time column, internal and latent ones have none"

@@ -88,6 +88,22 @@ class RowWindow:
         return Window(self.range, self.slide)
 
 
+@dataclass(frozen=True)
+class SameWindow:
+    """No windows of its own: each window of the query below, once more.
+
+    The results of one window of the query below are aggregated together, and shown with its start and end; where
+    windows overlap, each is apart from all others (prodding thesis, Q3-4: the largest of the sums of a window).
+
+    >>> SameWindow().over(Window(range=60, slide=20, offset=5))
+    Window(range=20, slide=20, offset=65, empty=False)
+    """
+
+    def over(self, below: Window) -> Window:
+        """Windows one `slide` long that end where the windows below end: the last instant of each is in its own."""
+        return Window(below.slide, below.slide, below.offset + below.range)
+
+
 def _check(length: int, slide: int) -> None:
     if length <= 0:
         raise DeclarationError(f"a window of RANGE {length} holds nothing: give a RANGE above 0")

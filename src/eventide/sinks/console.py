@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -44,10 +45,16 @@ class Console:
 
     One of these serves all queries; two would draw over each other.
 
-    `console` is Rich's, for those who print on the same screen; standard output otherwise.
+    `console` is Rich's, for those who print on the same screen; standard output otherwise. `below` gives what a
+    terminal shows under the tables, each time they are drawn.
     """
 
-    def __init__(self, rows: int = 20, console: rich.console.Console | None = None) -> None:
+    def __init__(
+        self,
+        rows: int = 20,
+        console: rich.console.Console | None = None,
+        below: Callable[[], rich.console.RenderableType] | None = None,
+    ) -> None:
         if rows < 1:
             raise DeclarationError(f"a console of {rows} rows shows nothing: give 1 or more")
         self._limit = rows
@@ -55,6 +62,18 @@ class Console:
         self._lock = threading.Lock()
         self._shown: dict[str, dict[int, pa.Table]] = {}
         self._live: Live | None = None
+        self._below = below
+
+    @property
+    def is_live(self) -> bool:
+        """Whether this is a terminal, which can be drawn on."""
+        return self._console.is_terminal and not self._console.is_dumb_terminal
+
+    def show(self) -> None:
+        """Begin to draw, before the first result, where this is a terminal."""
+        if self.is_live and self._live is None:
+            self._live = Live(console=self._console, get_renderable=self._drawn, refresh_per_second=DRAWN_PER_SECOND)
+            self._live.start(refresh=True)
 
     def newest(self, query: str) -> pa.Table:
         """What is shown of a query, the newest last."""
@@ -75,13 +94,10 @@ class Console:
                 rounds[results.round] = tail
             self._forget_old(rounds)
         try:
-            if not self._console.is_terminal or self._console.is_dumb_terminal:
+            if self.is_live:
+                self.show()
+            else:
                 self._print(results, tail)
-            elif self._live is None:
-                self._live = Live(
-                    console=self._console, get_renderable=self._drawn, refresh_per_second=DRAWN_PER_SECOND
-                )
-                self._live.start(refresh=True)
         except OSError as error:
             raise EngineError(f"nobody takes the results on the console any more: {error}") from error
 
@@ -125,7 +141,8 @@ class Console:
         with self._lock:
             queries = list(self._shown)
         room = (self._console.size.height - 1) // max(1, len(queries)) - LINES_AROUND_A_TABLE
-        return rich.console.Group(*(self._table(query, max(1, room)) for query in queries))
+        tables: list[rich.console.RenderableType] = [self._table(query, max(1, room)) for query in queries]
+        return rich.console.Group(*tables, *([] if self._below is None else [self._below()]))
 
     def _table(self, query: str, room: int) -> Table:
         newest = self.newest(query)

@@ -14,6 +14,7 @@ option `resume` is true, which says that the pipe now brings what comes next.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any, BinaryIO
@@ -45,7 +46,7 @@ class StandardInput:
             )
         if given.path not in (None, "-"):
             raise DeclarationError(f"{self._owner}: standard input has no path, and {given.path!r} was given")
-        raw = source if source is not None else sys.stdin.buffer
+        raw = source if source is not None else _own_standard_input()
         self._text: TextRows | None = None
         if kind == "arrow":
             self._pipe = Pipe(self._owner, pieces_of_arrow(raw))
@@ -118,3 +119,15 @@ class StandardInput:
     def close(self) -> None:
         """Read no more; the thread that waits for the writer ends with the process."""
         self._ended = True
+
+
+def _own_standard_input() -> BinaryIO:
+    """Standard input, opened a second time.
+
+    A thread that waits inside Python's own `sys.stdin` when the interpreter ends brings it down: it cannot be closed.
+    """
+    try:
+        return open(os.dup(sys.stdin.fileno()), "rb")
+    except (OSError, ValueError):
+        # No file behind it: a notebook, a test.
+        return sys.stdin.buffer

@@ -1,8 +1,8 @@
 """Rows that were found against rows that were expected.
 
 Law: every expected row is paired with a found row that has all of its named columns with the same values, and every
-found row is paired with an expected one; the order of either does not matter. The column `_reason` is a regular
-expression. So a transcript names only what it is about, and nothing else may happen.
+found row is paired with an expected one; the order of either does not matter, unless it is asked for. The column
+`_reason` is a regular expression. So a transcript names only what it is about, and nothing else may happen.
 
 >>> found = pa.table({"k": ["a", "b"], "n": [1, 2]})
 >>> difference([{"n": 2}, {"k": "a"}], [found])
@@ -24,8 +24,11 @@ import pyarrow as pa
 from eventide.testing.transcript_values import same
 
 
-def difference(expected: Sequence[Mapping[str, Any]], found: Sequence[pa.Table]) -> str:
+def difference(expected: Sequence[Mapping[str, Any]], found: Sequence[pa.Table], in_order: bool = False) -> str:
     """What is missing and what is too much, a line each; empty where all is as expected.
+
+    >>> difference([{"k": "b"}, {"k": "a"}], [pa.table({"k": ["a", "b"]})], in_order=True)
+    "in another order: found {'k': 'a'}, expected {'k': 'b'}"
 
     >>> difference([{"m": 1}], [pa.table({"k": ["a"]})])
     "missing {'m': 1}: there is no column 'm', there are k\\nnot expected {'k': 'a'}"
@@ -36,6 +39,10 @@ def difference(expected: Sequence[Mapping[str, Any]], found: Sequence[pa.Table])
     missing = [wanted for number, wanted in enumerate(expected) if number not in partner.values()]
     left = [row for number, (row, _) in enumerate(rows) if number not in partner]
     known = list(dict.fromkeys(name for table in found for name in table.column_names))
+    if in_order and not missing and not left:
+        swapped = [place for place, fit in enumerate(fits) if not fit[place]]
+        told = [f"in another order: found {rows[place][0]}, expected {dict(expected[place])}" for place in swapped]
+        return "".join(told[:1])
     lines = [f"missing {dict(wanted)}{_unknown(wanted, known)}" for wanted in missing]
     return "\n".join([*lines, *(f"not expected {row}" for row in left)])
 

@@ -33,12 +33,15 @@ from eventide.testing.transcript_values import instant
 
 TRANSCRIPT_KEYS = ("name", "note", "streams", "queries", "query", "rounds", "splittable", "refused", "fails")
 STEP_KEYS = ("rows", "clock", "heartbeat", "restart", "end", "note", "expect")
-EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state")
+EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state", "in_order")
 
 
 @dataclass(frozen=True)
 class Expect:
-    """What a step must bring, and nothing else: rows by their named columns, an error, the state that is kept."""
+    """What a step must bring, and nothing else: rows by their named columns, an error, the state that is kept.
+
+    The results of the queries named in `in_order` must come in the order in which they are written.
+    """
 
     final: tuple[Mapping[str, Any], ...] = ()
     revised: tuple[Mapping[str, Any], ...] = ()
@@ -46,6 +49,7 @@ class Expect:
     rejected: tuple[Mapping[str, Any], ...] = ()
     error: str | None = None
     state: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    in_order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,4 +173,6 @@ def _expect(written: Any) -> Expect:
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise DeclarationError(f"{key} must be a list of rows, each a mapping of columns to values")
     found = {key: tuple(written.get(key) or ()) for key in ("final", "revised", "late", "rejected")}
-    return Expect(**found, error=written.get("error"), state=written.get("state") or {})
+    state, ordered = written.get("state") or {}, written.get("in_order") or ()
+    ordered = (ordered,) if isinstance(ordered, str) else tuple(ordered)
+    return Expect(**found, error=written.get("error"), state=state, in_order=ordered)

@@ -1,7 +1,8 @@
 """The declarations of a transcript: its streams and queries, read into a program.
 
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
-`window`, `retain`. Lengths and instants are in the units of the stream (seconds, or numbers of a sequence). A stream
+`window`, `retain`, `order`, `limit`, `sample`. A query over another one (`from`) may have no window: it then has that
+of the query it reads. Lengths and instants are in the units of the stream (seconds, or numbers of a sequence). A stream
 without a policy moves only by explicit heartbeats.
 
 >>> program = program_of({
@@ -22,15 +23,16 @@ from typing import Any
 from eventide.errors import DeclarationError
 from eventide.eventtime.punctuated import Punctuated
 from eventide.plan.columns import Column, columns, spark_type
+from eventide.plan.order import order_by
 from eventide.plan.program import Program
 from eventide.plan.query import Named, Query, named_as
-from eventide.plan.stream import Future, Stream, Timestamps
-from eventide.plan.window import TUMBLING, RowWindow, Window
+from eventide.plan.stream import Future, Stream, TimeKind, Timestamps
+from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
 from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
 STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future")
-QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain")
+QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample")
 WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
 
 
@@ -43,7 +45,17 @@ def program_of(written: dict[str, Any]) -> Program:
     asked = dict(written.get("queries") or {})
     if "query" in written:
         asked["query"] = written["query"]
-    return Program(tuple(streams.values()), tuple(_query(str(name), query, streams) for name, query in asked.items()))
+    kinds = {name: stream.time_kind for name, stream in streams.items()}
+    queries: list[Query] = []
+    # What a query reads may be declared after it.
+    waiting = {str(name): query for name, query in asked.items()}
+    while waiting:
+        ready = [name for name, query in waiting.items() if _reads(name, query, streams) in kinds] or list(waiting)
+        for name in ready:
+            queries.append(_query(name, waiting.pop(name), streams, kinds))
+            kinds[name] = _edges(queries[-1], kinds)
+    declared_order = list(map(str, asked))
+    return Program(tuple(streams.values()), tuple(sorted(queries, key=lambda q: declared_order.index(q.name))))
 
 
 def known_keys(written: Any, known: Sequence[str], owner: str) -> None:
@@ -97,25 +109,41 @@ def _columns(stream: str, written: Any) -> tuple[Column, ...]:
     return tuple(Column(str(name), spark_type(str(kind))) for name, kind in written.items())
 
 
-def _query(name: str, written: Any, streams: dict[str, Stream]) -> Query:
+def _reads(name: str, written: Any, streams: dict[str, Stream]) -> Any:
+    """What a query reads: if there is but one stream, it need not be said."""
+    only = next(iter(streams)) if len(streams) == 1 else None
+    return written.get("from", only) if isinstance(written, dict) else only
+
+
+def _edges(query: Query, kinds: dict[str, TimeKind]) -> TimeKind:
+    """What the windows of a query begin and end with."""
+    return TimeKind.SEQUENCE if isinstance(query.window, RowWindow) else kinds.get(query.stream, TimeKind.SEQUENCE)
+
+
+def _query(name: str, written: Any, streams: dict[str, Stream], kinds: dict[str, TimeKind]) -> Query:
     if isinstance(written, str):
         raise DeclarationError(
             f"query {name!r}: SQL text cannot be read yet; write its fields: {', '.join(QUERY_KEYS)}"
         )
     known_keys(written, QUERY_KEYS, f"query {name!r}")
-    reads = written.get("from", next(iter(streams)) if len(streams) == 1 else None)
-    if reads not in streams:
-        raise DeclarationError(f"query {name!r} reads from {reads!r}; write `from:` and one of {', '.join(streams)}")
-    kind = streams[reads].time_kind
+    reads = _reads(name, written, streams)
+    if reads is None:
+        raise DeclarationError(f"query {name!r} reads from nothing; write `from:` and one of {', '.join(streams)}")
+    kind = kinds.get(reads, TimeKind.SEQUENCE)
+    order = written.get("order", [])
+    window = written.get("window")
     return Query(
         name,
         reads,
-        _window(name, written.get("window"), streams[reads]),
+        SameWindow() if window is None and reads not in streams else _window(name, window, kind),
         select=_named(name, "select", written.get("select", {})),
         groups=_named(name, "group", written.get("group", [])),
         where=written.get("where"),
         having=written.get("having"),
         retain=length(written.get("retain", 0), kind),
+        order=order_by(*([order] if isinstance(order, str) else map(str, order))),
+        limit=written.get("limit"),
+        sample=written.get("sample"),
     )
 
 
@@ -129,9 +157,8 @@ def _named(query: str, key: str, written: Any) -> tuple[Named, ...]:
     raise DeclarationError(f"query {query!r}: write `{key}` as a list of columns or a mapping of names to expressions")
 
 
-def _window(query: str, written: Any, stream: Stream) -> Window | RowWindow:
+def _window(query: str, written: Any, kind: TimeKind) -> Window | RowWindow:
     known_keys(written, WINDOW_KEYS, f"the window of query {query!r}")
-    kind = stream.time_kind
     if "rows" in written:
         return RowWindow(written["rows"], written.get("slide", TUMBLING))
     if "range" not in written:

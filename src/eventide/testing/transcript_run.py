@@ -143,6 +143,12 @@ def _check(step: Step, trial: Trial, expect: Expect) -> None:
     for what in ("final", "revised", "late", "rejected"):
         differs = difference(getattr(expect, what), getattr(taken, what))
         _demand(not differs, f"step {step.number}: {what}: {differs}")
+    for query in expect.in_order:
+        for what in ("final", "revised"):
+            wanted = [row for row in getattr(expect, what) if row.get("query", query) == query]
+            found = [table for table in getattr(taken, what) if table.column("query")[0].as_py() == query]
+            differs = difference(wanted, found, in_order=True)
+            _demand(not differs, f"step {step.number}: {what}: {differs}")
     if expect.state:
         state = trial.state()
         for query, wanted in expect.state.items():

@@ -1,0 +1,57 @@
+"""What a script asks about itself, answered before it runs: SHOW STREAMS, SHOW QUERIES, EXPLAIN.
+
+Law: the answers stand on standard output, in the order of the statements; on standard error where standard output is
+for JSON alone.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from eventide.commands.explain import WIDTH_ELSEWHERE, output_words, plan_of, trees
+from eventide.language.script import Script
+from eventide.language.statements import ExplainStatement, ShowStatement
+
+
+def answer_statements(script: Script, to_stderr: bool) -> None:
+    """Print the answers."""
+    screen = sys.stderr if to_stderr else sys.stdout
+    console = Console(file=screen, width=None if screen.isatty() else WIDTH_ELSEWHERE, highlight=False)
+    for answer in answers(script):
+        console.print(answer)
+
+
+def answers(script: Script) -> list[RenderableType]:
+    """The answer to each statement that asks something.
+
+    >>> from eventide.language.script import read_script
+    >>> text = "CREATE STREAM s (t BIGINT) FROM csv 'in'; SELECT count(*) FROM s [RANGE 5] ; SHOW STREAMS; SHOW QUERIES"
+    >>> print(*answers(read_script(text)), sep="\\n")
+    s (t BIGINT)
+    query_1 reads s, results to the console
+    """
+    found: list[RenderableType] = []
+    for statement in script.statements:
+        if isinstance(statement, ShowStatement):
+            found += _streams(script) if statement.kind == "streams" else _queries(script)
+        elif isinstance(statement, ExplainStatement):
+            found += trees(plan_of(script), only=statement.name)
+    return found
+
+
+def _streams(script: Script) -> list[Text]:
+    return [
+        Text(f"{stream.name} ({', '.join(f'{column.name} {column.type}' for column in stream.columns)})")
+        for stream in script.program.streams
+    ]
+
+
+def _queries(script: Script) -> list[Text]:
+    places = {output.query: output_words(output) for output in script.outputs}
+    return [
+        Text(f"{query.name} reads {query.stream}, results to {places.get(query.name, 'other queries')}")
+        for query in script.program.queries
+    ]

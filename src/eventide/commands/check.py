@@ -1,0 +1,129 @@
+"""`eventide check`: everything that can be told of a script before it runs.
+
+Law: an error is something that would keep the script from running, a warning is no mistake but may not be meant; each
+stands at a place, `file:line:column`. Nothing is started, read or written.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from eventide.commands.binding import Unbound, bound_queries
+from eventide.commands.endings import DONE, UNUSABLE
+from eventide.commands.outputs import outputs_of
+from eventide.commands.script_file import shown_as, text_of
+from eventide.commands.settings import RunSettings
+from eventide.errors import EventideError, LanguageError
+from eventide.language.script import Script, read_script
+from eventide.language.statements import Place, QueryStatement, SetStatement, Statement, StreamStatement
+
+ONLY_SPARK = "the local engine cannot run this, Spark may"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found, and where; `hint` says the way out where the message does not."""
+
+    severity: str
+    file: str
+    line: int
+    column: int
+    message: str
+    text: str = ""
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        """As compilers and editors know it, then the line with a marker."""
+        told = f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message}"
+        if self.text:
+            before = "".join("\t" if sign == "\t" else " " for sign in self.text[: self.column - 1])
+            told += f"\n    {self.text}\n    {before}^"
+        return f"{told}\n  {self.hint}" if self.hint else told
+
+
+def check_file(file: str, as_json: bool) -> int:
+    """Show what is found; the exit code."""
+    findings, script = findings_of(text_of(file), shown_as(file))
+    errors = sum(finding.severity == "error" for finding in findings)
+    if as_json:
+        told = {"file": shown_as(file), "errors": errors, "findings": [asdict(finding) for finding in findings]}
+        print(json.dumps(told))
+        return UNUSABLE if errors else DONE
+    for finding in findings:
+        print(finding)
+    if errors == 0:
+        print(f"{shown_as(file)}: {_summary(script)}")
+    return UNUSABLE if errors else DONE
+
+
+def findings_of(text: str, file: str) -> tuple[list[Finding], Script | None]:
+    """Errors and warnings in the order of their places, and the script if it could be read.
+
+    >>> findings_of("", "empty.sql")[0][0].message
+    'there is nothing in it: declare a stream and a query'
+    """
+    try:
+        script = read_script(text, file)
+    except LanguageError as error:
+        place = (error.line, error.column, error.message, error.text, error.hint)
+        return [Finding("error", error.file or file, *place)], None
+    lines = text.split("\n")
+    found = [_at("warning", file, lines, w.line, w.column, w.message) for w in script.warnings]
+    found += _of_outputs(script, file, lines)
+    found += _of_queries(script, file, lines)
+    if not script.statements:
+        found.append(Finding("error", file, 1, 1, "there is nothing in it: declare a stream and a query"))
+    elif not script.program.queries:
+        found.append(Finding("warning", file, 1, 1, "there is no query in it: `run` would have nothing to do"))
+    return sorted(found, key=lambda finding: (finding.line, finding.column)), script
+
+
+def _of_outputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
+    try:
+        outputs_of(script)
+        RunSettings.of(script.settings)
+    except EventideError as error:
+        about = [s for s in script.statements if isinstance(s, QueryStatement | SetStatement) and _in(s, error)]
+        place = about[0].place if about else Place(1, 1)
+        return [_at("error", file, lines, place.line, place.column, str(error))]
+    return []
+
+
+def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
+    """Queries that cannot be bound, or not by the local engine; streams without an input."""
+    places = {s.name: s.place for s in script.statements if isinstance(s, QueryStatement | StreamStatement)}
+    found = []
+    for stream in script.program.streams:
+        if stream.input is None:
+            message = f"stream {stream.name!r} has no input: add FROM format 'path', or FROM STDIN"
+            found.append(_at("error", file, lines, *_place(places, stream.name), message))
+    for name, bound in bound_queries(script.program).items():
+        if isinstance(bound, Unbound):
+            severity = "warning" if bound.only_spark else "error"
+            message = f"{ONLY_SPARK}: {bound.reason}" if bound.only_spark else bound.reason
+            found.append(_at(severity, file, lines, *_place(places, name), message))
+    return found
+
+
+def _place(places: dict[str, Place], name: str) -> tuple[int, int]:
+    # A query inside another has a name of its own, made from that one.
+    near = [place for other, place in places.items() if name.startswith(f"{other}_")]
+    place = places.get(name, near[-1] if near else Place(1, 1))
+    return place.line, place.column
+
+
+def _in(statement: Statement, error: EventideError) -> bool:
+    name = statement.key if isinstance(statement, SetStatement) else getattr(statement, "name", "")
+    return repr(name) in str(error)
+
+
+def _at(severity: str, file: str, lines: list[str], line: int, column: int, message: str) -> Finding:
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return Finding(severity, file, line, column, message, text)
+
+
+def _summary(script: Script | None) -> str:
+    assert script is not None
+    streams, queries = len(script.program.streams), len(script.program.queries)
+    return f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"

@@ -1,0 +1,125 @@
+"""The engine that a run asks for: Spark, with its start shown and its log named, or the local one.
+
+Law: what was made here is gone in the end: a session that was started, a temporary checkpoint, and Spark's log, unless
+something failed; then the log stays, and the error names it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eventide.commands.notes import under_way
+from eventide.commands.settings import RunSettings
+from eventide.engine.local_engine import LocalEngine
+from eventide.engine.running import Running
+from eventide.errors import DeclarationError, EngineError
+from eventide.plan.program import Program
+from eventide.sinks.sink import Sink
+
+TICK = 1.0
+DEFAULT_MASTER = "local[*]"
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a program runs: the engine, and for Spark its master, settings and packages."""
+
+    engine: str
+    master: str = DEFAULT_MASTER
+    conf: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+
+
+def reads_standard_input(program: Program) -> bool:
+    """Whether some stream of a program is a pipe.
+
+    >>> reads_standard_input(Program(()))
+    False
+    """
+    return any(stream.input is not None and stream.input.format.lower() == "stdin" for stream in program.streams)
+
+
+def chosen_engine(asked: str | None, program: Program) -> str:
+    """What was asked for; by default Spark, but the local engine for a filter, whose pipe Spark cannot read.
+
+    >>> chosen_engine(None, Program(()))
+    'spark'
+    """
+    piped = reads_standard_input(program)
+    if piped and asked == "spark":
+        raise DeclarationError(
+            "a stream reads standard input, which only the local engine can: leave `spark` out, or read a file"
+        )
+    return asked or ("local" if piped else "spark")
+
+
+@contextmanager
+def temporary_checkpoint(given: str | None) -> Iterator[str]:
+    """The checkpoint that was given, or one that is gone afterwards."""
+    if given is not None:
+        yield given
+        return
+    folder = tempfile.mkdtemp(prefix="eventide-checkpoint-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def engine_for(
+    program: Program, where: Where, checkpoint: str, sinks: Mapping[str, Sink], settings: RunSettings
+) -> Iterator[Running]:
+    """An engine that has not started yet; it is stopped in the end."""
+    if where.engine == "local":
+        every = settings.every or 0.0
+        with LocalEngine(program, checkpoint, sinks, every=every, tick=settings.tick or TICK) as engine:
+            yield engine
+        return
+    with _on_spark(program, where, checkpoint, sinks, settings) as engine:
+        yield engine
+
+
+@contextmanager
+def _on_spark(
+    program: Program, where: Where, checkpoint: str, sinks: Mapping[str, Sink], settings: RunSettings
+) -> Iterator[Running]:
+    from eventide.engine.placement import DRIVER_BYTES
+    from eventide.engine.spark_engine import SparkEngine
+    from eventide.engine.spark_session import local_session
+
+    logs = Path(tempfile.mkdtemp(prefix="eventide-spark-"))
+    log_file = logs / "spark.log"
+    try:
+        with under_way(f"starting Spark on {where.master}"):
+            try:
+                spark = local_session(where.master, where.conf, where.packages, log_file)
+            except EngineError as error:
+                raise EngineError(f"{error}. `--engine local` runs without Spark and Java") from error
+        try:
+            every = None if settings.every is None else f"{settings.every} seconds"
+            driver_bytes = DRIVER_BYTES if settings.driver_bytes is None else settings.driver_bytes
+            with SparkEngine(
+                spark,
+                program,
+                checkpoint,
+                sinks,
+                every=every,
+                tick=settings.tick or TICK,
+                driver_bytes=driver_bytes,
+            ) as engine:
+                yield engine
+        finally:
+            with suppress(Exception):
+                # It may have died, which was told already.
+                spark.stop()
+    except Exception as error:
+        if log_file.exists():
+            error.add_note(f"Spark's log: {log_file}")
+        raise
+    shutil.rmtree(logs, ignore_errors=True)

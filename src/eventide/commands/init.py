@@ -1,0 +1,53 @@
+"""`eventide init`: a commented script from a sample of somebody's data."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from eventide.commands.advice import advice_for
+from eventide.commands.check import findings_of
+from eventide.commands.notes import say
+from eventide.commands.roles import Roles, roles_of
+from eventide.commands.sample import Sample, look_at
+from eventide.commands.starter import starter_text
+from eventide.errors import InputError
+
+
+def init_file(sample: str, output: Path | None, time: str | None, source: str | None, force: bool) -> None:
+    """Look at the sample, write the script, and say what was found."""
+    if output is not None and output.exists() and not force:
+        raise InputError(f"{output} is there already: name another file, or write over it with --force")
+    found = look_at(sample)
+    roles = roles_of(found, time, source)
+    text = starter_text(found, roles, advice_for(found, roles))
+    # What cannot be checked is not worth handing out; this would be a fault of our own.
+    errors = [finding for finding in findings_of(text, "starter")[0] if finding.severity == "error"]
+    if errors:
+        raise AssertionError(f"the script that was written cannot be used: {errors[0]}\n{text}")
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{output} cannot be written: {error.strerror}") from error
+    for sentence in _said(found, roles):
+        say(sentence)
+    if output is not None:
+        say(f"wrote {output}; now: eventide check {output}, then eventide run {output} --bounded")
+
+
+def _said(sample: Sample, roles: Roles) -> list[str]:
+    said = [f"{sample.rows:,} rows looked at, {len(sample.columns)} columns"]
+    said.append(
+        "no column tells the time: rows get the time at which they are read"
+        if roles.time is None
+        else f"time: {roles.time}"
+    )
+    if roles.arrival is not None:
+        said.append(f"arrival: {roles.arrival}")
+    said.append(f"source: {roles.source or 'none found; --source COL names one'}")
+    if sample.broken:
+        said.append(f"rows of the sample that cannot be read: {sample.broken:,}")
+    return said

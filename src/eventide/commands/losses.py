@@ -1,0 +1,66 @@
+"""What did not go into any answer, counted while an engine runs: late rows and rejects, with their reasons.
+
+>>> counted = Losses()
+>>> counted.rejected["malformed row"] = 3
+>>> counted.sentences("state")
+['3 rows rejected: malformed row; see state/rejects']
+>>> counted.sentences(None)[0]
+'3 rows rejected: malformed row; gone with the temporary checkpoint (--checkpoint DIR keeps such rows)'
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pyarrow.compute as pc
+
+from eventide.engine.running import Running
+from eventide.engine.work import Round
+
+REASONS_TOLD = 3
+PLACE = re.compile(r" \(query [^()]*\)$")
+
+
+@dataclass
+class Losses:
+    """Late rows by stream, rejects by reason."""
+
+    late: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    def watch(self, engine: Running) -> None:
+        """Count after every round of this engine."""
+        engine.on_round(self._after)
+
+    def _after(self, work: Round) -> None:
+        for stream, parts in work.late.items():
+            self.late[stream] += sum(part.num_rows for part in parts)
+        for parts in work.rejects.values():
+            for part in parts:
+                for reason in pc.value_counts(part.column("_reason")).to_pylist():
+                    # A lost value names its window; here only what happened counts.
+                    self.rejected[PLACE.sub("", str(reason["values"]))] += reason["counts"]
+
+    def sentences(self, checkpoint: str | None) -> list[str]:
+        """What to tell in the end; `checkpoint` None says that it was a temporary one."""
+        said = []
+        if late := sum(self.late.values()):
+            said.append(f"{_rows(late)} came too late; {_where('late', checkpoint)}")
+        if rejected := sum(self.rejected.values()):
+            common = self.rejected.most_common()
+            reasons = common[0][0] if len(common) == 1 else "; ".join(f"{n:,} {r}" for r, n in common[:REASONS_TOLD])
+            more = f"; {len(common) - REASONS_TOLD} more reasons" if len(common) > REASONS_TOLD else ""
+            said.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint)}")
+        return said
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def _where(table: str, checkpoint: str | None) -> str:
+    if checkpoint is None:
+        return "gone with the temporary checkpoint (--checkpoint DIR keeps such rows)"
+    return f"see {checkpoint}/{table}"

@@ -1,0 +1,71 @@
+"""Where the results of a run go: the sinks that a script names, the screen, or lines of JSON.
+
+Law: all queries that go to the console share one screen. With JSON asked for they share standard output instead; a
+query that names files writes its files either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import rich.console
+
+from eventide.commands.json_lines import JsonLines
+from eventide.errors import DeclarationError
+from eventide.language.script import Script
+from eventide.sinks.by_name import sink_of
+from eventide.sinks.console import Console
+from eventide.sinks.sink import Sink
+
+ROWS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Sinks by query; `screen` is the one that draws, `lines` the one that writes JSON, where there is one."""
+
+    sinks: dict[str, Sink]
+    screen: Console | None = None
+    lines: JsonLines | None = None
+
+
+def outputs_of(
+    script: Script,
+    json_to: BinaryIO | None = None,
+    below: Callable[[], rich.console.RenderableType] | None = None,
+    console: rich.console.Console | None = None,
+) -> Outputs:
+    """The sinks of a script. `json_to`: results for the console go there as JSON. `below`: the screen's last line.
+
+    >>> from eventide.language.script import Output
+    >>> from eventide.plan.program import Program
+    >>> outputs_of(Script(Program(()), (Output("q", "csv", "out"),))).sinks["q"].format
+    'csv'
+    """
+    sinks: dict[str, Sink] = {}
+    shown = [output for output in script.outputs if output.kind.lower() == "console"]
+    screen, lines = None, None
+    if shown and json_to is not None:
+        lines = JsonLines(json_to)
+        sinks |= {output.query: lines for output in shown}
+    elif shown:
+        screen = Console(max(_rows(dict(output.options)) for output in shown), console, below)
+        sinks |= {output.query: screen for output in shown}
+    for output in script.outputs:
+        if output.query not in sinks:
+            sinks[output.query] = _named(output.query, output.kind, output.path, dict(output.options))
+    return Outputs(sinks, screen, lines)
+
+
+def _named(query: str, kind: str, path: str | None, options: dict[str, str]) -> Sink:
+    try:
+        return sink_of(kind, path, options)
+    except DeclarationError as error:
+        raise DeclarationError(f"query {query!r}: {error}") from error
+
+
+def _rows(options: dict[str, str]) -> int:
+    sink_of("console", options=options)
+    return int(options.get("rows", ROWS_SHOWN))

@@ -1,0 +1,177 @@
+"""A program described as plain data: what `explain` shows, as a tree or as JSON.
+
+Law: nothing runs. Types are found with the local backend, so that no JVM is needed; a query with a function that only
+Spark has is described as far as that goes, and it is said.
+
+>>> from eventide.plan.query import Query, named_as
+>>> from eventide.plan.stream import Stream, columns
+>>> from eventide.plan.window import Window
+>>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
+>>> found = described(Program((s,), (Query("q", "s", Window(60, 20), named_as(total="sum(v)")),)))
+>>> found["queries"][0]["window"]["panes"], found["queries"][0]["slices"]["keep"]
+('each window is 3 panes of 20', 'partials')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from eventide.commands.binding import Unbound, bound_queries
+from eventide.commands.policy_words import in_words
+from eventide.engine.placement import DRIVER_BYTES
+from eventide.engine.reduction import Reducer
+from eventide.plan.bound import Bound
+from eventide.plan.merge_text import merge_text
+from eventide.plan.program import Program
+from eventide.plan.query import Query
+from eventide.plan.reduce_text import kept_text
+from eventide.plan.spark_grammar import SPARK
+from eventide.plan.stream import Input, Stream, TimeKind, Timestamps
+from eventide.plan.window import RowWindow, SameWindow
+from eventide.profile.amounts import spoken
+
+TIMES = {
+    Timestamps.INTERNAL: "the clock of the round in which a row arrives",
+    Timestamps.LATENT: "none until an operator needs one, which then takes its clock",
+}
+
+
+def described(program: Program, outputs: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """All streams and queries; `outputs` says in words where the results of a query go."""
+    bound = bound_queries(program)
+    return {
+        "streams": [_stream(stream, _readers(stream.name, program, bound)) for stream in program.streams],
+        "queries": [
+            _query(query, bound[query.name], _readers(query.name, program, bound), (outputs or {}).get(query.name))
+            for query in program.in_order
+        ],
+    }
+
+
+def _readers(name: str, program: Program, bound: Mapping[str, Bound | Unbound]) -> list[Bound]:
+    """The queries that read a stream or query, as far as they are known."""
+    return [found for query in program.of_stream(name) if isinstance(found := bound[query.name], Bound)]
+
+
+def _stream(stream: Stream, readers: list[Bound]) -> dict[str, Any]:
+    plain = stream.time_kind is TimeKind.SEQUENCE
+    time = TIMES.get(stream.timestamps)
+    return {
+        "name": stream.name,
+        "columns": {column.name: column.type for column in stream.columns},
+        "input": None if stream.input is None else _input(stream.input),
+        "time": time or f"column {stream.time} ({stream.time_kind.value})",
+        "source": list(stream.source),
+        "arrival": stream.arrival,
+        "policy": in_words(stream.policy, plain) if stream.timestamps is Timestamps.EXTERNAL else "the clock",
+        "future": None if stream.future is None else _future(stream, plain),
+        "reduce": _pretty(Reducer.of(stream, readers).text.sql) if readers else None,
+    }
+
+
+def _input(given: Input) -> dict[str, Any]:
+    limits = {"max_files": given.max_files, "max_offsets": given.max_offsets, "max_rows": given.max_rows}
+    told = {"format": given.format, "path": given.path, "options": dict(given.options)}
+    return told | {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def _future(stream: Stream, plain: bool) -> str:
+    assert stream.future is not None
+    fate = "are rejected" if stream.future.reject else "wait for their window and do not move time"
+    return f"rows more than {spoken(stream.future.ahead, plain)} ahead of the clock {fate}"
+
+
+def _query(query: Query, bound: Bound | Unbound, readers: list[Bound], output: str | None) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": query.name,
+        "reads": query.stream,
+        "window": _window(query, bound),
+        "where": query.where,
+        "having": query.having,
+        "order": [f"{item.sql} {item.direction}" for item in query.order],
+        "limit": query.limit,
+        "sample": query.sample,
+        "retain": query.retain or None,
+        "output": output,
+    }
+    if isinstance(bound, Unbound):
+        groups = [{"name": group.name, "sql": group.sql} for group in query.groups]
+        values = [{"name": value.name, "sql": value.sql} for value in query.select]
+        note = f"only Spark can tell more: {bound.reason}"
+        return told | {"groups": groups, "values": values, "slices": None, "merge": None, "reduce": None, "note": note}
+    types = {column.name: column.type for column in bound.outputs}
+    return told | {
+        "groups": [{"name": key.name, "sql": key.sql, "type": key.type} for key in bound.keys],
+        "values": [{"name": item.name, "sql": item.sql, "type": types[item.name]} for item in query.select],
+        "slices": _slices(bound),
+        "merge": _merge(bound),
+        "reduce": _pretty(Reducer.of(bound.results, readers).text.sql) if readers else None,
+        "note": None,
+    }
+
+
+def _window(query: Query, bound: Bound | Unbound) -> dict[str, Any]:
+    window = query.window
+    if isinstance(window, RowWindow):
+        words = f"the last {window.range:,} rows in the order of time, every {window.slide:,} rows"
+        return {"range": window.range, "slide": window.slide, "unit": "rows", "words": words, "panes": None}
+    if isinstance(window, SameWindow):
+        return {"words": f"those of {query.stream}, each once more", "panes": None}
+    plain = isinstance(bound, Bound) and bound.window_kind is TimeKind.SEQUENCE
+
+    def length(amount: int) -> str:
+        return spoken(amount, plain)
+
+    shape = f"{length(window.range)} long, one every {length(window.slide)}"
+    shape = f"{length(window.range)} long, one after the other" if window.slide == window.range else shape
+    shape += f", offset {length(window.offset)}" if window.offset else ""
+    shape += ", also those without rows" if window.empty else ""
+    count = window.range // window.pane
+    panes = "each window is one pane" if count == 1 else f"each window is {count:,} panes of {length(window.pane)}"
+    return {
+        "range": window.range,
+        "slide": window.slide,
+        "offset": window.offset,
+        "pane": window.pane,
+        "unit": "numbers" if plain else "microseconds",
+        "words": shape,
+        "panes": panes,
+    }
+
+
+def _slices(bound: Bound) -> dict[str, Any]:
+    if bound.keeps_rows:
+        row = ", ".join(column.name for column in bound.kept)
+        why = "rows of a window are counted" if isinstance(bound.query.window, RowWindow) else "an aggregate needs them"
+        return {
+            "keep": "rows",
+            "words": f"the rows themselves ({row}), since {why}",
+            "columns": [column.name for column in bound.kept],
+            "reduce": _pretty(kept_text(bound)),
+        }
+    partials = [{"name": p.name, "type": p.type, "reduce": p.reduce, "merge": p.merge} for p in bound.partials]
+    kept = ["the number of rows", *(p.reduce for p in bound.partials)]
+    words = f"partials, for each pane and group: {', '.join(kept)}"
+    return {"keep": "partials", "words": words, "partials": partials}
+
+
+def _merge(bound: Bound) -> dict[str, Any]:
+    limit = f"{DRIVER_BYTES // 2**20} MiB"
+    if isinstance(bound.query.window, RowWindow):
+        place = "the driver, in DuckDB"
+    elif bound.driver_exact:
+        place = f"the driver, in DuckDB; as a Spark job over Parquet once the slices are above {limit}"
+    else:
+        place = f"Spark, since DuckDB would give other digits; over Parquet once the slices are above {limit}"
+    return {"place": place, "sql": _pretty(merge_text(bound, "slices", "windows"))}
+
+
+def _pretty(sql: str) -> str:
+    try:
+        return sqlglot.parse_one(sql, read=SPARK).sql(SPARK, pretty=True)
+    except SqlglotError:
+        return sql

@@ -1,0 +1,173 @@
+"""`eventide run`: a script at work, until its inputs end or somebody stops it.
+
+Law: results go where the script says, to the screen, or as JSON to standard output, which has nothing else on it then.
+Ctrl-C and SIGTERM let the round under way finish and commit. A program that reads only what ends by itself, standard
+input and single files, ends with it, every window closed: with standard input it is a filter.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from rich.text import Text
+
+from eventide.commands.endings import TerminatedError
+from eventide.commands.engines import (
+    DEFAULT_MASTER,
+    Where,
+    chosen_engine,
+    engine_for,
+    reads_standard_input,
+    temporary_checkpoint,
+)
+from eventide.commands.losses import Losses
+from eventide.commands.notes import passing, say
+from eventide.commands.outputs import outputs_of
+from eventide.commands.screen_status import StatusLine
+from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
+from eventide.commands.settings import RunSettings, checked_engine, pairs
+from eventide.engine.running import Running
+from eventide.errors import DeclarationError
+from eventide.language.script import Script
+from eventide.language.statements import ExplainStatement, ShowStatement
+from eventide.plan.program import Program
+from eventide.sources.files import FORMATS
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the user asked for; None where the script, or else the default, decides."""
+
+    file: str
+    bounded: bool = False
+    json: bool = False
+    engine: str | None = None
+    master: str | None = None
+    conf: list[str] = field(default_factory=list)
+    packages: list[str] = field(default_factory=list)
+    checkpoint: str | None = None
+
+
+def run_file(request: RunRequest) -> None:
+    """Run a script to its end."""
+    with _termination_is_heard():
+        script = script_of(request.file)
+        for warning in script.warnings:
+            print(
+                f"{shown_as(request.file)}:{warning.line}:{warning.column}: warning: {warning.message}", file=sys.stderr
+            )
+        asks = any(isinstance(statement, ShowStatement | ExplainStatement) for statement in script.statements)
+        if asks:
+            # Only who asks waits for what it takes to answer.
+            from eventide.commands.asked import answer_statements
+
+            answer_statements(script, to_stderr=request.json)
+        if asks and not script.program.queries:
+            return
+        if not script.program.queries:
+            raise DeclarationError(
+                f"{shown_as(request.file)}: there is nothing to run: add a SELECT, or CREATE QUERY name AS SELECT ..."
+            )
+        if request.file == STANDARD_INPUT and reads_standard_input(script.program):
+            raise DeclarationError(
+                "the script came through standard input, which a stream of it reads too: put the script into a file"
+            )
+        _run(script, request)
+
+
+def _run(script: Script, request: RunRequest) -> None:
+    settings = RunSettings.of(script.settings)
+    where = _where(script, request, settings)
+    given = request.checkpoint or settings.checkpoint
+    bounded = request.bounded or comes_to_an_end(script.program)
+    line, losses = StatusLine(), Losses()
+    json_to = sys.stdout.buffer if request.json else None
+    outputs = outputs_of(
+        script, json_to, below=lambda: Text(line.text(), style="dim", no_wrap=True, overflow="ellipsis")
+    )
+    with ExitStack() as stack:
+        checkpoint = stack.enter_context(temporary_checkpoint(given))
+        if not bounded:
+            say("running until Ctrl-C (--bounded: to the end of what is there now)")
+        if given is None and not bounded:
+            say("the checkpoint is temporary and removed in the end (--checkpoint DIR: a later run goes on from it)")
+        engine = stack.enter_context(engine_for(script.program, where, checkpoint, outputs.sinks, settings))
+        ended_before = engine.engine.ended
+        for watcher in (line, losses):
+            watcher.watch(engine)
+        engine.stop_on_signals()
+        with passing(line.text):
+            engine.start(bounded)
+            if outputs.screen is not None:
+                outputs.screen.show()
+            engine.await_end()
+        _tell_the_end(engine, line, losses, given, bounded, ended_before)
+
+
+def comes_to_an_end(program: Program) -> bool:
+    """Whether all that a program reads ends by itself: standard input, and single files.
+
+    >>> comes_to_an_end(Program(()))
+    False
+    """
+    return bool(program.streams) and all(
+        stream.input is not None and _ends(stream.input.format.lower(), stream.input.path) for stream in program.streams
+    )
+
+
+def _ends(format: str, path: str | None) -> bool:
+    return format == "stdin" or (format in FORMATS and path is not None and Path(path).is_file())
+
+
+def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
+    engine = chosen_engine(checked_engine(request.engine) or settings.engine, script.program)
+    conf = {**settings.spark, **pairs(request.conf)}
+    if engine == "local" and (request.conf or request.packages or request.master):
+        say("--master, --conf and --package are for Spark; the local engine does without them")
+    return Where(engine, request.master or settings.master or DEFAULT_MASTER, conf, tuple(request.packages))
+
+
+def _tell_the_end(
+    engine: Running, line: StatusLine, losses: Losses, checkpoint: str | None, bounded: bool, ended_before: bool
+) -> None:
+    for sentence in losses.sentences(checkpoint):
+        say(sentence)
+    status = engine.status()
+    if ended_before and checkpoint is not None:
+        say(
+            f"the bounded run in {checkpoint} had ended before, and its results were given then: give another "
+            "--checkpoint, or none, to run it again"
+        )
+        return
+    rows = sum(stream.rows for stream in status.streams)
+    whole = engine.engine.ended or not engine.stopping.is_set()
+    end = "done" if whole else "stopped"
+    kept = "" if checkpoint is not None else "; the temporary checkpoint is removed"
+    if checkpoint is not None and not whole:
+        kept = f"; started again with --checkpoint {checkpoint} it goes on from there"
+    counts = f"{_some(rows, 'row')} in {_some(status.round + 1, 'round')}, {_some(line.results, 'result')}"
+    say(f"{end}: {counts}{kept}")
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+@contextmanager
+def _termination_is_heard() -> Iterator[None]:
+    """Until an engine takes over, SIGTERM ends the command as Ctrl-C does: what was made is cleaned up."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise TerminatedError
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,93 @@
+"""How a run stands, in one line: rows a second, lag, drop ratio, and who holds time back.
+
+>>> told(Status("local", 3, 10, False, (), (), {}, rows_per_second=1234.5))
+'round 3, 1,234 rows/s'
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from eventide.engine.running import Running
+from eventide.engine.status import Status, StreamStatus
+from eventide.engine.stream_time import StreamTime
+from eventide.engine.work import Round
+from eventide.plan.stream import TimeKind, Timestamps
+from eventide.profile.amounts import percent, spoken
+
+LOOKED_EVERY = 0.25
+"""Seconds between two looks at the sources, however short the rounds."""
+
+
+class StatusLine:
+    """Watches an engine, and tells how it stands whenever it is asked."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._engine: Running | None = None
+        self._held: dict[str, str] = {}
+        self._looked = 0.0
+        self.results = 0
+
+    def watch(self, engine: Running) -> None:
+        """Look at this engine after every round of it."""
+        self._engine = engine
+        engine.on_round(self._after)
+
+    def text(self) -> str:
+        """The line as it is now."""
+        if self._engine is None:
+            return "starting"
+        plain = {s.name for s in self._engine.engine.program.streams if s.time_kind is TimeKind.SEQUENCE}
+        with self._lock:
+            return told(self._engine.status(), self._held, plain)
+
+    def _after(self, work: Round) -> None:
+        # Called by the thread that runs rounds: only here can the pacemakers be asked without disturbing one.
+        assert self._engine is not None
+        shown = self._engine.engine.sinks
+        self.results += sum(results.rows for name, results in work.results.items() if name in shown)
+        if time.monotonic() - self._looked < LOOKED_EVERY:
+            return
+        self._looked = time.monotonic()
+        held = {name: who for name, s in self._engine.engine.streams.items() if (who := holder(s)) is not None}
+        with self._lock:
+            self._held = held
+
+
+def holder(stream: StreamTime) -> str | None:
+    """The source that is least far and behind most others; None where no single one is."""
+    if stream.stream.timestamps is not Timestamps.EXTERNAL or len(stream.sources) < 2:
+        return None
+    far = stream.pacemaker.heartbeats(stream.clock).by_source
+    if len(far) < 2 or not np.median(far) > far.min():
+        return None
+    return stream.name_of(int(far.argmin())).replace("\x1f", "|")
+
+
+def told(status: Status, held: Mapping[str, str] | None = None, plain: set[str] | frozenset[str] = frozenset()) -> str:
+    """The status in one line; `plain` names streams whose times are numbers, `held` who holds each stream back."""
+    parts = [f"round {status.round}" if status.round >= 0 else "waiting for rows"]
+    parts.append(f"{int(status.rows_per_second):,} rows/s")
+    several = len(status.streams) > 1
+    for stream in status.streams:
+        said = _of_stream(stream, stream.name in plain)
+        if held and stream.name in held and stream.lag:
+            said.append(f"held back by {held[stream.name]!r}")
+        parts.append((f"{stream.name}: " if several else "") + ", ".join(said))
+    return ", ".join(parts) if not several else "; ".join([", ".join(parts[:2]), *parts[2:]])
+
+
+def _of_stream(stream: StreamStatus, plain: bool) -> list[str]:
+    said = [f"{stream.rows:,} rows"]
+    if stream.lag is not None:
+        said.append(f"lag {spoken(stream.lag, plain)}")
+    if stream.wanted:
+        said.append(f"late {percent(stream.drop_ratio)}")
+    if stream.rejected:
+        said.append(f"rejected {stream.rejected:,}")
+    return said

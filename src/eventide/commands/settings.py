@@ -1,0 +1,98 @@
+"""Settings of a run, from `SET` in the script; what is given on the command line wins.
+
+>>> told = RunSettings.of({"engine": "local", "tick": "0.5", "spark.executor.memory": "2g"})
+>>> told.engine, told.tick, told.spark
+('local', 0.5, {'spark.executor.memory': '2g'})
+>>> RunSettings.of({"checkpiont": "state"})
+Traceback (most recent call last):
+    ...
+eventide.errors.DeclarationError: there is no setting 'checkpiont'; did you mean 'checkpoint'? There are checkpoint, \
+driver_bytes, engine, every, master, tick, and those of Spark, which begin with spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from eventide.errors import DeclarationError
+
+KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "master", "tick")
+ENGINES = ("spark", "local")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`)."""
+
+    engine: str | None = None
+    master: str | None = None
+    checkpoint: str | None = None
+    every: float | None = None
+    tick: float | None = None
+    driver_bytes: int | None = None
+    spark: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> RunSettings:
+        """Read them, refusing what nobody knows."""
+        spark = {key: value for key, value in given.items() if key.lower().startswith("spark.")}
+        own = {key.lower(): value for key, value in given.items() if key not in spark}
+        for key in own:
+            if key not in KNOWN:
+                close = get_close_matches(key, KNOWN, n=1)
+                hint = f"did you mean {close[0]!r}? " if close else ""
+                raise DeclarationError(
+                    f"there is no setting {key!r}; {hint}There are {', '.join(KNOWN)}, and those of Spark, which begin "
+                    "with spark."
+                )
+        return cls(
+            engine=checked_engine(own.get("engine")),
+            master=own.get("master"),
+            checkpoint=own.get("checkpoint"),
+            every=_seconds("every", own.get("every")),
+            tick=_seconds("tick", own.get("tick")),
+            driver_bytes=_whole("driver_bytes", own.get("driver_bytes")),
+            spark=spark,
+        )
+
+
+def checked_engine(name: str | None) -> str | None:
+    """The name of an engine, in small letters."""
+    if name is not None and name.lower() not in ENGINES:
+        raise DeclarationError(f"there is no engine {name!r}: choose {' or '.join(ENGINES)}")
+    return None if name is None else name.lower()
+
+
+def pairs(given: list[str]) -> dict[str, str]:
+    """Settings as the command line gives them.
+
+    >>> pairs(["spark.executor.memory=2g"])
+    {'spark.executor.memory': '2g'}
+    """
+    found = {}
+    for one in given:
+        key, sign, value = one.partition("=")
+        if not sign or not key.strip():
+            raise DeclarationError(f"--conf {one!r} is no setting: write --conf key=value")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _seconds(key: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf") or (key == "tick" and value == 0):
+        raise DeclarationError(f"SET {key} = {text}: give a number of seconds, such as 0.5")
+    return value
+
+
+def _whole(key: str, text: str | None) -> int | None:
+    if text is not None and not text.isdecimal():
+        raise DeclarationError(f"SET {key} = {text}: give a whole number")
+    return None if text is None else int(text)

@@ -1,0 +1,109 @@
+"""From one level of a plan to the next: the results of a query as rows for the queries that read it, in the same round.
+
+Laws. What closes below is reduced for the queries above by the same statement as rows of a stream, on the driver: in
+DuckDB where that gives Spark's answer, in Spark where it does not. A result is never late for a query above (see
+`plan.derived`). One that breaks a query above is rejected, as a row of a stream is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from eventide.engine.arrow_types import arrow_type
+from eventide.engine.backend import Backend
+from eventide.engine.cluster_slices import Chunk, Cluster
+from eventide.engine.reduce_step import ReduceStep
+from eventide.engine.reduction import Reducer
+from eventide.engine.slices import slice_schema
+from eventide.engine.taken import Answer
+from eventide.engine.work import Round
+from eventide.engine.workbench import Bench
+from eventide.errors import EngineError
+from eventide.plan.bound import Bound
+from eventide.plan.columns import Column
+from eventide.plan.derived import Derived
+from eventide.plan.dialect import same_answer
+from eventide.plan.program import Program
+from eventide.plan.reduce_text import MALFORMED, batch_view, kept_text
+
+
+class Level:
+    """The queries that read one query, and how its results come to them."""
+
+    def __init__(self, stream: Derived, above: Sequence[Bound], backend: Backend, cluster: Cluster | None) -> None:
+        self.stream = stream
+        self._above = above
+        self._cluster = cluster
+        self._reducer = Reducer.of(stream, above)
+        self._rows = ResultRows(stream, self._bench(backend))
+        self._step = ReduceStep(self._rows)
+
+    def bring(self, work: Round, final: Answer) -> None:
+        """Give the results of a round to the queries above."""
+        if final.rows == 0:
+            return
+        chunks: dict[str, list[pa.Table]] = {query.query.name: [] for query in self._above}
+        for part in final.parts():
+            self._rows.table = rows_of(self.stream, part)
+            for name, chunk in self._step.run(work, self._reducer).chunks.items():
+                assert isinstance(chunk, pa.Table)
+                chunks[name].append(chunk)
+        self._rows.table = None
+        for query in self._above:
+            name = query.query.name
+            table = pa.concat_tables(chunks[name]) if chunks[name] else slice_schema(query).empty_table()
+            work.runs[name], work.taken[name] = work.runs[name].take(self._placed(work, query, table))
+            if work.taken[name].late_rows:
+                raise EngineError(f"query {name!r}: results of query {self.stream.name!r} came late; this is a fault")
+
+    def _placed(self, work: Round, query: Bound, chunk: pa.Table) -> pa.Table | Chunk:
+        """Partials where the slices of the query are."""
+        if work.runs[query.query.name].slices.placement == "driver":
+            return chunk
+        assert self._cluster is not None
+        return self._cluster.moved(query, chunk, work.number) if chunk.num_rows else Chunk((), (), 0)
+
+    def _bench(self, backend: Backend) -> Bench:
+        """Whoever reduces as Spark does."""
+        texts = [self._reducer.text.sql, *(kept_text(query) for query in self._above if query.keeps_rows)]
+        known = (*self.stream.columns, Column(MALFORMED, "STRING"))
+        exact = all(query.driver_exact for query in self._above) and all(same_answer(text, known) for text in texts)
+        return backend.bench(replace(self._above[0], driver_exact=exact))
+
+
+class ResultRows:
+    """Results under the name by which the statements of a reduce know them."""
+
+    def __init__(self, stream: Derived, bench: Bench) -> None:
+        self._view = batch_view(stream)
+        self._bench = bench
+        self.table: pa.Table | None = None
+
+    def ask(self, sql: str) -> pa.Table:
+        """The answer of a statement over them."""
+        return self._bench.ask(sql, {self._view: self.table})
+
+
+def rows_of(stream: Derived, answer: pa.Table) -> pa.Table:
+    """Results as rows of the stream that they are to the queries above.
+
+    >>> from eventide.plan.columns import columns
+    >>> from eventide.plan.stream import TimeKind
+    >>> from eventide.plan.window import Window
+    >>> sums = Derived.of("sums", columns("total BIGINT"), TimeKind.SEQUENCE, Window(10))
+    >>> rows_of(sums, pa.table({"window_start": [0], "window_end": [10], "rows": [2], "total": [7]})).to_pylist()
+    [{'total': 7, 'window_start': 0, 'window_end': 10, '_malformed': None}]
+    """
+    columns = {column.name: answer.column(column.name).cast(arrow_type(column.type)) for column in stream.columns}
+    return pa.table({**columns, MALFORMED: pa.nulls(answer.num_rows, pa.string())})
+
+
+def levels_of(
+    program: Program, bound: Mapping[str, Bound], backend: Backend, cluster: Cluster | None
+) -> dict[str, Level]:
+    """For every query that is read: what is above it."""
+    above = {query.name: [bound[reader.name] for reader in program.of_stream(query.name)] for query in program.queries}
+    return {name: Level(bound[name].results, readers, backend, cluster) for name, readers in above.items() if readers}

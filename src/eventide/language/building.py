@@ -1,0 +1,221 @@
+"""The statements of a script, taken one after the other into one program.
+
+Law: a statement sees what stands before it. Names are told apart whatever their capital letters, and a stream and a
+query never share one. SLACK and DRATIO in the window of a query are the policy of its stream; two queries that say
+different things of one stream are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from eventide.language.nearest import meant
+from eventide.language.nodes import Clause, CreateFunction, CreateQuery, CreateStream, Order
+from eventide.language.output_names import unused
+from eventide.language.outputs import Output, output_of
+from eventide.language.queries import QueryReader
+from eventide.language.reading_from import FromReader, Known
+from eventide.language.source_text import Piece, SourceText
+from eventide.language.statements import (
+    DropStatement,
+    ExplainStatement,
+    FunctionStatement,
+    QueryStatement,
+    SetStatement,
+    ShowStatement,
+    Statement,
+    StreamStatement,
+)
+from eventide.language.streams import Declared, StreamReader, name_of
+from eventide.language.warnings import Warning, about_query, about_stream, warning_at
+from eventide.plan.columns import spark_type
+from eventide.plan.program import NAME, Program
+from eventide.plan.stream import TimeKind
+from eventide.plan.window import RowWindow
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the user in a Python file; an expensive one is called for as few rows as possible."""
+
+    name: str
+    file: str
+    returns: str | None = None
+    expensive: bool = False
+
+
+@dataclass
+class Builder:
+    """What has been said so far."""
+
+    source: SourceText
+    streams: dict[str, Declared] = field(default_factory=dict)
+    queries: dict[str, Known] = field(default_factory=dict)
+    outputs: dict[str, Output] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    bare: int = 0
+
+    def take(self, tree: exp.Expr, piece: Piece) -> Statement:
+        """Do what a statement says."""
+        if isinstance(tree, CreateStream):
+            return StreamStatement(piece.place, piece.text, self._stream(tree))
+        if isinstance(tree, CreateQuery):
+            return QueryStatement(piece.place, piece.text, self._query(tree), tree.this is not None)
+        if isinstance(tree, CreateFunction):
+            return FunctionStatement(piece.place, piece.text, self._function(tree))
+        if isinstance(tree, Order):
+            return self._order(tree, piece)
+        raise self.source.error("this statement cannot be read", piece.offset)
+
+    def program(self) -> Program:
+        """The streams and queries."""
+        return Program(
+            tuple(declared.stream for declared in self.streams.values()),
+            tuple(known.query for known in self.queries.values()),
+        )
+
+    def warnings(self) -> tuple[Warning, ...]:
+        """What to say about all of it."""
+        queries = [known.query for known in self.queries.values()]
+        found = [said for declared in self.streams.values() for said in about_stream(declared, queries)]
+        found += [said for known in self.queries.values() for said in about_query(known.query, known.tree)]
+        return tuple(sorted((warning_at(*said, self.source) for said in found), key=lambda w: (w.line, w.column)))
+
+    def _stream(self, tree: CreateStream) -> str:
+        name = name_of(tree.this)
+        self._new(name, tree.this, "stream")
+        self.streams[name.lower()] = StreamReader(self.source).read(tree)
+        return name
+
+    def _query(self, tree: CreateQuery) -> str:
+        if tree.this is None:
+            self.bare += 1
+            while f"query_{self.bare}" in (*self.queries, *self.streams):
+                self.bare += 1
+        name = tree.this.name if tree.this is not None else f"query_{self.bare}"
+        self._new(name, tree.this or tree, "query")
+        output = output_of(name, tree.args.get("into") or [], self.source)
+        self._check_directory(output, tree)
+        self._compiled(name, tree.expression, {})
+        self.outputs[name.lower()] = output
+        return name
+
+    def _compiled(self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr], hidden: bool = False) -> Known:
+        """Take a SELECT in under a name, and those below it under names made of it."""
+
+        def made(below: exp.Expr, around: Mapping[str, exp.Expr]) -> Known:
+            inner = unused(f"{name}_below", (*self.queries, *self.streams))
+            return self._compiled(inner, below, around, hidden=True)
+
+        origin = FromReader(self.source, self.streams, self.queries, made)
+        query, asked, level = QueryReader(self.source, origin).read(name, tree, above)
+        if asked.policy:
+            if level.below is not None:
+                [first, *_] = asked.policy.values()
+                raise self.source.error(
+                    f"{first.this} is for a stream, and this reads the query {level.stream.name!r}",
+                    first,
+                    "results of a query are never late",
+                )
+            self._set_policy(self.streams[query.stream.lower()], name, asked.policy)
+        kind = TimeKind.SEQUENCE if isinstance(query.window, RowWindow) else level.stream.time_kind
+        self.queries[name.lower()] = known = Known(query, kind, tree, hidden)
+        return known
+
+    def _set_policy(self, declared: Declared, query: str, asked: dict[str, Clause]) -> None:
+        reader = StreamReader(self.source)
+        first = next(iter(asked.values()))
+        before = declared.stream.policy
+        said_before = declared.policy_of or ("the stream" if {"SLACK", "DRATIO"} & declared.clauses.keys() else None)
+        if said_before is None:
+            reader.with_policy(declared, {**declared.clauses, **asked})
+        else:
+            kept = {name: clause for name, clause in declared.clauses.items() if name not in ("SLACK", "DRATIO")}
+            reader.with_policy(declared, {**kept, **asked})
+            if declared.stream.policy != before:
+                raise self.source.error(
+                    f"{said_before} says something else of how stream {declared.stream.name!r} finds its heartbeats",
+                    first,
+                    "a stream has one policy: say it once, in CREATE STREAM",
+                )
+        declared.policy_of = f"query {query!r}"
+
+    def _function(self, tree: CreateFunction) -> str:
+        name = tree.this.name
+        if name.lower() in self.functions:
+            raise self.source.error(f"there is already a function {name!r}", tree.this)
+        clauses = {str(clause.this): clause for clause in tree.args["clauses"]}
+        if "FROM" not in clauses:
+            raise self.source.error(f"where is the function {name!r}?", tree.this, "add FROM 'file.py'")
+        returns = spark_type(clauses["RETURNS"].expressions[0]) if "RETURNS" in clauses else None
+        file = clauses["FROM"].expressions[0].name
+        self.functions[name.lower()] = Function(name, file, returns, "EXPENSIVE" in clauses)
+        return str(name)
+
+    def _order(self, tree: Order, piece: Piece) -> Statement:
+        verb = tree.this
+        if verb == "SHOW":
+            return ShowStatement(piece.place, piece.text, tree.args["kind"].lower())
+        if verb == "SET":
+            key, value = tree.args["kind"], tree.args["value"]
+            self.settings[key] = value
+            return SetStatement(piece.place, piece.text, key, value)
+        if verb == "EXPLAIN":
+            if isinstance(tree.expression, CreateQuery):
+                return ExplainStatement(piece.place, piece.text, self._query(tree.expression))
+            known = self.queries[self._known(tree.expression, "query")]
+            return ExplainStatement(piece.place, piece.text, known.query.name)
+        kind = tree.args["kind"].lower()
+        name = name_of(tree.expression)
+        key = self._known(tree.expression, kind)
+        self._check_unread(key, tree)
+        if kind == "query":
+            del self.outputs[key]
+            while (gone := self.queries.pop(key)).query.stream.lower() in self._hidden:
+                key = gone.query.stream.lower()
+        else:
+            del self.streams[key]
+        return DropStatement(piece.place, piece.text, kind, name)
+
+    def _check_unread(self, key: str, tree: Order) -> None:
+        readers = [known.query.name for known in self.queries.values() if known.query.stream.lower() == key]
+        if readers:
+            raise self.source.error(
+                f"the query {readers[0]!r} reads it", tree.expression, f"DROP QUERY {readers[0]} before"
+            )
+
+    @property
+    def _hidden(self) -> set[str]:
+        """The queries that were made of sub-queries."""
+        return {key for key, known in self.queries.items() if known.hidden}
+
+    def _known(self, node: exp.Expr, kind: str) -> str:
+        name = name_of(node) if isinstance(node, exp.Table) else str(node.name)
+        there: Iterable[str] = self.outputs if kind == "query" else self.streams
+        if name.lower() not in there:
+            names = [known.query.name for known in self.queries.values() if not known.hidden]
+            known = names if kind == "query" else [d.stream.name for d in self.streams.values()]
+            raise self.source.error(f"there is no {kind} {name!r}", node, meant(name, known))
+        return name.lower()
+
+    def _new(self, name: str, node: exp.Expr, kind: str) -> None:
+        if not NAME.fullmatch(name):
+            raise self.source.error(
+                f"{name!r} cannot name a {kind}", node, "use letters, digits and underscores, a letter first"
+            )
+        for other, there in (("stream", set(self.streams)), ("query", set(self.queries))):
+            if name.lower() in there:
+                raise self.source.error(f"there is already a {other} {name!r}", node, "choose another name")
+
+    def _check_directory(self, output: Output, tree: exp.Expr) -> None:
+        for other in self.outputs.values():
+            if output.path is not None and other.path == output.path:
+                raise self.source.error(
+                    f"the query {other.query!r} writes into {output.path!r} already",
+                    tree,
+                    "give each its own directory",
+                )

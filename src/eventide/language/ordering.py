@@ -1,0 +1,38 @@
+"""ORDER BY: the order of the results within a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from eventide.language.source_text import SourceText
+from eventide.plan.order import OrderBy
+from eventide.plan.spark_grammar import SPARK
+
+
+@dataclass(frozen=True)
+class OrderReader:
+    """Reads ORDER BY; numbers in it are places of the SELECT, as in Spark."""
+
+    source: SourceText
+
+    def read(self, select: exp.Select, over_results: Callable[[exp.Expr], exp.Expr]) -> tuple[OrderBy, ...]:
+        """What to order by; `over_results` gives an expression over the result's columns and aggregates."""
+        order = select.args.get("order")
+        if order is None:
+            return ()
+        return tuple(self._one(ordered, select, over_results) for ordered in order.expressions)
+
+    def _one(self, ordered: exp.Expr, select: exp.Select, over_results: Callable[[exp.Expr], exp.Expr]) -> OrderBy:
+        if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
+            raise self.source.error("this order cannot be read", ordered)
+        inner = ordered.this
+        if isinstance(inner, exp.Literal) and inner.name.isdigit():
+            if not 1 <= int(inner.name) <= len(select.expressions):
+                raise self.source.error(f"there is no column number {inner.name} in this SELECT", inner)
+            chosen = select.expressions[int(inner.name) - 1]
+            inner = chosen.this if isinstance(chosen, exp.Alias) else chosen
+        down = bool(ordered.args.get("desc"))
+        return OrderBy(over_results(inner).sql(SPARK), down, bool(ordered.args.get("nulls_first")))

@@ -1,0 +1,154 @@
+"""The heartbeat policy of a stream, from its clauses.
+
+| clauses | policy |
+|---|---|
+| none | `DropRatio(0.01)` |
+| `SLACK n [ROWS]` | `Slack(n)` |
+| `SLACK length`, `DELAY length` | `FixedDelay(length)` |
+| `DRATIO p%` | `DropRatio(p)` |
+| `DRATIO p% SLACK n` | `Cap(DropRatio(p), rows=n)`; with `SLACK 0` no cap |
+| `DRATIO p% SLACK length` | `Cap(DropRatio(p), behind_largest=length)` |
+| `CLOCK SKEW length` | `ClockSkew(length)` |
+| `BOUNDS (...)` | `DeclaredSkew(matrix)` |
+| `ESTIMATED BOUNDS (...)` | `EstimatedSkew(...)` |
+| `OWN PROGRESS [SLACK length]` | `OwnProgress(length)` |
+| `... IDLE AFTER length` | `Idle(..., length)` |
+| `... TIMEOUT length` | `Timeout(..., length)` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide.eventtime.cap import Cap
+from eventide.eventtime.clock_skew import ClockSkew
+from eventide.eventtime.declared import DeclaredSkew
+from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.idleness import Idle
+from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.skew_estimates import Adaptivity
+from eventide.eventtime.slack import Slack
+from eventide.eventtime.timeout import Timeout
+from eventide.language.amounts import Amounts
+from eventide.language.declared_bounds import Bounds
+from eventide.language.nearest import meant
+from eventide.language.nodes import Amount, Clause
+
+POLICIES = ("DRATIO", "DELAY", "CLOCK SKEW", "BOUNDS", "ESTIMATED BOUNDS", "PUNCTUATED BY", "OWN PROGRESS")
+"""Clauses of which a stream has at most one; SLACK goes alone, with DRATIO or with OWN PROGRESS."""
+
+ESTIMATION = ("WINDOW", "MAXIMUM", "WEIGHT", "TOLERATED", "UNIT", "AHEAD", "PAIRWISE")
+
+
+@dataclass(frozen=True)
+class PolicyReader:
+    """Builds policies: `amounts` for application time, `clock` for the clock."""
+
+    amounts: Amounts
+    clock: Amounts
+
+    def read(self, clauses: Mapping[str, Clause]) -> tuple[Policy, tuple[str, ...]]:
+        """The policy, and the names of sources that it numbers."""
+        given = [name for name in POLICIES if name in clauses]
+        if len(given) > 1:
+            raise self.amounts.source.error(
+                f"{given[0]} and {given[1]} are two ways to find heartbeats: keep one of them", clauses[given[1]]
+            )
+        chosen = given[0] if given else None
+        if "SLACK" in clauses and chosen not in (None, "DRATIO", "OWN PROGRESS"):
+            raise self.amounts.source.error(f"SLACK does not go with {chosen}: keep one of them", clauses["SLACK"])
+        known: tuple[str, ...] = ()
+        if chosen == "BOUNDS":
+            matrix, known = Bounds(self.amounts, self.clock).read(clauses["BOUNDS"])
+            policy: Policy = DeclaredSkew(matrix)
+        else:
+            policy = self._simple(chosen, clauses)
+        if "IDLE AFTER" in clauses:
+            policy = Idle(policy, self._silence(clauses, "IDLE AFTER"))
+        if "TIMEOUT" in clauses:
+            policy = Timeout(policy, self._silence(clauses, "TIMEOUT"))
+        return policy, known
+
+    def _simple(self, chosen: str | None, clauses: Mapping[str, Clause]) -> Policy:
+        slack: Amount | None = clauses["SLACK"].expressions[0] if "SLACK" in clauses else None
+        if chosen == "DRATIO":
+            return self._drop_ratio(clauses["DRATIO"].expressions[0], slack)
+        if chosen == "OWN PROGRESS":
+            return OwnProgress(self._length(slack, "SLACK") if slack is not None else 0)
+        if chosen == "DELAY":
+            return FixedDelay(self._length(clauses["DELAY"].expressions[0], "DELAY"))
+        if chosen == "CLOCK SKEW":
+            return ClockSkew(self.clock.length(clauses["CLOCK SKEW"].expressions[0], "CLOCK SKEW"))
+        if chosen == "ESTIMATED BOUNDS":
+            return self._estimated(clauses["ESTIMATED BOUNDS"])
+        if chosen == "PUNCTUATED BY":
+            raise self.amounts.source.error(
+                "PUNCTUATED BY cannot be run yet: no engine reads promises from a column",
+                clauses["PUNCTUATED BY"],
+                "until then, choose OWN PROGRESS or DRATIO",
+            )
+        if slack is None:
+            return DropRatio(0.01)
+        return Slack(self.amounts.rows(slack, "SLACK")) if self.amounts.is_rows(slack) else self._delay(slack)
+
+    def _delay(self, slack: Amount) -> FixedDelay:
+        return FixedDelay(self._length(slack, "SLACK"))
+
+    def _drop_ratio(self, share: Amount, slack: Amount | None) -> Policy:
+        policy = DropRatio(self.amounts.share(share, "DRATIO"))
+        if slack is None:
+            return policy
+        if not self.amounts.is_rows(slack):
+            return Cap(policy, behind_largest=self._length(slack, "SLACK"))
+        rows = self.amounts.rows(slack, "SLACK")
+        return Cap(policy, rows=rows) if rows else policy
+
+    def _estimated(self, clause: Clause) -> EstimatedSkew:
+        said: dict[str, Clause] = {}
+        for item in clause.expressions:
+            name = str(item.this).upper()
+            if name not in ESTIMATION:
+                raise self.amounts.source.error(
+                    f"ESTIMATED BOUNDS has no option {item.this}", item, meant(name, ESTIMATION)
+                )
+            if name not in ("MAXIMUM", "PAIRWISE") and not (
+                item.expressions and isinstance(item.expressions[0], Amount)
+            ):
+                raise self.amounts.source.error(f"{name} needs a number", item)
+            said[name] = item
+        usual = Adaptivity()
+        adaptivity = Adaptivity(
+            None if "MAXIMUM" in said else self._count(said, "WINDOW", usual.window or 0),
+            self._weight(said, usual.weight),
+            self.amounts.share(said["TOLERATED"].expressions[0], "TOLERATED")
+            if "TOLERATED" in said
+            else usual.tolerated,
+        )
+        unit = self.clock.length(said["UNIT"].expressions[0], "UNIT") if "UNIT" in said else 1
+        return EstimatedSkew(adaptivity, unit, self._count(said, "AHEAD", 0), "PAIRWISE" in said)
+
+    def _count(self, said: Mapping[str, Clause], name: str, usual: int) -> int:
+        return self.amounts.rows(said[name].expressions[0], name) if name in said else usual
+
+    def _weight(self, said: Mapping[str, Clause], usual: float) -> float:
+        if "WEIGHT" not in said:
+            return usual
+        amount = said["WEIGHT"].expressions[0]
+        return float(amount.this) if amount.args.get("unit") is None else self.amounts.share(amount, "WEIGHT")
+
+    def _length(self, amount: Amount, what: str) -> int:
+        found = self.amounts.length(amount, what)
+        if found < 0:
+            raise self.amounts.source.error(f"{what} cannot be {amount.sql()}: give 0 or more", amount)
+        return found
+
+    def _silence(self, clauses: Mapping[str, Clause], name: str) -> int:
+        amount = clauses[name].expressions[0]
+        found = self.clock.length(amount, name)
+        if found < 1:
+            raise self.amounts.source.error(f"{name} {amount.sql()} would never wait: give more than 0", amount)
+        return found

@@ -1,0 +1,75 @@
+"""The door of the language: a text is read, and everything in it is checked, before anything runs.
+
+Law: `read_script` gives a `Script` whose program is whole, or raises a `LanguageError` that shows the place. Nothing
+else comes out of it, whatever the text.
+
+>>> script = read_script('''
+...     CREATE STREAM traffic (ts TIMESTAMP, detector STRING, speed INT) FROM json 'incoming';
+...     SELECT detector, avg(speed) FROM traffic [RANGE 5 minutes SLIDE 1 minute] GROUP BY detector;
+... ''')
+>>> script.program.queries[0].select, script.outputs[0].kind
+((Named(name='avg_speed', sql='AVG(speed)'),), 'console')
+>>> read_script("SELECT count(*) FROM trafic [RANGE 5 minutes]", "x.sql")
+Traceback (most recent call last):
+    ...
+eventide.errors.LanguageError: x.sql:1:22: there is no stream 'trafic'
+    SELECT count(*) FROM trafic [RANGE 5 minutes]
+                         ^
+  declare it before: CREATE STREAM trafic (ts TIMESTAMP, ...)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eventide.errors import DeclarationError, LanguageError
+from eventide.language.building import Builder, Function
+from eventide.language.outputs import Output
+from eventide.language.source_text import SourceText
+from eventide.language.statements import Place, Statement
+from eventide.language.warnings import Warning
+from eventide.plan.program import Program
+
+__all__ = ["Function", "Output", "Place", "Script", "Statement", "Warning", "read_script"]
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a text says: the program, where its results go, settings, and the statements themselves in order."""
+
+    program: Program
+    outputs: tuple[Output, ...] = ()
+    settings: dict[str, str] = field(default_factory=dict)
+    statements: tuple[Statement, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    functions: tuple[Function, ...] = ()
+
+
+def read_script(text: str, file: str | None = None) -> Script:
+    """Read a text and check all of it; `file` is its name in errors."""
+    source = SourceText(text, file)
+    builder = Builder(source)
+    statements: list[Statement] = []
+    for piece in source.pieces():
+        try:
+            statements.append(builder.take(source.tree(piece), piece))
+        except LanguageError:
+            raise
+        except DeclarationError as error:
+            raise source.error(str(error), piece.offset) from error
+        except RecursionError as error:
+            raise source.error("this is nested too deeply", piece.offset) from error
+    try:
+        program = builder.program()
+    except LanguageError:
+        raise
+    except DeclarationError as error:
+        raise source.error(str(error), 0) from error
+    return Script(
+        program,
+        tuple(builder.outputs.values()),
+        dict(builder.settings),
+        tuple(statements),
+        builder.warnings(),
+        tuple(builder.functions.values()),
+    )

@@ -1,0 +1,108 @@
+"""What is no mistake but may not be meant.
+
+Law: a warning names what will happen and the clause that prevents it. A script with warnings runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from eventide.eventtime.cap import Cap
+from eventide.eventtime.declared import DeclaredSkew
+from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.idleness import Idle
+from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.slack import Slack
+from eventide.eventtime.timeout import Timeout
+from eventide.eventtime.timeout_needed import timeout_needed
+from eventide.language.source_text import SourceText, offset_of
+from eventide.language.streams import Declared
+from eventide.plan.query import Query
+from eventide.plan.window import SameWindow, Window
+
+MANY_PANES = 1000
+
+
+@dataclass(frozen=True)
+class Warning:
+    """The message, and where it belongs."""
+
+    message: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}: {self.message}"
+
+
+def warning_at(message: str, node: exp.Expr | int, source: SourceText) -> Warning:
+    """A warning at a node of a tree."""
+    place = source.place(node if isinstance(node, int) else offset_of(node))
+    return Warning(message, place.line, place.column)
+
+
+def about_stream(declared: Declared, queries: Sequence[Query]) -> Iterator[tuple[str, exp.Expr]]:
+    """What to say about a stream, and the clause it is about."""
+    stream, clauses = declared.stream, declared.clauses
+    if not any(query.stream == stream.name for query in queries):
+        yield f"no query reads the stream {stream.name!r}", declared.tree
+    if stream.input is None:
+        yield f"stream {stream.name!r} does not say where its rows come from: add FROM format 'path'", declared.tree
+    policy = stream.policy
+    has_timeout = isinstance(policy, Timeout)
+    inner = policy.inner if isinstance(policy, Timeout) else policy
+    has_idle = isinstance(inner, Idle)
+    inner = inner.inner if isinstance(inner, Idle) else inner
+    if isinstance(inner, DeclaredSkew):
+        for message in _about_bounds(inner, stream.known, has_timeout):
+            yield message, clauses["BOUNDS"]
+    elif not has_timeout and (reason := _rests(inner)):
+        yield f"{reason}: when the stream falls silent, they wait for ever; add TIMEOUT", declared.tree
+    if isinstance(inner, OwnProgress) and stream.source and not has_idle:
+        yield "a source that falls silent holds back all others; add IDLE AFTER", clauses["OWN PROGRESS"]
+
+
+def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    """What to say about a query."""
+    window = query.window
+    if isinstance(window, SameWindow):
+        return
+    if window.slide > window.range:
+        yield "SLIDE is longer than RANGE: rows between two windows are in none", tree
+    if isinstance(window, Window) and window.range // window.pane > MANY_PANES:
+        panes = window.range // window.pane
+        yield f"each window is put together from {panes} panes; a SLIDE that divides RANGE needs far fewer", tree
+
+
+def _about_bounds(policy: DeclaredSkew, names: tuple[str, ...], has_timeout: bool) -> Iterator[str]:
+    skew, n = policy.skew, range(len(names))
+    for j in n:
+        if not any(skew.bounds(i, j) for i in n):
+            yield f"no bound covers source {names[j]!r}, so nothing says how far it is; add {names[j]} TRAILS ... BY"
+    need = timeout_needed(skew)
+    if need and not has_timeout:
+        stall = need.stalls[0]
+        sender, target = names[stall.sender], names[stall.target]
+        trails = "nothing bounds" if stall.lag is None else "nothing but a lag that never ends bounds"
+        yield (
+            f"when all sources pause, rows of {sender!r} may wait for ever for {target!r}, which {trails}: "
+            f"add TIMEOUT, or {target} TRAILS {sender} BY 0 AFTER some time"
+        )
+
+
+def _rests(policy: Policy) -> str | None:
+    """What stays open in silence."""
+    if isinstance(policy, Slack) and policy.rows:
+        return f"the last {policy.rows} rows are held back"
+    if isinstance(policy, FixedDelay) and policy.delay:
+        return "the rows of the last delay are held back"
+    if isinstance(policy, EstimatedSkew):
+        return "the last rows are held back by estimated bounds"
+    if isinstance(policy, Cap):
+        return None
+    return None

@@ -1,0 +1,119 @@
+"""The window of a query: from its brackets, or from the groups that are stretches of time.
+
+Law: a query closes. It has a window over time or over a count of rows, or a group that is one stretch of time after the
+other (`time/60 AS tb`, `date_trunc('minute', ts)`), or it reads a query and takes over its windows. An aggregate with
+none of them is refused, because no heartbeat could ever say that it is complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from eventide.errors import DeclarationError
+from eventide.language.amounts import Amounts
+from eventide.language.nearest import meant
+from eventide.language.nodes import Clause, StreamWindow
+from eventide.language.source_text import SourceText
+from eventide.plan.derived import Derived
+from eventide.plan.stream import Stream, Timestamps
+from eventide.plan.temporal import Bucket, Temporal
+from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
+
+COUNTED = ("ROWS", "TUPLES", "COUNT")
+"""What WATTR may name for a window over a count of rows."""
+
+
+@dataclass
+class Asked:
+    """What a query asks of its window."""
+
+    window: Window | RowWindow | SameWindow
+    retain: int = 0
+    policy: dict[str, Clause] = field(default_factory=dict)
+    """SLACK and DRATIO, which are the stream's."""
+
+
+@dataclass(frozen=True)
+class WindowReader:
+    """Reads the window of one query over one stream; `times` are the outputs below that carry time, by name."""
+
+    source: SourceText
+    stream: Stream
+    times: dict[str, Temporal]
+
+    def read(self, written: StreamWindow | None, buckets: list[Bucket], select: exp.Expr) -> Asked:
+        """The window that is written, or that the groups make."""
+        clauses = {str(clause.this): clause for clause in written.expressions} if written is not None else {}
+        amounts = Amounts(self.source, self.stream.time_kind)
+        shift = self._shift(clauses.get("WATTR"))
+        window = self._window(clauses, buckets, amounts, shift)
+        if window is None:
+            raise self._never_closes(select)
+        retain = amounts.length(clauses["RETAIN"].expressions[0], "RETAIN") if "RETAIN" in clauses else 0
+        policy = {name: clause for name, clause in clauses.items() if name in ("SLACK", "DRATIO")}
+        return Asked(window, retain, policy)
+
+    def _window(
+        self, clauses: dict[str, Clause], buckets: list[Bucket], amounts: Amounts, shift: int | None
+    ) -> Window | RowWindow | SameWindow | None:
+        empty = "EMPTY WINDOWS" in clauses
+        if "RANGE" not in clauses:
+            for name in ("SLIDE", "OFFSET"):
+                if name in clauses:
+                    raise self.source.error(f"{name} without RANGE", clauses[name], "say how long a window is: RANGE")
+            finest = min(buckets, key=lambda bucket: bucket.width, default=None)
+            if finest is not None:
+                return Window(finest.width, offset=finest.offset, empty=empty)
+            return SameWindow() if isinstance(self.stream, Derived) else None
+        length = clauses["RANGE"].expressions[0]
+        slide = clauses["SLIDE"].expressions[0] if "SLIDE" in clauses else None
+        try:
+            if shift is None or amounts.says_rows(length):
+                for name in ("OFFSET", "EMPTY WINDOWS"):
+                    if name in clauses:
+                        raise self.source.error(f"{name} does not go with a window over a count of rows", clauses[name])
+                step = amounts.rows(slide, "SLIDE") if slide is not None else TUMBLING
+                return RowWindow(amounts.rows(length, "RANGE"), step)
+            step = amounts.length(slide, "SLIDE") if slide is not None else TUMBLING
+            offset = amounts.length(clauses["OFFSET"].expressions[0], "OFFSET") if "OFFSET" in clauses else 0
+            return Window(amounts.length(length, "RANGE"), step, offset - shift, empty)
+        except DeclarationError as error:
+            if hasattr(error, "line"):
+                raise
+            at = slide if "SLIDE" in str(error) and slide is not None else length
+            raise self.source.error(str(error), at) from error
+
+    def _shift(self, wattr: Clause | None) -> int | None:
+        """By how much the attribute that windows go by is ahead of time; None for a count of rows."""
+        if wattr is None:
+            return min((t.shifted for t in self.times.values() if t.shifted is not None), key=abs, default=0)
+        name = wattr.expressions[0].name
+        found = next((t for known, t in self.times.items() if known.lower() == name.lower()), None)
+        if found is not None and found.shifted is not None:
+            return found.shifted
+        if name.upper() in COUNTED:
+            return None
+        if found is not None:
+            raise self.source.error(f"a window over {name!r}, which is computed from time, cannot be run yet", wattr)
+        time = self.stream.time
+        way = meant(name, self.times) or "WATTR names the column that tells the time, or ROWS"
+        raise self.source.error(
+            f"{name!r} does not tell the time of stream {self.stream.name!r}: {time} does", wattr, way
+        )
+
+    def _never_closes(self, select: exp.Expr) -> Exception:
+        time = self.stream.time
+        group = f", or group by its time: GROUP BY {time}/60 AS tb" if time is not None else ""
+        if self.stream.timestamps is Timestamps.EXTERNAL and not self.times:
+            return self.source.error(
+                f"this aggregate could never close: what it reads no longer has the time of the stream, {time!r}",
+                select,
+                f"select {time} below it, too",
+            )
+        return self.source.error(
+            "this aggregate could never close: it has no window",
+            select,
+            f"add one behind the stream: FROM {self.stream.name} [RANGE 5 minutes SLIDE 1 minute]{group}",
+        )

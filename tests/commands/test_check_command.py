@@ -1,0 +1,73 @@
+"""`eventide check`: what it finds stands at its place, and the code says whether the script can run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.commands.conftest import Here
+from tests.commands.processes import QUERY, STREAM, doors, eventide
+
+
+def test_a_good_script_has_code_0_and_needs_no_data(tmp_path: Path) -> None:
+    doors(tmp_path)
+    (tmp_path / "doors.csv").unlink()
+    ran = eventide(tmp_path, "check", "doors.sql")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "doors.sql: 1 stream, 1 query, no errors\n"
+
+
+def test_an_error_shows_its_place_as_editors_know_it(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM + QUERY.replace("sum(people)", "sum(poeple)"))
+    ran = here("check", "doors.sql")
+    assert ran.code == 2
+    first, line, marker = ran.out.splitlines()[:3]
+    place, _, message = first.partition(": error: ")
+    file, row, column = place.split(":")
+    assert (file, int(row)) == ("doors.sql", 6)
+    assert "poeple" in message
+    assert line[4 + int(column) - 1 :].startswith("poeple") or "poeple" in line
+    assert marker.index("^") == 4 + int(column) - 1
+
+
+def test_json_has_every_finding_with_its_place(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, "CREATE STREAMM x")
+    ran = here("check", "doors.sql", "--json")
+    assert (ran.code, ran.out.count("\n")) == (2, 1)
+    told = json.loads(ran.out)
+    assert told["errors"] == 1
+    [finding] = told["findings"]
+    assert (finding["severity"], finding["file"], finding["line"]) == ("error", "doors.sql", 1)
+
+
+def test_a_function_that_only_spark_has_is_a_warning(tmp_path: Path, here: Here) -> None:
+    script = STREAM + QUERY.replace("sum(people)", "sum(bit_reverse_of_mine(people))")
+    doors(tmp_path, script)
+    ran = here("check", "doors.sql")
+    assert ran.code == 0, ran.out
+    assert "doors.sql:6:1: warning: the local engine cannot run this, Spark may" in ran.out
+
+
+def test_sinks_and_settings_are_checked_too(tmp_path: Path, here: Here) -> None:
+    wrong_sink = STREAM + "CREATE QUERY q AS " + QUERY.rstrip(";\n") + " INTO parquet;"
+    for script, line in ((wrong_sink, 6), ("SET speed = 3;\n" + STREAM + QUERY, 1)):
+        doors(tmp_path, script)
+        ran = here("check", "doors.sql")
+        assert ran.code == 2
+        assert ran.out.startswith(f"doors.sql:{line}:"), ran.out
+
+
+def test_a_script_without_a_query_is_a_warning_and_an_empty_one_an_error(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM)
+    ran = here("check", "doors.sql")
+    assert ran.code == 0
+    assert "no query" in ran.out
+    doors(tmp_path, "-- nothing\n")
+    assert here("check", "doors.sql").code == 2
+
+
+def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, here: Here) -> None:
+    (tmp_path / "odd.sql").write_bytes(b"SELECT 1;\n\xff\xfe")
+    ran = here("check", "odd.sql")
+    assert ran.code == 2
+    assert "odd.sql:2: this is not UTF-8" in ran.err

@@ -1,0 +1,67 @@
+"""`eventide explain`: the plan in words and as JSON, without running anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eventide.commands.policy_words import in_words
+from eventide.eventtime.heartbeat import Policy
+from tests.commands.conftest import Here
+from tests.commands.processes import QUERY, STREAM, doors, eventide
+from tests.eventtime.policy_examples import EXAMPLES
+
+SLIDING = QUERY.replace("[RANGE 1 minute]", "[RANGE 1 minute SLIDE 20 seconds]")
+
+
+def test_the_tree_tells_time_windows_slices_and_sql(tmp_path: Path) -> None:
+    ran = eventide(doors(tmp_path, STREAM + SLIDING), "explain", "doors.sql")
+    assert (ran.code, ran.err) == (0, "")
+    for said in (
+        "stream doors",
+        "from: csv doors.csv",
+        "time: column at (timestamp)",
+        "sources: door",
+        "time moves: 10 s behind the largest time seen",
+        "windows: 1 min long, one every 20 s -> each window is 3 panes of 20 s",
+        "groups: door (STRING)",
+        "people = SUM(people) (BIGINT)",
+        "slices keep: partials",
+        "GROUP BY",
+        "on the driver, in DuckDB",
+        "results: the console",
+    ):
+        assert said.lower() in ran.out.lower(), said
+
+
+def test_json_has_the_same_as_plain_data(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM + SLIDING)
+    ran = here("explain", "doors.sql", "--json")
+    assert ran.out.count("\n") == 1
+    plan = json.loads(ran.out)
+    [stream], [query] = plan["streams"], plan["queries"]
+    assert (stream["name"], stream["source"]) == ("doors", ["door"])
+    assert (query["window"]["pane"], query["slices"]["keep"]) == (20_000_000, "partials")
+    assert "slices" in query["merge"]["sql"]
+
+
+def test_an_aggregate_without_partials_is_said_to_keep_rows(tmp_path: Path, here: Here) -> None:
+    script = STREAM + QUERY.replace("sum(people)", "count(DISTINCT people)")
+    doors(tmp_path, script)
+    ran = here("explain", "doors.sql")
+    assert "slices keep: the rows themselves (people)" in ran.out
+
+
+def test_a_function_that_only_spark_has_is_explained_as_far_as_it_goes(tmp_path: Path, here: Here) -> None:
+    script = STREAM + QUERY.replace("sum(people)", "sum(bit_reverse_of_mine(people))")
+    doors(tmp_path, script)
+    ran = here("explain", "doors.sql")
+    assert ran.code == 0
+    assert "note: only Spark can tell more" in ran.out
+
+
+@pytest.mark.parametrize("policy", EXAMPLES.values(), ids=EXAMPLES.keys())
+def test_every_policy_has_words(policy: Policy) -> None:
+    assert "=" not in in_words(policy, plain=False)

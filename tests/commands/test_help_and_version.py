@@ -1,0 +1,51 @@
+"""Every command explains itself, completes itself in a shell, and starts without loading what it does not need."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Here
+from tests.commands.processes import ENVIRONMENT, eventide
+
+
+@pytest.mark.parametrize("command", ["run", "check", "explain", "init", "profile"])
+def test_help_has_examples_and_exit_codes(command: str, here: Here) -> None:
+    ran = here(command, "--help")
+    assert ran.code == 0
+    assert f"eventide {command}" in ran.out
+    assert "Examples" in ran.out
+    assert "Exit codes" in ran.out
+
+
+def test_version_is_one_line_or_json(here: Here) -> None:
+    plain, told = here("version"), json.loads(here("version", "--json").out)
+    assert plain.out.count("\n") == 1
+    assert told["eventide"] in (plain.out.strip(), None)
+    assert {"duckdb", "pyspark", "python"} <= set(told)
+
+
+def test_shells_can_complete_commands(tmp_path: Path) -> None:
+    assert "eventide" in eventide(tmp_path, "--show-completion", "bash").out
+
+
+def test_an_unknown_option_has_code_2(here: Here) -> None:
+    assert here("run", "x.sql", "--fast").code == 2
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("eventide.cli", ("duckdb", "pyarrow", "pyspark", "sqlglot", "matplotlib")),
+        ("eventide.commands.run", ("pyspark", "matplotlib", "pandas.core")),
+        ("eventide.commands.check", ("pyspark", "matplotlib", "pandas.core")),
+    ],
+)
+def test_start_up_loads_nothing_that_is_not_needed(module: str, heavy: tuple[str, ...]) -> None:
+    loaded = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", loaded], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

@@ -1,0 +1,134 @@
+"""`eventide init`: what it writes passes `check` and runs, whatever the sample; what it found is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eventide.commands.check import findings_of
+from eventide.commands.init import init_file
+from eventide.commands.roles import Roles, roles_of
+from eventide.commands.sample import look_at
+from eventide.errors import InputError
+from tests.commands.conftest import Here
+from tests.commands.processes import eventide
+
+MINUTES = [f"2026-01-31 09:{minute:02d}:00" for minute in range(40)]
+
+
+def csv(head: str, lines: list[str]) -> str:
+    return "\n".join([head, *lines, ""])
+
+
+SAMPLES = {
+    "plain.csv": csv("ts,sensor,speed", [f"{at},s{i % 3},{i / 2}" for i, at in enumerate(MINUTES)]),
+    "with tabs.tsv": csv("when\tstation id\tquery", [f"{at}\tst{i % 2}\t{i}" for i, at in enumerate(MINUTES)]),
+    "semicolons.csv": csv("Time;host;it's", [f"{at}Z;h{i % 2};x" for i, at in enumerate(MINUTES)]),
+    "headless.csv": "".join(f"{at},a{i % 2},{i}\n" for i, at in enumerate(MINUTES)),
+    "numbers.csv": csv("t,v", [f"{i},{i}" for i in range(200)]),
+    "no-time.csv": csv("name,amount", [f"n{i},{i}" for i in range(20)]),
+    "odd-times.csv": csv("date,amount", [f"{1 + i}/01/2026 10:00,{i}" for i in range(20)]),
+    "days.csv": csv("date,shop,sales", [f"2026-01-{1 + i:02d},s{i % 2},{i}.5" for i in range(20)]),
+    "select.csv": csv("time,rows,window_start", [f"{at},{i},{i}" for i, at in enumerate(MINUTES)]),
+    "nested.jsonl": "".join(
+        json.dumps({"ts": at, "host": f"h{i % 2}", "load": i / 7, "tags": ["a"], "user": {"id": i}}) + "\n"
+        for i, at in enumerate(MINUTES)
+    ),
+    "millis.jsonl": "".join(
+        json.dumps({"timestamp": 1_700_000_000_000 + 250 * i, "device": f"d{i % 4}", "v": i}) + "\n" for i in range(600)
+    ),
+    "broken.jsonl": "".join(json.dumps({"ts": at, "v": i}) + "\n" for i, at in enumerate(MINUTES)) + "{broken\n",
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_init_writes_has_no_errors(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(SAMPLES[name], encoding="utf-8")
+    init_file(name, Path("first.sql"), None, None, False)
+    text = Path("first.sql").read_text(encoding="utf-8")
+    assert [finding for finding in findings_of(text, "first.sql")[0] if finding.severity == "error"] == []
+
+
+@pytest.mark.parametrize("name", ["plain.csv", "with tabs.tsv", "headless.csv", "select.csv", "millis.jsonl"])
+def test_what_init_writes_runs_over_the_sample_and_loses_no_row(name: str, tmp_path: Path, here: Here) -> None:
+    (tmp_path / name).write_text(SAMPLES[name], encoding="utf-8")
+    assert here("init", name, "-o", "first.sql").code == 0
+    ran = here("run", "first.sql", "--bounded", "--engine", "local", "--json")
+    assert ran.code == 0, ran.err
+    rows = SAMPLES[name].count("\n") - (not name.startswith(("headless", "millis")))
+    assert sum(row["events"] for row in ran.rows) == rows
+
+
+def test_columns_of_parquet_are_declared_as_they_are_or_left_out(tmp_path: Path, here: Here) -> None:
+    columns = {
+        "ts": pa.array(range(50), pa.timestamp("us", "UTC")),
+        "sensor": pa.array(["a", "b"] * 25),
+        "small": pa.array([1] * 50, pa.int8()),
+        "price": pa.array([1] * 50, pa.decimal128(10, 2)),
+        "hour": pa.array([1] * 50, pa.time64("us")),
+    }
+    pq.write_table(pa.table(columns), "trades.parquet")
+    found = look_at("trades.parquet")
+    assert {column.name: column.type for column in found.columns} == {
+        "ts": "TIMESTAMP",
+        "sensor": "STRING",
+        "small": "TINYINT",
+        "price": "DECIMAL(10, 2)",
+    }
+    assert found.left_out == ("hour",)
+    init_file("trades.parquet", Path("first.sql"), None, None, False)
+    ran = here("run", "first.sql", "--engine", "local", "--json")
+    assert (ran.code, sum(row["events"] for row in ran.rows)) == (0, 50)
+
+
+def test_time_arrival_and_source_are_found_by_type_and_name(tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    lines = [f"{i},{at}.5,{at},d{i % 3},{i % 2},{i}" for i, at in enumerate(MINUTES)]
+    path.write_text(csv("id,received_at,event_time,device,level,speed", lines), encoding="utf-8")
+    assert roles_of(look_at(str(path))) == Roles("event_time", "received_at", "device", "level")
+    assert roles_of(look_at(str(path)), time="received_at", source="level").time == "received_at"
+
+
+def test_a_value_further_down_that_is_no_number_makes_a_column_text(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+    path.write_text(csv("ts,v", [f"2026-01-31 09:00:00,{i}" for i in range(5000)] + ["2026-01-31 09:00:00,n/a"]))
+    assert look_at(str(path)).column("v").type == "STRING"
+
+
+def test_a_file_that_is_there_is_not_written_over_unless_forced(tmp_path: Path, here: Here) -> None:
+    (tmp_path / "plain.csv").write_text(SAMPLES["plain.csv"], encoding="utf-8")
+    (tmp_path / "mine.sql").write_text("-- mine", encoding="utf-8")
+    ran = here("init", "plain.csv", "-o", "mine.sql")
+    assert ran.code == 2
+    assert "--force" in ran.err
+    assert (tmp_path / "mine.sql").read_text(encoding="utf-8") == "-- mine"
+    assert here("init", "plain.csv", "-o", "mine.sql", "--force").code == 0
+    assert "CREATE STREAM plain" in (tmp_path / "mine.sql").read_text(encoding="utf-8")
+
+
+def test_without_a_file_the_script_and_nothing_else_is_on_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_text(SAMPLES["plain.csv"], encoding="utf-8")
+    script = eventide(tmp_path, "init", "plain.csv").out
+    ran = eventide(tmp_path, "run", "-", "--engine", "local", "--json", given=script)
+    assert sum(row["events"] for row in ran.rows) == len(MINUTES)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("empty.csv", "", "empty"),
+        ("notes.docx", "x", "unknown ending"),
+        ("head.csv", "ts,v\n", "no rows"),
+        ("rubbish.jsonl", "no json\nat all\n", "rubbish.jsonl"),
+    ],
+)
+def test_a_sample_that_cannot_be_used_is_told(tmp_path: Path, name: str, text: str, said: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        look_at(str(path))

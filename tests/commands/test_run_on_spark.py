@@ -1,0 +1,30 @@
+"""The same script on Spark: the same answers, nothing of Spark's on any screen, its log named when something fails."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.commands.processes import ANSWERS, doors, eventide
+
+pytestmark = pytest.mark.spark
+
+
+def test_spark_gives_the_same_answers_and_says_only_that_it_starts(tmp_path: Path) -> None:
+    arguments = ("--master", "local[1]", "--conf", "spark.ui.enabled=false", "--json")
+    ran = eventide(doors(tmp_path), "run", "doors.sql", "--bounded", *arguments)
+    assert (ran.code, ran.answers) == (0, ANSWERS)
+    said = ran.err.splitlines()
+    assert said[0] == "eventide: starting Spark on local[1]"
+    assert all(line.startswith("eventide: ") for line in said), ran.err
+
+
+def test_an_error_on_spark_names_the_log(tmp_path: Path) -> None:
+    ran = eventide(doors(tmp_path), "run", "doors.sql", "--bounded", "--master", "nonsense")
+    assert ran.code == 3
+    found = re.search(r"log: (\S+spark\.log)", ran.err)
+    assert found is not None, ran.err
+    assert Path(found[1]).is_file()
+    assert "--engine local" in ran.err

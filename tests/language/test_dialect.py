@@ -1,0 +1,88 @@
+"""Each piece of grammar that we add, in one line that is read and written again unchanged."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp
+
+from eventide.language.dialect import EVENTIDE, read
+
+SAME = """
+CREATE STREAM s (t BIGINT)
+CREATE STREAM main1.s (t BIGINT, `a b` STRING, d DECIMAL(10, 2), xs ARRAY<INT>)
+CREATE STREAM s (t BIGINT) FROM json 'in'
+CREATE STREAM s (t BIGINT) FROM STDIN FORMAT csv
+CREATE STREAM s (t BIGINT) USING kafka OPTIONS (subscribe 'topic', value.format 'json')
+CREATE STREAM s (t BIGINT) LIMIT 10 files PER ROUND
+CREATE STREAM s (t BIGINT) TIMESTAMP BY t SOURCE BY a, b ARRIVAL BY c
+CREATE STREAM s (t BIGINT) TIMESTAMP BY ARRIVAL
+CREATE STREAM s (t BIGINT) FUTURE 5 minutes REJECT
+CREATE STREAM s (t BIGINT) SLACK 10
+CREATE STREAM s (t BIGINT) SLACK 10 rows
+CREATE STREAM s (t BIGINT) DELAY 5 s
+CREATE STREAM s (t BIGINT) DRATIO 5% SLACK 20
+CREATE STREAM s (t BIGINT) CLOCK SKEW 2 minutes
+CREATE STREAM s (t BIGINT) BOUNDS (SOURCE a LATENCY 2 s, b TRAILS a BY 5 s AFTER 3 rows, ALL TRAILS ALL BY 9 s)
+CREATE STREAM s (t BIGINT) BOUNDS (b TRAILS a BY 5 s AFTER 2 s EXCEEDED 1%)
+CREATE STREAM s (t BIGINT) ESTIMATED BOUNDS
+CREATE STREAM s (t BIGINT) ESTIMATED BOUNDS (WINDOW 100, PAIRWISE)
+CREATE STREAM s (t BIGINT) PUNCTUATED BY p
+CREATE STREAM s (t BIGINT) OWN PROGRESS IDLE AFTER 30 s TIMEOUT 1 minute
+CREATE FUNCTION f FROM 'file.py' RETURNS BOOLEAN EXPENSIVE
+CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 5 minutes SLIDE 1 minute WATTR ts SLACK 10]
+CREATE QUERY q AS SELECT COUNT(*) FROM s AS x [RANGE 100 rows] INTO 'dir' FORMAT parquet
+CREATE QUERY q AS SELECT COUNT(*) FROM s [RANGE 5 OFFSET 2 EMPTY WINDOWS RETAIN 50] INTO CONSOLE OPTIONS (rows 5)
+SELECT COUNT(*) FROM main1.s [RANGE 5]
+SELECT COUNT(*) FROM (SELECT * FROM s) AS x [RANGE 5]
+SELECT COUNT(*) FROM s TABLESAMPLE (10 PERCENT) [RANGE 5]
+SELECT COUNT(*) FROM s WHERE a > 1 WINDOW [RANGE 5 SLIDE 1]
+SELECT tb, COUNT(*) FROM s GROUP BY time / 60 AS tb, a
+DROP QUERY q
+DROP STREAM main1.s
+SHOW STREAMS
+SHOW QUERIES
+EXPLAIN q
+EXPLAIN SELECT COUNT(*) FROM s [RANGE 5]
+SET a.b = 5
+""".strip().splitlines()
+
+ALIKE = {
+    "Query q: SELECT count(*) FROM [main0].s": "CREATE QUERY q AS SELECT COUNT(*) FROM main0.s",
+    "select Max(x) from S Window[Range=30 Second, Slide=2min]": "SELECT MAX(x) FROM S [RANGE 30 second SLIDE 2 min]",
+    "SELECT 1 FROM s [RANGE 60s SLIDE 10min]": "SELECT 1 FROM s [RANGE 60 s SLIDE 10 min]",
+    "SELECT 1 FROM s [RANGE INTERVAL '5' MINUTES SLIDE '1 minute']": "SELECT 1 FROM s [RANGE 5 minutes SLIDE 1 minute]",
+    "SELECT 1 FROM s WHERE word foundIn(text)": "SELECT 1 FROM s WHERE FOUNDIN(word, text)",
+    "SELECT 1 FROM s WHERE NOT word foundIn(text, 2) AND x": "SELECT 1 FROM s WHERE NOT FOUNDIN(word, text, 2) AND x",
+}
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_what_we_add_is_read_and_written_again_unchanged(text: str) -> None:
+    assert read(text).sql(EVENTIDE) == text
+
+
+@pytest.mark.parametrize("text", ALIKE)
+def test_other_spellings_mean_the_same(text: str) -> None:
+    assert read(text).sql(EVENTIDE) == ALIKE[text]
+    assert read(ALIKE[text]).sql(EVENTIDE) == ALIKE[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a b, c AS d FROM t",
+        "SELECT xs[0], m['k'], transform(xs, x -> x + 1) FROM t WHERE a IN (1, 2) AND NOT b BETWEEN 1 AND 2",
+        "SELECT a FROM t x WHERE x.a IS NOT NULL GROUP BY a, b GROUPING SETS ((a), (b))",
+        "SELECT sum(a) OVER w FROM t WINDOW w AS (PARTITION BY b)",
+        "SELECT CAST(60S AS INT), 5D, 3L FROM t",
+        "WITH a AS (SELECT 1 AS x) SELECT * FROM a",
+    ],
+)
+def test_everything_else_is_read_as_spark_reads_it(text: str) -> None:
+    import sqlglot
+
+    from eventide.plan.spark_grammar import SPARK
+
+    ours = read(text).expression
+    assert isinstance(ours, exp.Expression)
+    assert ours.sql(SPARK) == sqlglot.parse_one(text, read=SPARK).sql(SPARK)

@@ -1,0 +1,161 @@
+"""Every spelling of a heartbeat policy compiles to exactly the policy it names; and what scripts are warned of."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide.errors import LanguageError
+from eventide.eventtime.cap import Cap
+from eventide.eventtime.clock_skew import ClockSkew
+from eventide.eventtime.declared import DeclaredSkew
+from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.idleness import Idle
+from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.skew_bounds import RowBound, TimeBound
+from eventide.eventtime.skew_estimates import Adaptivity
+from eventide.eventtime.skew_matrix import SkewMatrix
+from eventide.eventtime.slack import Slack
+from eventide.eventtime.timeout import Timeout
+from eventide.language.script import read_script
+from eventide.plan.stream import Stream
+
+SECOND = 1_000_000
+POLICIES: dict[str, Policy] = {
+    "": DropRatio(0.01),
+    "SLACK 10": Slack(10),
+    "SLACK 10 ROWS": Slack(10),
+    "SLACK 10 s": FixedDelay(10 * SECOND),
+    "DELAY 10": FixedDelay(10 * SECOND),
+    "DRATIO 5%": DropRatio(0.05),
+    "DRATIO 0.05": DropRatio(0.05),
+    "DRATIO 5% SLACK 20": Cap(DropRatio(0.05), rows=20),
+    "SLACK 1 minute DRATIO 5%": Cap(DropRatio(0.05), behind_largest=60 * SECOND),
+    "DRATIO 5% SLACK 0": DropRatio(0.05),
+    "CLOCK SKEW 2 s": ClockSkew(2 * SECOND),
+    "CLOCK SKEW -2 s": ClockSkew(-2 * SECOND),
+    "OWN PROGRESS": OwnProgress(),
+    "OWN PROGRESS SLACK 2 s": OwnProgress(2 * SECOND),
+    "ESTIMATED BOUNDS": EstimatedSkew(),
+    "ESTIMATED BOUNDS (MAXIMUM, UNIT 500ms, AHEAD 4, PAIRWISE)": EstimatedSkew(
+        Adaptivity(None), SECOND // 2, 4, pairwise=True
+    ),
+    "ESTIMATED BOUNDS (WINDOW 50, WEIGHT 0.25, TOLERATED 5%)": EstimatedSkew(Adaptivity(50, 0.25, 0.05)),
+    "DRATIO 1% TIMEOUT 1 minute": Timeout(DropRatio(0.01), 60 * SECOND),
+    "IDLE AFTER 30 s OWN PROGRESS TIMEOUT 60": Timeout(Idle(OwnProgress(), 30 * SECOND), 60 * SECOND),
+    "TIMEOUT 5 s": Timeout(DropRatio(0.01), 5 * SECOND),
+}
+BOUNDS = """BOUNDS (
+    SOURCE 'A' LATENCY 2 s, b TRAILS 'A' BY 5 s AFTER 1 s, 'A' TRAILS 'A' BY 0, b TRAILS b BY 1 AFTER 3 ROWS)"""
+
+
+def stream(clauses: str, columns: str = "ts TIMESTAMP, k STRING") -> Stream:
+    return read_script(f"CREATE STREAM s ({columns}) SOURCE BY k {clauses}").program.streams[0]
+
+
+@pytest.mark.parametrize("clauses", POLICIES)
+def test_a_policy_is_exactly_what_is_written(clauses: str) -> None:
+    assert stream(clauses).policy == POLICIES[clauses]
+
+
+def test_a_sequence_counts_in_its_own_numbers() -> None:
+    assert stream("DELAY 10", "t BIGINT, k STRING").policy == FixedDelay(10)
+    assert stream("DRATIO 1% TIMEOUT 5 s", "t BIGINT, k STRING").policy == Timeout(DropRatio(0.01), 5 * SECOND)
+    found = stream("CLOCK SKEW 5 TIMEOUT 7 ARRIVAL BY n TIMESTAMP BY t", "t BIGINT, n BIGINT, k STRING")
+    assert found.policy == Timeout(ClockSkew(5), 7)
+
+
+def test_bounds_of_named_sources_are_a_matrix_and_the_names_in_its_order() -> None:
+    found = stream(BOUNDS)
+    entries: list[list[list[TimeBound | RowBound]]] = [
+        [[TimeBound(0, 0)], [TimeBound(SECOND, 5 * SECOND)]],
+        [[], [RowBound(3, SECOND)]],
+    ]
+    assert found.policy == DeclaredSkew(SkewMatrix.of(entries, [2 * SECOND, 0]))
+    assert found.known == ("A", "b")
+
+
+def test_all_stands_for_every_named_source() -> None:
+    found = stream("BOUNDS (SOURCE a, SOURCE b, ALL TRAILS ALL BY 9, a TRAILS b BY 3 EXCEEDED 1%)")
+    all_, one = TimeBound(0, 9 * SECOND), TimeBound(0, 3 * SECOND, 0.01)
+    assert found.policy == DeclaredSkew(SkewMatrix.of([[[all_], [all_]], [[all_, one], [all_]]], [0, 0]))
+
+
+QUERY = "SELECT max(v) FROM s [RANGE 5 {}];"
+S = "CREATE STREAM s (ts TIMESTAMP, v INT) {};"
+
+
+def test_slack_and_drop_ratio_in_a_window_are_the_policy_of_the_stream() -> None:
+    script = read_script(S.format("TIMEOUT 9") + QUERY.format("DRATIO 5% SLACK 20"))
+    assert script.program.streams[0].policy == Timeout(Cap(DropRatio(0.05), rows=20), 9 * SECOND)
+
+
+def test_two_queries_may_say_the_same_of_a_stream_but_nothing_else() -> None:
+    same = read_script(S.format("") + QUERY.format("SLACK 60 s") + QUERY.format("") + QUERY.format("SLACK 1 minute"))
+    assert same.program.streams[0].policy == FixedDelay(60 * SECOND)
+    for other in ("SLACK 61 s", "DRATIO 1%", "SLACK 1 minute DRATIO 1%"):
+        with pytest.raises(LanguageError, match="query 'query_1' says something else"):
+            read_script(S.format("") + QUERY.format("SLACK 60 s") + QUERY.format(other))
+
+
+def test_a_query_may_not_contradict_its_stream() -> None:
+    assert read_script(S.format("SLACK 5") + QUERY.format("SLACK 5")).program.streams[0].policy == Slack(5)
+    with pytest.raises(LanguageError, match="the stream says something else"):
+        read_script(S.format("SLACK 5") + QUERY.format("SLACK 6"))
+    with pytest.raises(LanguageError, match="SLACK does not go with CLOCK SKEW"):
+        read_script(S.format("CLOCK SKEW 5") + QUERY.format("SLACK 6"))
+
+
+def warned(text: str) -> list[str]:
+    return [str(warning) for warning in read_script(text).warnings]
+
+
+READ = "CREATE STREAM s (ts TIMESTAMP, k STRING) FROM json 'in' SOURCE BY k\n {};SELECT count(*) FROM s [RANGE 5]"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        (
+            "SLACK 10",
+            "1:15: the last 10 rows are held back: when the stream falls silent, they wait",
+        ),
+        ("DELAY 10", "add TIMEOUT"),
+        ("ESTIMATED BOUNDS", "add TIMEOUT"),
+        ("OWN PROGRESS", "2:2: a source that falls silent holds back all others; add IDLE AFTER"),
+        (
+            "BOUNDS (a TRAILS b BY 5 s, b TRAILS b BY 0, ALL TRAILS a BY 0)",
+            "2:2: when all sources pause",
+        ),
+        ("BOUNDS (SOURCE a, SOURCE b, a TRAILS ALL BY 0)", "no bound covers source 'b'"),
+    ],
+)
+def test_what_may_stall_is_told(clauses: str, message: str) -> None:
+    assert any(message in warning for warning in warned(READ.format(clauses)))
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "",
+        "DRATIO 1% SLACK 20",
+        "SLACK 10 TIMEOUT 1 min",
+        "OWN PROGRESS IDLE AFTER 1 min",
+        "CLOCK SKEW 5 s",
+        "BOUNDS (SOURCE a, SOURCE b, ALL TRAILS ALL BY 5 s) TIMEOUT 1 min",
+        "BOUNDS (SOURCE a, SOURCE b, ALL TRAILS ALL BY 5 s, ALL TRAILS ALL BY 0 AFTER 9 s)",
+    ],
+)
+def test_nothing_is_told_where_nothing_stalls(clauses: str) -> None:
+    assert warned(READ.format(clauses)) == []
+
+
+def test_what_is_probably_not_meant_is_told() -> None:
+    assert warned("CREATE STREAM s (ts TIMESTAMP) FROM json 'in'") == ["1:15: no query reads the stream 's'"]
+    base = "CREATE STREAM s (ts TIMESTAMP)"
+    assert "does not say where its rows come from" in warned(base + ";SELECT count(*) FROM s [RANGE 5]")[0]
+    base += " FROM json 'in';SELECT count(*) FROM s "
+    assert "rows between two windows are in none" in warned(base + "[RANGE 5 SLIDE 6]")[0]
+    assert "put together from 3601 panes" in warned(base + "[RANGE 3601 SLIDE 3600]")[0]
