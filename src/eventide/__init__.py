@@ -42,6 +42,7 @@ from eventide.eventtime.timeout import Timeout
 
 if TYPE_CHECKING:
     from eventide.api.bridge import heartbeats
+    from eventide.api.sql import sql
     from eventide.api.start import start
     from eventide.api.stream import stream
 
@@ -62,11 +63,17 @@ __all__ = [
     "SnapshotError",
     "Timeout",
     "heartbeats",
+    "sql",
     "start",
     "stream",
 ]
 
-_LATER = {"heartbeats": "eventide.api.bridge", "start": "eventide.api.start", "stream": "eventide.api.stream"}
+_LATER = {
+    "heartbeats": "eventide.api.bridge",
+    "sql": "eventide.api.sql",
+    "start": "eventide.api.start",
+    "stream": "eventide.api.stream",
+}
 """Names that need a query engine behind them: they are fetched when they are first asked for."""
 
 

@@ -128,7 +128,7 @@ def traffic_query(start: EventStream) -> object:
     return start.window("5 minutes").agg(n="count(*)")
 
 
-REFUSED = {
+REFUSED: dict[str, Callable[[], object]] = {
     "did you mean 'speed'": lambda: traffic().where("sped > 0"),
     "did you mean 'detector'": lambda: traffic().window("1 s").groupBy("dectector"),
     "did you mean 'lane'": lambda: traffic().window("1 s").agg(n="sum(lain)"),
@@ -152,8 +152,8 @@ REFUSED = {
     "a condition has no name": lambda: traffic().where("speed > 0 AS fast"),
     "cannot name a query": lambda: traffic().window("1 s").agg(n="count(*)").named("my query"),
     "cannot name a stream": lambda: eventide.stream(ROWS, time="ts", name="my stream"),
-    "is no stream": lambda: eventide.stream("incoming", time="ts"),  # type: ignore[arg-type]
-    "gives int, not Arrow batches": lambda: eventide.stream([1, 2], time="ts"),  # type: ignore[list-item]
+    "is no stream": lambda: eventide.stream("incoming", time="ts"),
+    "gives int, not Arrow batches": lambda: eventide.stream([1, 2], time="ts"),
     "holds nothing": lambda: eventide.stream([], time="ts"),
     "is no expression": lambda: traffic().where(True),  # type: ignore[arg-type]
 }

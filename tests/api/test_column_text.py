@@ -48,7 +48,7 @@ def row_by_row() -> list[Column]:
         a.bitwiseAND(3),
     ]
     arithmetic += [a.bitwiseOR(8) + 1, f.round(b, 1), f.greatest(a, b), f.abs(a - 5), 1 / a, f.col("price") * 1.5]
-    conditions = [(a > 1) & (b < 2) | ~f.col("flag"), ~(a == 1), a != 7, a.eqNullSafe(None), a.between(1, 2)]
+    conditions = [(a > 1) & (b < 2) | ~f.col("flag"), ~(a == 1), a != 7, a.eqNullSafe(f.lit(None)), a.between(1, 2)]
     conditions += [a.isin(1, 2), s.isin("it's", "b%"), ~a.isin(1), b.isNull(), b.isNotNull(), (a > 1) == f.col("flag")]
     texts = [s.like("a%"), s.ilike("B%"), s.rlike(r"^\w'?s?$"), s.contains("t"), s.startswith("it"), s.substr(1, 2)]
     texts += [f.concat(s, f.lit("-"), a.cast("string")), f.upper(s), f.regexp_replace(s, "t+", "$0x"), f.length(s)]
@@ -57,7 +57,7 @@ def row_by_row() -> list[Column]:
     casts = [a.cast("double"), a.cast(DecimalType(12, 3)), s.try_cast("int"), ts.cast("date"), a.astype("string")]
     times = [f.hour(ts), f.date_trunc("hour", ts), f.expr("ts + interval 5 minutes"), f.date_format(ts, "yyyy-MM")]
     times += [ts > dt.datetime(2026, 2, 1, tzinfo=dt.UTC), ts.cast("date") == dt.date(2026, 3, 1), f.unix_micros(ts)]
-    times += [ts + dt.timedelta(minutes=5, microseconds=7)]
+    times += [ts + f.lit(dt.timedelta(minutes=5, microseconds=7))]
     literals = [f.lit(1), f.lit(2**40), f.lit(-3), f.lit(1.5), f.lit(1e-9), f.lit(True), f.lit(Decimal("1.20"))]
     literals += [f.lit(Decimal("0.005")), f.lit(Decimal("-12")), f.lit(b"ab"), f.lit([1, 2]), f.lit(float("inf"))]
     nested = [f.col("st.x"), f.col("st").getField("my field"), f.col("st.`my field`"), f.col("xs")[0], f.col("m")["k"]]

@@ -85,7 +85,7 @@ def _united(df: DataFrame, time: str, sources: tuple[str, ...], place: str, opti
     spark = df.sparkSession
     spark.dataSource.register(bridge_source.HeartbeatSource)
     # Not deterministic, so that Spark neither leaves it out nor moves it behind another condition.
-    watch = arrow_udf(bridge_cells.watching(place), "boolean").asNondeterministic()
+    watch = arrow_udf(bridge_cells.watching(place), "boolean").asNondeterministic()  # type: ignore[call-overload]
     watched = df.where(watch(_source(sources), functions.col(f"`{time}`"))).withColumn(BEAT, functions.lit(False))
     beats = spark.readStream.format(bridge_source.FORMAT).schema(f"`{time}` TIMESTAMP").options(**options).load()
     marked = beats.withWatermark(time, "0 seconds").select(

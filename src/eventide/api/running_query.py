@@ -50,6 +50,10 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         """Rows, heartbeats, lag, drop ratio, where the slices are: after the last round."""
         return self.engine.status()
 
+    def results(self) -> dict[str, pa.Table]:
+        """All results so far of every query; see `RunningQuery.results`."""
+        return {name: query.results() for name, query in self.items()}
+
     def stop(self) -> None:
         """Finish the round under way, commit it, and end."""
         self.engine.stop()

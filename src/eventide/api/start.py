@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,9 +75,29 @@ def start_all(
     streams = _streams_of(queries)
     program = Program(tuple(stream.declared for stream in streams), tuple(query.declared for query in queries))
     opened = {name: given_sink(sink, format) for name, sink in sinks.items()}
+    at_hand = all(isinstance(stream.given, ArrowData) for stream in streams)
+    return running_in(
+        lambda folder: _engine(streams, program, folder, opened, every),
+        checkpoint,
+        opened,
+        sinks,
+        format,
+        at_hand if bounded is None else bounded,
+    )
+
+
+def running_in(
+    made: Callable[[str], Running],
+    checkpoint: str | PathLike[str] | None,
+    opened: Mapping[str, Sink],
+    given: Mapping[str, GivenSink],
+    format: str,
+    bounded: bool,
+) -> RunningQueries:
+    """Make an engine over the checkpoint, or over one that is gone with the engine, and start it."""
     folder = tempfile.mkdtemp(prefix="eventide-checkpoint-") if checkpoint is None else fspath(checkpoint)
     try:
-        engine = _engine(streams, program, folder, opened, every)
+        engine = made(folder)
     except BaseException:
         if checkpoint is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -85,9 +105,8 @@ def start_all(
     if checkpoint is None:
         # With the engine, not with the handle: who needs no handle may drop it.
         weakref.finalize(engine, shutil.rmtree, folder, ignore_errors=True)
-    at_hand = all(isinstance(stream.given, ArrowData) for stream in streams)
-    running = RunningQueries(engine, opened, _folders(sinks, format))
-    engine.start(bounded=at_hand if bounded is None else bounded)
+    running = RunningQueries(engine, opened, _folders(given, format))
+    engine.start(bounded=bounded)
     return running
 
 
