@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -22,6 +23,7 @@ from eventide.eventtime.idleness import Idle
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
+from eventide.plan.order import order_by
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.stream import Future, Stream, TimeKind, Timestamps, columns
@@ -86,6 +88,12 @@ def test_windows_come_over_time_over_rows_and_with_empty_ones() -> None:
     }
     for built, query in wanted.items():
         assert built.plan == Program((by_hand(DropRatio(0.01)),), (query,))
+
+
+def test_the_best_of_each_window_are_asked_for_as_in_pyspark() -> None:
+    built = traffic().window("1 s").groupBy("lane").agg(mean="avg(speed)").orderBy("mean DESC", "lane").limit(3)
+    query = Query("query", "traffic", Window(SECOND), named_as(mean="avg(speed)"), named_as("lane"))
+    assert built.plan.queries == (replace(query, order=order_by("mean DESC", "lane"), limit=3),)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eventide.api.column_text import column_text, is_column
+from eventide.api.column_text import column_text, is_column, order_text
 from eventide.errors import DeclarationError
 from eventide.plan.expressions import parsed
 from eventide.plan.spark_grammar import SPARK
@@ -122,6 +122,17 @@ def test_text_is_what_one_would_write() -> None:
     }
     assert {text: column_text(column) for text, column in wanted.items()} == {text: (None, text) for text in wanted}
     assert column_text(f.avg("speed").alias("mean")) == ("mean", "avg(speed)")
+
+
+def test_an_order_is_told_with_its_direction() -> None:
+    from pyspark.sql import functions as f
+
+    wanted = {
+        "mean": f.col("mean"),
+        "mean DESC NULLS LAST": f.desc("mean"),
+        "a % 2 ASC NULLS LAST": (f.col("a") % 2).asc_nulls_last(),
+    }
+    assert [order_text(column) for column in wanted.values()] == list(wanted)
 
 
 def test_the_same_lambda_has_the_same_text_each_time() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 import eventide
@@ -174,3 +175,30 @@ def test_a_notebook_is_shown_how_the_query_stands_and_its_last_results() -> None
     assert "s: 6 rows of 1 sources, 0.00% late, every window is closed" in shown
     assert "<td>&lt;b</td>" in shown
     assert "the last 5 of 5 results" in shown
+
+
+def test_a_script_in_sql_runs_and_keeps_in_memory_what_names_no_place(tmp_path: Path) -> None:
+    pyarrow.csv.write_csv(TABLE, tmp_path / "rows.csv")
+    script = eventide.sql(
+        f"""
+        CREATE STREAM s (t BIGINT, k STRING, v INT) FROM csv '{tmp_path / "rows.csv"}' SOURCE BY k SLACK 0;
+        CREATE QUERY totals AS SELECT sum(v) AS total FROM s [RANGE 10];
+        CREATE QUERY counts AS SELECT count(*) AS total FROM s [RANGE 50] INTO '{tmp_path / "counts"}' FORMAT parquet;
+        """
+    )
+    by_hand = eventide.stream(
+        TABLE.cast(pa.schema([("t", "int64"), ("k", "string"), ("v", "int32")])), "t", "k", name="s"
+    )
+    assert script.plan.queries[1] == by_hand.window(50).agg("COUNT(*) AS total").named("counts").declared
+    with script.start(engine="local", bounded=True) as running:
+        running.awaitTermination(60)
+        assert told(running["totals"].results()) == EVERYTHING
+    assert told(pq.read_table(tmp_path / "counts")) == [(50, 6)]
+    memory = Memory()
+    with script.start({"counts": memory}, engine="local", bounded=True) as running:
+        running.awaitTermination(60)
+    assert told(memory.table("counts")) == [(50, 6)]
+    with pytest.raises(DeclarationError, match="no query to start"):
+        eventide.sql("CREATE STREAM s (t BIGINT) FROM csv 'x'").start(engine="local")
+    with pytest.raises(DeclarationError, match="there is no query 'sums'"):
+        script.start({"sums": memory}, engine="local")

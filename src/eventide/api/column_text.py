@@ -56,6 +56,15 @@ def column_text(column: Any) -> tuple[str | None, str]:
     return _Writer(java.node()).named()
 
 
+def order_text(column: Any) -> str:
+    """What to order by: the expression, and ASC or DESC where the Column says so (`F.desc("mean")`)."""
+    root = getattr(column, "_jc", None) and column._jc.node()
+    if root is None or _kind(root) != "SortOrder":
+        return column_text(column)[1]
+    direction = re.search(r"(?:ASC|DESC) NULLS (?:FIRST|LAST)$", str(root.sql()))
+    return f"{_Writer(root.child()).named()[1]} {direction[0] if direction else ''}".rstrip()
+
+
 def is_column(given: object) -> bool:
     """Whether this is a Column; PySpark is not imported to find out."""
     return any(base.__name__ == "Column" and base.__module__.startswith("pyspark.") for base in type(given).__mro__)

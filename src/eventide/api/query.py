@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from eventide.api.column_text import is_column, order_text
+from eventide.api.expression import Expression
 from eventide.errors import DeclarationError
+from eventide.plan.order import order_by
 from eventide.plan.program import NAME, Program
 from eventide.plan.query import Query
 from eventide.sinks.sink import Sink
@@ -44,6 +47,15 @@ class ContinuousQuery:
         if not NAME.fullmatch(name):
             raise DeclarationError(f"{name!r} cannot name a query: use letters, digits and underscores, a letter first")
         return replace(self, declared=replace(self.declared, name=name))
+
+    def orderBy(self, *columns: Expression) -> ContinuousQuery:  # noqa: N802
+        """The results of each window in this order: `"mean DESC"`, `F.desc("mean")`."""
+        texts = [order_text(each) if is_column(each) else str(each) for each in columns]
+        return replace(self, declared=replace(self.declared, order=order_by(*texts)))
+
+    def limit(self, rows: int) -> ContinuousQuery:
+        """Only the first so many results of each window, in the order of `orderBy`."""
+        return replace(self, declared=replace(self.declared, limit=rows))
 
     def start(
         self,
