@@ -172,9 +172,24 @@ def test_a_notebook_is_shown_how_the_query_stands_and_its_last_results() -> None
         running.awaitTermination()
         shown = running._repr_html_()
     assert "<b>query</b> ended" in shown
-    assert "s: 6 rows of 1 sources, 0.00% late, every window is closed" in shown
+    assert "s: 6 rows of 1 source, 0.00% late, every window is closed" in shown
     assert "<td>&lt;b</td>" in shown
     assert "the last 5 of 5 results" in shown
+
+
+def test_a_live_table_keeps_up_and_tells_the_end() -> None:
+    coming: queue.Queue[pa.RecordBatch | None] = queue.Queue()
+    shown: queue.Queue[str] = queue.Queue()
+    coming.put(TABLE.to_batches()[0])
+    with totals(iter(coming.get, None)).start() as running:
+        running.live(shown.put, every=0.01)
+        assert "<b>query</b> running" in shown.get(timeout=60)
+        coming.put(None)
+        running.awaitTermination(60)
+        last = ""
+        while "<b>query</b> ended" not in last:
+            last = shown.get(timeout=60)
+    assert "the last 5 of 5 results" in last
 
 
 def test_a_script_in_sql_runs_and_keeps_in_memory_what_names_no_place(tmp_path: Path) -> None:

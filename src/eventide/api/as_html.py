@@ -34,7 +34,8 @@ def html_of(name: str, state: str, status: Status, results: pa.Table | None, kin
 
 
 def _line(stream: StreamStatus, kind: TimeKind, ended: bool) -> str:
-    rows = f"{stream.name}: {stream.rows:,} rows of {stream.sources:,} sources, {stream.drop_ratio:.2%} late"
+    sources = "1 source" if stream.sources == 1 else f"{stream.sources:,} sources"
+    rows = f"{stream.name}: {stream.rows:,} rows of {sources}, {stream.drop_ratio:.2%} late"
     if stream.heartbeat is None:
         return f"{rows}, {'every window is closed' if ended else 'no window can close yet'}"
     if kind is TimeKind.SEQUENCE:

@@ -6,7 +6,9 @@ asks, as one of our own errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -91,8 +93,9 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
             return "running"
         return "failed" if self.exception() is not None else "ended"
 
-    def _repr_html_(self) -> str:
-        return "".join(query._repr_html_() for query in self.values())
+    def _ipython_display_(self) -> None:
+        for query in self.values():
+            query._ipython_display_()
 
 
 class RunningQuery:
@@ -156,6 +159,25 @@ class RunningQuery:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.together._state}>"
+
+    def live(self, update: Callable[[str], object], every: float = 1.0) -> None:
+        """Give `update` the HTML of how the query stands, every so many seconds and once more when it has ended."""
+        ended = self.together.engine.ended
+
+        def tell() -> None:
+            while not ended.wait(every):
+                update(self._repr_html_())
+            update(self._repr_html_())
+
+        threading.Thread(target=tell, name="eventide-live", daemon=True).start()
+
+    def _ipython_display_(self) -> None:
+        """A table that keeps up with the query, in a notebook."""
+        notebook = import_module("IPython.display")
+        shown = notebook.display(notebook.HTML(self._repr_html_()), display_id=True)
+        # Outside of a notebook nothing can be drawn again.
+        if shown is not None and self.isActive:
+            self.live(lambda html: shown.update(notebook.HTML(html)))
 
     def _repr_html_(self) -> str:
         shown = self.results() if isinstance(self.sink, Memory) else None
