@@ -1,10 +1,17 @@
 """Eventide: a data stream management system whose subject is time.
 
 Rows say when something happened; they arrive late, out of order, from sources whose clocks disagree. A *heartbeat* says
-how far time has come: after heartbeat h, no row with time <= h is accepted. Today there is the time core, which finds
-heartbeats, and the command `eventide profile`, which tries it on a recording. The tour in ten lines:
+how far time has come: after heartbeat h, no row with time <= h is accepted. Queries begin with `stream`, over a
+streaming DataFrame of Spark's or over Arrow data; `sql` reads a script; `heartbeats` hands our heartbeats to a query
+that stays plain Spark.
 
-A policy says what is tolerated. Here: at most 1 % of the rows may come too late. It starts a pacemaker.
+>>> import pyarrow as pa
+>>> import eventide
+>>> traffic = eventide.stream(pa.table({"t": [1, 12, 5], "speed": [50, 60, 70]}), time="t").drop_ratio(0.01)
+>>> traffic.window(10).agg(mean="avg(speed)").run().column("mean").to_pylist()
+[60.0, 60.0]
+
+Below them is the time core, which finds heartbeats. A policy says what is tolerated. Here: at most 1 % of the rows may come too late. It starts a pacemaker.
 
 >>> from eventide import NEVER, Arrivals, DropRatio
 >>> pacemaker = DropRatio(0.01).start()

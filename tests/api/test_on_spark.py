@@ -123,4 +123,4 @@ def test_what_is_no_stream_or_does_not_fit_together_is_refused(spark: SparkSessi
     arrow = eventide.stream(TABLE, time="ts", name="arrow").window("1 minute").agg(n="count(*)")
     on_spark = eventide.stream(frame, time="ts", name="spark").window("1 minute").agg(n="count(*)")
     with pytest.raises(DeclarationError, match="start them apart"):
-        eventide.start(arrow=arrow, spark=on_spark)
+        eventide.start(first=arrow, second=on_spark)
