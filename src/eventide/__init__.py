@@ -11,7 +11,8 @@ that stays plain Spark.
 >>> traffic.window(10).agg(mean="avg(speed)").run().column("mean").to_pylist()
 [60.0, 60.0]
 
-Below them is the time core, which finds heartbeats. A policy says what is tolerated. Here: at most 1 % of the rows may come too late. It starts a pacemaker.
+Below them is the time core, which finds heartbeats. A policy says what is tolerated. Here: at most 1 % of the rows may
+come too late. It starts a pacemaker.
 
 >>> from eventide import NEVER, Arrivals, DropRatio
 >>> pacemaker = DropRatio(0.01).start()

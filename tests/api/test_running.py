@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import queue
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import eventide
 from eventide.api.query import ContinuousQuery
 from eventide.errors import DeclarationError, EngineError
+from eventide.plan.program import Program
 from eventide.sinks.memory import Memory
 
 TIMES = [1, 12, 5, 25, 31, 48]
@@ -217,3 +219,26 @@ def test_a_script_in_sql_runs_and_keeps_in_memory_what_names_no_place(tmp_path: 
         eventide.sql("CREATE STREAM s (t BIGINT) FROM csv 'x'").start(engine="local")
     with pytest.raises(DeclarationError, match="there is no query 'sums'"):
         script.start({"sums": memory}, engine="local")
+
+
+def test_a_script_reads_streams_that_were_made_in_python() -> None:
+    s = eventide.stream(TABLE.to_batches(max_chunksize=1), time="t", source="k")
+    text = "CREATE QUERY totals AS\n  SELECT sum(v) AS total FROM s [RANGE 10]"
+    found = eventide.sql(text, s=s.delay(0))
+    assert found.plan == replace_names(s.delay(0).window(10).agg("SUM(v) AS total"), "s", "totals")
+    assert told(found.run()["totals"]) == [(10, 1), *EVERYTHING[1:]]
+    loose = eventide.sql("SELECT sum(v) AS total FROM s [RANGE 10 SLACK 2]", s=s)
+    assert loose.plan.streams[0].policy == eventide.stream(TABLE, time="t").slack(2).declared.policy
+    with loose.start() as running:
+        running.awaitTermination(60)
+    assert told(running["query_1"].results()) == EVERYTHING
+    with pytest.raises(eventide.EventideError, match=r"2:14: there is no column 'w'"):
+        eventide.sql(text.replace("v", "w"), s=s)
+    with pytest.raises(DeclarationError, match="already goes by"):
+        eventide.sql("SELECT sum(v) AS total FROM s [RANGE 10 SLACK 2]", s=s.delay(0))
+    with pytest.raises(DeclarationError, match="s is 42, no stream"):
+        eventide.sql(text, s=42)  # type: ignore[arg-type]
+
+
+def replace_names(query: ContinuousQuery, stream: str, name: str) -> Program:
+    return Program((replace(query.stream.declared, name=stream),), (replace(query.declared, name=name, stream=stream),))

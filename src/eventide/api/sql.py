@@ -21,28 +21,39 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from eventide.api.given_rows import ArrowData, SparkRows
 from eventide.api.given_sink import given_sink
 from eventide.api.query import GivenSink
 from eventide.api.running_query import RunningQueries
 from eventide.api.start import running_in
+from eventide.api.streams_in_sql import read_with_streams
 from eventide.commands.engines import chosen_engine
 from eventide.commands.settings import RunSettings, checked_engine
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
-from eventide.language.script import Script, read_script
+from eventide.language.script import Script
 from eventide.plan.program import Program
 from eventide.sinks.by_name import sink_of
 from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from eventide.api.stream import EventStream
 
 TICK = 1.0
 
 
-def sql(text: str, file: str | None = None) -> SqlScript:
-    """Read a script; `file` is its name in errors.
+def sql(text: str, file: str | None = None, **streams: EventStream) -> SqlScript:
+    """Read a script; `file` is its name in errors. `streams` made in Python are known to it by their names here.
 
+    >>> import pyarrow as pa
+    >>> from eventide.api.stream import stream
+    >>> cars = stream(pa.table({"t": [1, 12], "speed": [50, 60]}), time="t")
+    >>> sql("SELECT max(speed) AS top FROM cars [RANGE 20]", cars=cars).run()["query_1"].column("top").to_pylist()
+    [60]
     >>> sql("SELECT count(*) FROM trafic [RANGE 5 minutes]").plan
     Traceback (most recent call last):
         ...
@@ -51,7 +62,7 @@ def sql(text: str, file: str | None = None) -> SqlScript:
                              ^
       declare it before: CREATE STREAM trafic (ts TIMESTAMP, ...)
     """
-    return SqlScript(read_script(text, file))
+    return SqlScript(*read_with_streams(text, file, streams))
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,8 @@ class SqlScript:
     """A script that was read. Made by `eventide.sql`."""
 
     script: Script
+    streams: Mapping[str, EventStream]
+    """Those that were made in Python."""
 
     @property
     def plan(self) -> Program:
@@ -73,13 +86,13 @@ class SqlScript:
         spark: SparkSession | None = None,
         engine: str | None = None,
         format: str = "parquet",
-        bounded: bool = False,
+        bounded: bool | None = None,
     ) -> RunningQueries:
         """Start all queries of the script together.
 
         `sinks`, by the name of the query, go before what the script names. On Spark, which is the default, in the
-        session given, else the active one, else a new one; `engine="local"` runs it in this process. `checkpoint` and
-        `bounded` as in `ContinuousQuery.start`.
+        session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
+        of Arrow data. `checkpoint` and `bounded` as in `ContinuousQuery.start`.
         """
         if not self.plan.queries:
             raise DeclarationError("this script has no query to start: add a SELECT")
@@ -88,21 +101,39 @@ class SqlScript:
             self.plan.query(name)
         settings = RunSettings.of(self.script.settings)
         opened = {**self._named_sinks(), **{name: given_sink(sink, format) for name, sink in given.items()}}
-        chosen = "spark" if spark is not None else checked_engine(engine) or settings.engine
+        frames, inputs = self._given()
+        session = spark or next((frame.sparkSession for frame in frames.values()), None)
+        chosen = "local" if inputs else "spark" if session is not None else checked_engine(engine) or settings.engine
+        where = chosen_engine(chosen, self.plan)
 
         def made(folder: str) -> Running:
-            if chosen_engine(chosen, self.plan) == "local":
+            tick = settings.tick or TICK
+            if where == "local":
                 from eventide.engine.local_engine import LocalEngine
 
-                tick, every = settings.tick or TICK, settings.every or 0.0
-                return LocalEngine(self.plan, folder, opened, every=every, tick=tick)
+                opened_inputs = {name: data.opened(self.plan.stream(name)) for name, data in inputs.items()}
+                return LocalEngine(self.plan, folder, opened, opened_inputs, every=settings.every or 0.0, tick=tick)
             from eventide.engine.spark_engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
-            session = spark or _session(settings)
-            return SparkEngine(session, self.plan, folder, opened, every=pause, tick=settings.tick or TICK)
+            return SparkEngine(session or _session(settings), self.plan, folder, opened, frames, every=pause, tick=tick)
 
-        return running_in(made, checkpoint or settings.checkpoint, opened, given, format, bounded)
+        place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
+        return running_in(made, place, opened, given, format, ends)
+
+    def run(self, *, spark: SparkSession | None = None, engine: str | None = None) -> dict[str, pa.Table]:
+        """All results of every query, after taking what is there now and closing every window."""
+        with self.start(dict.fromkeys(self._named_sinks()), spark=spark, engine=engine, bounded=True) as running:
+            running.awaitTermination()
+            return running.results()
+
+    def _given(self) -> tuple[dict[str, DataFrame], dict[str, ArrowData]]:
+        given = {name: stream.given for name, stream in self.streams.items()}
+        frames = {name: rows.frame for name, rows in given.items() if isinstance(rows, SparkRows)}
+        inputs = {name: rows for name, rows in given.items() if isinstance(rows, ArrowData)}
+        if frames and inputs:
+            raise DeclarationError("DataFrames run on Spark and Arrow data in this process: one script has one of them")
+        return frames, inputs
 
     def _named_sinks(self) -> dict[str, Sink]:
         return {
