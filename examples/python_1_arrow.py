@@ -16,7 +16,7 @@ def queries() -> RunningQueries:
     """Two queries at work."""
     rows = recording()
     devices = eventide.stream(
-        rows.to_batches(max_chunksize=500),
+        rows.to_batches(max_chunksize=2000),
         time="event_time",
         source="device",
         arrival="arrival_time",

@@ -2,7 +2,7 @@
 
     python -m examples.python_2_spark out/python-2
 
-The recording of `make_recording.py` is laid out as sixty files, a minute of arrivals each; one file is one round.
+The recording of `make_recording.py` is laid out as sixty files, a minute of arrivals each; five of them are one round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from examples.make_recording import recording
 from examples.windows_on_spark import write_minutes
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "device STRING, event_time TIMESTAMP, arrival_time TIMESTAMP, value DOUBLE"
 
@@ -40,20 +40,25 @@ def spread(readings: DataFrame) -> ContinuousQuery:
     )
 
 
-def main() -> None:
+def run(spark: SparkSession, folder: Path) -> None:
     """Write the files, take them all, and show the results as a DataFrame."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
-    shutil.rmtree(folder, ignore_errors=True)
     write_minutes(recording(), folder / "input")
-    spark = local_session()
-    readings = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "input"))
+    readings = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 5).parquet(str(folder / "input"))
     with spread(readings).start(folder / "results", folder / "checkpoint", name="spread", bounded=True) as running:
         running.awaitTermination()
         running.toDF(spark).select("window_end", "device", "spread", "readings").show(9, truncate=False)
         stream = running.status().streams[0]
         print(f"{stream.late:,} of {stream.wanted:,} rows came too late: they are in {folder / 'checkpoint' / 'late'}")
+
+
+def main() -> None:
+    """Run in a Spark of its own."""
+    parser = argparse.ArgumentParser(description="A query over a streaming DataFrame.")
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    shutil.rmtree(folder, ignore_errors=True)
+    spark = local_session()
+    run(spark, folder)
     spark.stop()
 
 

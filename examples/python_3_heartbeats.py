@@ -23,7 +23,7 @@ from eventide.engine.spark_session import local_session
 from eventide.eventtime.own_progress import OwnProgress
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "device STRING, ts TIMESTAMP, value DOUBLE"
 SECOND = 1_000_000
@@ -71,14 +71,9 @@ def belong(folder: Path, watermark: str) -> int:
     return int((ends <= np.datetime64(watermark.removesuffix("Z"), "us").astype(np.int64)).sum())
 
 
-def main() -> None:
+def run(spark: SparkSession, folder: Path) -> None:
     """Write the files and run the query both ways."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
-    shutil.rmtree(folder, ignore_errors=True)
     write_files(folder / "input")
-    spark = local_session()
     readings = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "input"))
     ways = {
         "withWatermark, 1 minute": readings.withWatermark("ts", "1 minute"),
@@ -88,6 +83,16 @@ def main() -> None:
         watermark, held = closed(frame)
         lost = belong(folder / "input", watermark) - held
         print(f"{name}: closed up to {watermark}, {held:,} rows counted, {lost:,} lost", flush=True)
+
+
+def main() -> None:
+    """Run in a Spark of its own."""
+    parser = argparse.ArgumentParser(description="Heartbeats for a query that stays plain Spark.")
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    shutil.rmtree(folder, ignore_errors=True)
+    spark = local_session()
+    run(spark, folder)
     spark.stop()
 
 

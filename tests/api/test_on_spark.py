@@ -117,6 +117,12 @@ def test_a_running_query_is_stopped_and_continued(frame: DataFrame, tmp_path: Pa
     assert running.results().column("n").to_pylist() == [2, 1, 1, 1]
 
 
+def test_a_script_in_sql_reads_a_dataframe(frame: DataFrame) -> None:
+    traffic = eventide.stream(frame, time="ts", source="detector").delay("10 seconds")
+    script = eventide.sql("SELECT max(speed) AS top FROM traffic [RANGE 20 seconds]", traffic=traffic)
+    assert script.run()["query_1"].column("top").to_pylist() == [60, 90, 30]
+
+
 def test_what_is_no_stream_or_does_not_fit_together_is_refused(spark: SparkSession, frame: DataFrame) -> None:
     with pytest.raises(DeclarationError, match=r"not a stream: make it with spark.readStream.*df.toArrow\(\)"):
         eventide.stream(spark.range(3).selectExpr("id"), time="id")
