@@ -27,7 +27,7 @@ from eventide.results.results import Results
 from eventide.sinks.sink import Sink
 
 STEPS = ("reduce", "promise", "advance", "emit", "commit")
-QUERIES = ("sliding", "revised", "distinct", "by_rows", "by_clock")
+QUERIES = ("sliding", "revised", "distinct", "by_rows", "by_clock", "levels")
 
 
 @dataclass(frozen=True)

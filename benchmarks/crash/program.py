@@ -1,4 +1,5 @@
-"""The program that is killed: five queries over three streams, with late rows, rejects and revisions.
+"""The program that is killed: six queries over three streams, one of them over another, with late rows, rejects and
+revisions.
 
 Law: but for the times of `visits`, which are the clock's, every result follows from the recording alone, down to the
 round that tells it. So what an uninterrupted run shows is what every other must show.
@@ -18,6 +19,7 @@ from benchmarks.crash.recording import SECOND
 from eventide.engine.local_engine import LocalEngine
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.plan.order import order_by
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.stream import Input, Stream, Timestamps, columns
@@ -34,7 +36,10 @@ OUT, CHECKPOINT = "out", "checkpoint"
 
 
 def program(folder: Path, chosen: Sequence[str] = QUERIES) -> Program:
-    """The streams and queries over the recording in a folder; or only these queries, and their streams."""
+    """The streams and queries over the recording in a folder; or only these queries, and their streams.
+
+    `levels` reads `sliding`, and cannot be chosen without it.
+    """
 
     def files(stream: str) -> Input:
         return Input("parquet", str(folder / stream), max_files=1)
@@ -58,6 +63,15 @@ def program(folder: Path, chosen: Sequence[str] = QUERIES) -> Program:
         Query("revised", "readings", Window(30 * SECOND), sums, retain=90 * SECOND),
         Query("distinct", "readings", Window(40 * SECOND), named_as(different="count(DISTINCT value)")),
         Query("by_rows", "numbers", RowWindow(70, 30), named_as(total="sum(amount)", last="max(n)")),
+        Query(
+            "levels",
+            "sliding",
+            Window(90 * SECOND, 30 * SECOND),
+            named_as(windows="count(*)", most="max(total)", different="count(DISTINCT most)"),
+            named_as("device"),
+            order=order_by("most DESC"),
+            limit=3,
+        ),
         Query("by_clock", "visits", Window(1_000), named_as(n="count(*)"), named_as("page")),
     )
     queries = tuple(query for query in queries if query.name in chosen)

@@ -234,7 +234,7 @@ def test_a_script_reads_streams_that_were_made_in_python() -> None:
     assert told(running["query_1"].results()) == EVERYTHING
     with pytest.raises(eventide.EventideError, match=r"2:14: there is no column 'w'"):
         eventide.sql(text.replace("v", "w"), s=s)
-    with pytest.raises(DeclarationError, match="already goes by"):
+    with pytest.raises(DeclarationError, match="says something else of how stream 's'"):
         eventide.sql("SELECT sum(v) AS total FROM s [RANGE 10 SLACK 2]", s=s.delay(0))
     with pytest.raises(DeclarationError, match="s is 42, no stream"):
         eventide.sql(text, s=42)  # type: ignore[arg-type]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
+from eventide.commands.check import findings_of
+from eventide.commands.explain import plan_of, trees
 from tests.commands.conftest import Here
 from tests.commands.processes import QUERY, STREAM, doors, eventide
+from tests.language.test_fuzz import DECLARED, STATEMENTS, mutated
 
 
 def test_a_good_script_has_code_0_and_needs_no_data(tmp_path: Path) -> None:
@@ -71,3 +75,28 @@ def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, here: Here
     ran = here("check", "odd.sql")
     assert ran.code == 2
     assert "odd.sql:2: this is not UTF-8" in ran.err
+
+
+def test_a_type_that_is_none_is_a_finding(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM.replace("people INT", "people DECIMAL(10, many)") + QUERY)
+    ran = here("check", "doors.sql")
+    assert "write DECIMAL(10, 2)" in ran.out
+
+
+def test_a_column_that_is_a_word_of_sql_is_no_error_in_backticks(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM.replace("people INT", "`from` INT") + QUERY.replace("sum(people)", "sum(`from`)"))
+    ran = here("check", "doors.sql")
+    assert (ran.code, ran.out) == (0, "doors.sql: 1 stream, 1 query, no errors\n")
+
+
+def test_whatever_the_text_check_and_explain_find_or_refuse_and_never_break() -> None:
+    chance = random.Random(5)
+    scripts = 0
+    for _ in range(150):
+        text = DECLARED + mutated(chance.choice(STATEMENTS), chance)
+        findings, script = findings_of(text, "fuzz.sql")
+        assert findings or script is not None
+        if script is not None and not script.functions:
+            scripts += 1
+            assert trees(plan_of(script))
+    assert scripts

@@ -32,6 +32,7 @@ SAMPLES = {
     "numbers.csv": csv("t,v", [f"{i},{i}" for i in range(200)]),
     "no-time.csv": csv("name,amount", [f"n{i},{i}" for i in range(20)]),
     "odd-times.csv": csv("date,amount", [f"{1 + i}/01/2026 10:00,{i}" for i in range(20)]),
+    "index.csv": csv(",ts,v,v", [f"{i},{at},{i},0" for i, at in enumerate(MINUTES)]),
     "days.csv": csv("date,shop,sales", [f"2026-01-{1 + i:02d},s{i % 2},{i}.5" for i in range(20)]),
     "select.csv": csv("time,rows,window_start", [f"{at},{i},{i}" for i, at in enumerate(MINUTES)]),
     "nested.jsonl": "".join(
@@ -94,10 +95,15 @@ def test_time_arrival_and_source_are_found_by_type_and_name(tmp_path: Path) -> N
     assert roles_of(look_at(str(path)), time="received_at", source="level").time == "received_at"
 
 
-def test_a_value_further_down_that_is_no_number_makes_a_column_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("odd", "kind", "broken"), [(1, "BIGINT", 1), (30, "STRING", 0)])
+def test_a_few_values_that_are_no_numbers_are_exceptions_and_many_make_a_column_text(
+    odd: int, kind: str, broken: int, tmp_path: Path
+) -> None:
     path = tmp_path / "late.csv"
-    path.write_text(csv("ts,v", [f"2026-01-31 09:00:00,{i}" for i in range(5000)] + ["2026-01-31 09:00:00,n/a"]))
-    assert look_at(str(path)).column("v").type == "STRING"
+    lines = [f"2026-01-31 09:00:00,{i}" for i in range(100)] + ["2026-01-31 09:00:00,n/a"] * odd
+    path.write_text(csv("ts,v", lines), encoding="utf-8")
+    found = look_at(str(path))
+    assert (found.column("v").type, found.broken) == (kind, broken)
 
 
 def test_a_file_that_is_there_is_not_written_over_unless_forced(tmp_path: Path, here: Here) -> None:

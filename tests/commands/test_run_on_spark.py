@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,4 +28,5 @@ def test_an_error_on_spark_names_the_log(tmp_path: Path) -> None:
     found = re.search(r"log: (\S+spark\.log)", ran.err)
     assert found is not None, ran.err
     assert Path(found[1]).is_file()
+    shutil.rmtree(Path(found[1]).parent)
     assert "--engine local" in ran.err

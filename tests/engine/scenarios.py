@@ -118,7 +118,18 @@ def questions(draw: st.DrawFn, name: str) -> Question:
     among = draw(st.sampled_from([REDUCIBLE, AGGREGATES]))
     aggregates = draw(st.lists(st.sampled_from(among), min_size=1, max_size=3, unique=True))
     where = draw(st.none() | CONDITIONS)
-    return Question(name, "s", window, tuple(aggregates), groups, where, draw(st.sampled_from([0, 0, 2])), retain)
+    least = draw(st.sampled_from([0, 0, 2]))
+    order, limit = draw(orders((*groups, *(aggregate.name for aggregate in aggregates))))
+    return Question(name, "s", window, tuple(aggregates), groups, where, least, retain, order, limit)
+
+
+@st.composite
+def orders(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[tuple[tuple[str, bool], ...], int | None]:
+    """No order, or one by some of these columns, perhaps with a limit."""
+    if draw(st.booleans()):
+        return (), None
+    named = draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+    return tuple((name, draw(st.booleans())) for name in named), draw(st.none() | st.integers(1, 3))
 
 
 @st.composite

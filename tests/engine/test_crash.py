@@ -48,7 +48,7 @@ def test_killed_after_each_step_of_a_round_nothing_is_lost_and_nothing_doubled(
 
 def test_killed_between_two_sinks_and_between_two_files_of_a_commit(expected: Outcome, tmp_path: Path) -> None:
     record(tmp_path, FILES)
-    moments = ["sink:1:sliding", "sink:2:by_rows", "change:3", "change:9", "change:17"]
+    moments = ["sink:1:sliding", "sink:2:by_rows", "sink:2:levels", "change:3", "change:9", "change:17"]
     assert lived(tmp_path, "local", moments) == len(moments)
     assert differences(tmp_path, expected) == Differences()
 

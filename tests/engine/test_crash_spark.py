@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES = 6
-TWO_STREAMS = ("sliding", "by_rows")
+TWO_STREAMS = ("sliding", "levels", "by_rows")
 SLIDING = ("sliding",)
 
 

@@ -13,10 +13,11 @@ from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Pacemaker, Snapshot
 from eventide.plan.fingerprint import described, differences, refuse_changes
+from eventide.plan.order import order_by
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.stream import Future, Input, Stream, Timestamps, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.window import RowWindow, SameWindow, Window
 from tests.eventtime.policy_examples import EXAMPLES
 
 STREAM = Stream(
@@ -64,6 +65,9 @@ def test_the_same_program_differs_in_nothing() -> None:
         ({"groups": named_as(device="upper(device)")}, "query 'q': group 'device' was device, is now upper(device)"),
         ({"select": named_as(total="sum(v)")}, "query 'q': value 'n' is gone"),
         ({"select": named_as(total="max(v)", n="count(*)")}, "query 'q': value 'total' was sum(v), is now max(v)"),
+        ({"order": order_by("n DESC")}, "query 'q': ORDER BY was not declared, is now n DESC NULLS LAST"),
+        ({"limit": 3}, "query 'q': LIMIT was not declared, is now 3"),
+        ({"sample": 0.5}, "query 'q': the share of rows that it takes was not declared, is now 0.5"),
         (
             {"select": named_as(n="count(*)", total="sum(v)")},
             "query 'q': the order of the values was total, n, is now n, total",
@@ -76,6 +80,21 @@ def test_every_change_of_a_query_is_a_sentence(changed: dict[str, object], sente
 
 def test_a_window_over_rows_is_another_window() -> None:
     assert of_query(window=RowWindow(300, 60)) == ["query 'q': its window was a span of time, is now a count of rows"]
+
+
+def test_what_a_query_reads_and_in_which_windows_is_remembered() -> None:
+    above = replace(QUERY, name="above", stream="q", groups=(), where=None, having=None, order=order_by("sum(n)"))
+    old = described(Program((STREAM,), (QUERY, replace(above, window=SameWindow(), select=named_as(n="sum(n)")))))
+    new = described(Program((STREAM,), (QUERY, replace(above, window=Window(10), select=named_as(n="sum(n)")))))
+    [sentence, *lengths] = differences(old, new)
+    assert sentence == "query 'above': its window was that of the query it reads, is now a span of time"
+    assert lengths[0] == "query 'above': RANGE was not declared, is now 10"
+    written_otherwise = replace(above, window=SameWindow(), select=named_as(n="sum(n)"), order=order_by("SUM( n )"))
+    assert differences(old, described(Program((STREAM,), (QUERY, written_otherwise)))) == []
+    of_stream = replace(above, stream="s", window=Window(10), select=named_as(n="sum(v)"))
+    assert "query 'above': what it reads was q, is now s" in differences(
+        new, described(Program((STREAM,), (QUERY, replace(of_stream, order=order_by("sum(n)")))))
+    )
 
 
 @pytest.mark.parametrize(

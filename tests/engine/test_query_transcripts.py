@@ -20,7 +20,7 @@ WRITTEN = [transcript for transcript, variant in CASES if variant is Variant.WRI
 VARIED_ON_SPARK = [
     (transcript, variant)
     for transcript, variant in CASES
-    if str(transcript) in ("distinct", "row_windows", "spread_of_values", "two_queries")
+    if str(transcript) in ("distinct", "row_windows", "spread_of_values", "three_levels", "two_queries")
     and variant is not Variant.WRITTEN
 ]
 # Slices go to the cluster after a round that leaves some: these have state over several rounds, or are split to have.
@@ -29,20 +29,29 @@ ON_THE_CLUSTER = [
     for transcript, variant in CASES
     if (str(transcript), variant)
     in {
+        ("broken_on_the_second_level", Variant.SPLIT),
         ("decimals", Variant.SPLIT),
         ("groups_of_every_type", Variant.SPLIT),
         ("having", Variant.SPLIT),
         ("restart", Variant.RESTARTED),
+        ("top_of_each_window", Variant.SPLIT),
+        ("top_of_kept_rows", Variant.SPLIT),
         ("approximate_distinct", Variant.WRITTEN),
         ("bounded_end", Variant.WRITTEN),
         ("distinct", Variant.WRITTEN),
         ("empty_windows", Variant.WRITTEN),
         ("first_and_last", Variant.WRITTEN),
+        ("hot_windows_of_an_hour", Variant.WRITTEN),
         ("late_rows", Variant.WRITTEN),
+        ("max_of_sums", Variant.WRITTEN),
+        ("max_of_sums_sliding", Variant.WRITTEN),
         ("overflow", Variant.WRITTEN),
         ("revise", Variant.WRITTEN),
         ("revise_sliding", Variant.WRITTEN),
+        ("sample", Variant.WRITTEN),
         ("spread_of_values", Variant.WRITTEN),
+        ("three_levels", Variant.WRITTEN),
+        ("top_revised", Variant.WRITTEN),
         ("two_queries", Variant.WRITTEN),
     }
 ]
@@ -94,7 +103,8 @@ def test_most_transcripts_can_be_split_into_rounds_of_one_row() -> None:
         ),
         ({"rounds": [{"rows": {"S": [{"w": 1}]}}]}, "step 1: stream 'S' has no column 'w'"),
         ({"rounds": [{"heartbeat": {"S": 1.5}}]}, "step 1: 1.5 is no instant of a sequence"),
-        ({"query": "SELECT sum(v) FROM S"}, "SQL text cannot be read yet"),
+        ({"query": "SELECT sum(v) FROM S"}, "could never close"),
+        ({"queries": {"a": "SELECT sum(v) FROM S [RANGE 5]", "b": {}}}, "write all in one way"),
         ({"query": {"selects": {}}}, "query 'query' has no 'selects'"),
         ({"query": {"select": {"n": "count(*)"}, "window": {"range": 10, "slde": 1}}}, "did you mean 'slide'"),
         ({"query": {"select": {"n": "count(*)"}, "window": {"range": 10, "slide": 0}}}, "SLIDE 0 is not above 0"),

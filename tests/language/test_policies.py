@@ -8,11 +8,15 @@ from eventide.errors import LanguageError
 from eventide.eventtime.cap import Cap
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.declared import DeclaredSkew
+from eventide.eventtime.delay_quantile import DelayQuantile
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
+from eventide.eventtime.kim import Kim
+from eventide.eventtime.kim_adhoc import KimAdhoc
+from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.skew_bounds import RowBound, TimeBound
 from eventide.eventtime.skew_estimates import Adaptivity
@@ -36,6 +40,11 @@ POLICIES: dict[str, Policy] = {
     "DRATIO 5% SLACK 0": DropRatio(0.05),
     "CLOCK SKEW 2 s": ClockSkew(2 * SECOND),
     "CLOCK SKEW -2 s": ClockSkew(-2 * SECOND),
+    "DRATIO 5% ESTIMATOR KIM": Kim(0.05),
+    "DRATIO 5% SLACK 0 ESTIMATOR kim": Kim(0.05, slack=0),
+    "DRATIO 5% ESTIMATOR ADHOC": KimAdhoc(0.05),
+    "DRATIO 5% SLACK 9 ESTIMATOR QUANTILE": Cap(DelayQuantile(0.95), rows=9),
+    "ON DEMAND 2 s": OnDemand(2 * SECOND),
     "OWN PROGRESS": OwnProgress(),
     "OWN PROGRESS SLACK 2 s": OwnProgress(2 * SECOND),
     "ESTIMATED BOUNDS": EstimatedSkew(),
@@ -75,6 +84,7 @@ def test_bounds_of_named_sources_are_a_matrix_and_the_names_in_its_order() -> No
     ]
     assert found.policy == DeclaredSkew(SkewMatrix.of(entries, [2 * SECOND, 0]))
     assert found.known == ("A", "b")
+    assert stream("BOUNDS (1 TRAILS 2 BY 5)").known == ("1", "2")
 
 
 def test_all_stands_for_every_named_source() -> None:
@@ -154,6 +164,8 @@ def test_nothing_is_told_where_nothing_stalls(clauses: str) -> None:
 
 def test_what_is_probably_not_meant_is_told() -> None:
     assert warned("CREATE STREAM s (ts TIMESTAMP) FROM json 'in'") == ["1:15: no query reads the stream 's'"]
+    text = "CREATE STREAM s (v INT) FROM json 'in' TIMESTAMP BY ARRIVAL SLACK 5; SELECT count(*) FROM s [RANGE 5]"
+    assert warned(text) == ["1:61: SLACK has no effect: rows are stamped as they arrive, so none is late"]
     base = "CREATE STREAM s (ts TIMESTAMP)"
     assert "does not say where its rows come from" in warned(base + ";SELECT count(*) FROM s [RANGE 5]")[0]
     base += " FROM json 'in';SELECT count(*) FROM s "

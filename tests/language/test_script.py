@@ -204,6 +204,15 @@ def test_groups_values_and_conditions() -> None:
     assert found.having == "spread > 1 AND big <> 'A' AND COUNT(*) > 2"
 
 
+def test_a_group_may_be_used_in_the_words_it_was_written_in() -> None:
+    [found] = query("SELECT t/60*60 AS since, max(v) + t/60 AS m FROM N GROUP BY t/60 AS tb").program.queries
+    assert found.groups == (
+        Named("tb", "(t - PMOD(t, 60)) DIV 60"),
+        Named("since", "((t - PMOD(t, 60)) DIV 60) * 60"),
+    )
+    assert found.select == (Named("m", "MAX(v) + tb"),)
+
+
 def test_groups_by_place_by_alias_and_all_are_the_same() -> None:
     texts = ("GROUP BY upper(k)", "GROUP BY 1", "GROUP BY big", "GROUP BY ALL")
     found = {query(f"SELECT upper(k) AS big, count(*) FROM S [RANGE 5] {text}").program.queries[0] for text in texts}
@@ -218,6 +227,12 @@ def test_names_that_nobody_gave_are_plain_and_unique() -> None:
 def test_the_edges_of_the_window_are_in_every_result_anyway() -> None:
     [found] = query("SELECT window_start, count(*) AS n, window_end FROM S [RANGE 5]").program.queries
     assert [value.name for value in found.select] == ["n"]
+
+
+def test_a_word_of_sql_may_name_a_column_in_backticks() -> None:
+    text = "CREATE STREAM s (t BIGINT, `from` INT, `null` STRING); "
+    [found] = read_script(text + "SELECT max(`from`), `null` FROM s [RANGE 5] GROUP BY `null`").program.queries
+    assert (found.select[0].sql, found.groups[0].sql) == ("MAX(`from`)", "`null`")
 
 
 def test_lambdas_and_fields_are_no_columns() -> None:
@@ -266,8 +281,11 @@ REFUSED = {
     "CREATE STREAM s (t BIGINT) SLACK 5 SLACK 6": (1, 36, "given twice", None),
     "CREATE STREAM s (t BIGINT) SLACK 5 minutes": (1, 34, "sequence of numbers", "plain number"),
     "CREATE STREAM s (t BIGINT) DRATIO 5": (1, 35, "not between 0 and 1", "write 5%"),
+    "CREATE STREAM s (t BIGINT) ESTIMATOR KIM": (1, 28, "ESTIMATOR without DRATIO", "add DRATIO"),
+    "CREATE STREAM s (t BIGINT) DRATIO 1% ESTIMATOR KIMM": (1, 38, "no estimator KIMM", "did you mean 'KIM'?"),
     "CREATE STREAM s (t BIGINT) DRATIO 1% OWN PROGRESS": (1, 38, "keep one of them", None),
     "CREATE STREAM s (ts TIMESTAMP) BOUNDS (SOURCE a)": (1, 32, "no column that names them", "SOURCE BY"),
+    "CREATE STREAM s (t BIGINT, a INT) SOURCE BY a, t BOUNDS (SOURCE a)": (1, 50, "more than one column", "one column"),
     "CREATE STREAM s (ts TIMESTAMP, p BIGINT) PUNCTUATED BY p": (1, 42, "cannot be run yet", None),
     "CREATE STREAM s (t BIGINT) CLOCK SKEW 5": (1, 28, "which no clock follows", "ARRIVAL BY"),
     "CREATE STREAM s (t BIGINT) FROM 'in'": (1, 28, "format of this path", "FROM json"),
@@ -283,6 +301,18 @@ REFUSED = {
     "SELECT max(v) FROM N GROUP BY t % 60": (3, 8, "could never close", "FROM N [RANGE"),
     "SELECT max(v) FROM N GROUP BY -t": (3, 8, "could never close", "FROM N [RANGE"),
     "SELECT max(v), k FROM N [RANGE 5]": (3, 16, "neither in an aggregate nor a group", "GROUP BY"),
+    "SELECT k, mx(v) FROM N [RANGE 5] GROUP BY k": (
+        3,
+        14,
+        "neither in an aggregate",
+        "mx is no aggregate: did you mean max?",
+    ),
+    "SELECT lower(k) || k, max(v) FROM N [RANGE 5] GROUP BY lower(k)": (
+        3,
+        20,
+        "'k' is neither in an aggregate",
+        "GROUP BY",
+    ),
     "SELECT k FROM N [RANGE 5]": (3, 8, "no aggregate", "SELECT DISTINCT"),
     "SELECT * FROM N [RANGE 5] GROUP BY k": (3, 8, "* is every column of a row", "select aggregates"),
     "SELECT max(v) FROM N [RANGE 0]": (3, 29, "RANGE 0 holds nothing", None),
@@ -290,6 +320,14 @@ REFUSED = {
     "SELECT max(v) FROM S GROUP BY window(k, '5 minutes')": (3, 31, "goes by the time of the stream", "its time is ts"),
     "SELECT max(v) FROM S GROUP BY window(ts, '5 parsecs')": (3, 42, "'parsecs' is no unit", None),
     "SELECT max(v) FROM S GROUP BY window(ts, 5)": (3, 31, "expected window(time", None),
+    "SELECT max(v) FROM S [RANGE 5] GROUP BY window(ts, '5 s')": (3, 41, "this is its second", None),
+    "SELECT max(v) FROM N [RANGE 5] ORDER BY k": (3, 41, "neither in an aggregate nor a group", None),
+    "CREATE QUERY a AS SELECT max(m) FROM (SELECT max(v) m FROM N [RANGE 5]) [RANGE 9 RETAIN 9]": (
+        3,
+        1,
+        "retain",
+        None,
+    ),
     "SELECT max(v) FROM N [SLIDE 5]": (3, 23, "SLIDE without RANGE", None),
     "SELECT max(v) FROM N [RANGE 5 WATTR v]": (3, 31, "'v' does not tell the time", None),
     "SELECT max(v) FROM N [RANGE 5] [RANGE 6]": (3, 32, "expected", None),
@@ -330,6 +368,25 @@ def test_an_error_shows_the_line_with_a_marker_below_the_place() -> None:
         == "x.sql:2:13: there is no column 'tt'\n    \tSELECT max(tt)\n    \t           ^\n  did you mean 't'?"
     )
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_a_missing_semicolon_is_suspected() -> None:
+    assert refused("CREATE STREAM s (t BIGINT)\nSELECT 1").hint == "end the statement before it with ;"
+    text = "CREATE STREAM s (t BIGINT);\nSELECT max(t) FROM s [RANGE 5]\nSET a = 1"
+    assert refused(text).hint == "end the statement before it with ;"
+
+
+def test_comments_are_no_part_of_what_is_computed() -> None:
+    text = "SELECT k /* a */, max(v) -- b\n FROM N [RANGE 5] WHERE v /* c */ > 1 GROUP BY k HAVING max(v) /* d */ > 1"
+    [found] = query(text).program.queries
+    told = (found.groups[0].sql, found.select[0].sql, found.where, found.having)
+    assert told == ("k", "MAX(v)", "(v > 1)", "MAX(v) > 1")
+
+
+def test_a_text_from_windows_is_read() -> None:
+    assert read_script("\ufeffCREATE STREAM s (t BIGINT);\r\n").program.streams[0].name == "s"
+    error = refused("CREATE STREAM s (t BIGINT);\r\nSELECT max(tt) FROM s [RANGE 5]\r\n")
+    assert (error.line, error.column, error.text) == (2, 12, "SELECT max(tt) FROM s [RANGE 5]")
 
 
 def test_a_stream_that_is_read_cannot_be_dropped() -> None:

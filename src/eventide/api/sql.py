@@ -17,7 +17,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -28,13 +28,12 @@ from eventide.api.given_sink import given_sink
 from eventide.api.query import GivenSink
 from eventide.api.running_query import RunningQueries
 from eventide.api.start import running_in
-from eventide.api.streams_in_sql import read_with_streams
 from eventide.commands.engines import chosen_engine
 from eventide.commands.settings import RunSettings, checked_engine
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
-from eventide.language.script import Script
-from eventide.plan.program import Program
+from eventide.language.script import Script, read_script
+from eventide.plan.program import NAME, Program
 from eventide.sinks.by_name import sink_of
 from eventide.sinks.sink import Sink
 
@@ -62,7 +61,8 @@ def sql(text: str, file: str | None = None, **streams: EventStream) -> SqlScript
                              ^
       declare it before: CREATE STREAM trafic (ts TIMESTAMP, ...)
     """
-    return SqlScript(*read_with_streams(text, file, streams))
+    named = {name: _named(name, stream) for name, stream in streams.items()}
+    return SqlScript(read_script(text, file, [stream.declared for stream in named.values()]), named)
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,17 @@ class SqlScript:
             else sink_of(output.kind, output.path, dict(output.options))
             for output in self.script.outputs
         }
+
+
+def _named(name: str, stream: EventStream) -> EventStream:
+    """The stream under the name by which a script knows it."""
+    from eventide.api.stream import EventStream
+
+    if not isinstance(stream, EventStream):
+        raise DeclarationError(f"{name} is {stream!r}, no stream: make one with eventide.stream(df, time='ts')")
+    if not NAME.fullmatch(name):
+        raise DeclarationError(f"{name!r} cannot name a stream: use letters, digits and underscores, a letter first")
+    return replace(stream, declared=replace(stream.declared, name=name))
 
 
 def _session(settings: RunSettings) -> SparkSession:

@@ -40,8 +40,9 @@ FEW_ROWS = 500
 MOST_BYTES = 200_000_000
 """Larger samples are not run through the policies: that would take longer than a starter is worth."""
 
-WINDOWS = 40
-"""At most so many windows in the sample."""
+MOST_WINDOWS, FEWEST_WINDOWS = 40, 4
+ROWS_IN_A_WINDOW = 3
+"""So many rows of each source in a window make a first answer worth looking at."""
 
 SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 LENGTHS = (
@@ -86,7 +87,9 @@ def advice_for(sample: Sample, roles: Roles) -> Advice:
         return Advice(USUAL_RATIO, (), Length(10 * SECOND, "10 seconds", "10 seconds"))
     column = sample.column(roles.time)
     plain = column.type in WHOLE_NUMBERS
-    window = window_for(column.span, unit_of(column), plain, column.type == "DATE")
+    sources = 1 if roles.source is None else max(1, sample.column(roles.source).distinct)
+    windows = max(FEWEST_WINDOWS, min(MOST_WINDOWS, sample.rows // (ROWS_IN_A_WINDOW * sources)))
+    window = window_for(column.span, unit_of(column), plain, column.type == "DATE", windows)
     if sum(Path(part).stat().st_size for part in parts_of(sample.argument)) > MOST_BYTES:
         large = "The sample is large, so no dry run was made: `eventide profile` does that."
         return Advice(USUAL_RATIO, (large,), window)
@@ -123,16 +126,21 @@ def _ratio(reading: Reading) -> tuple[float, tuple[str, ...]]:
     return USUAL_RATIO if worth_it else RATIOS[0], tuple(said)
 
 
-def window_for(span: int, unit: str | None, plain: bool = False, days: bool = False) -> Length:
-    """The length of a first window for a sample of this span; `unit` is what plain numbers count, if they do."""
+def window_for(
+    span: int, unit: str | None, plain: bool = False, days: bool = False, windows: int = MOST_WINDOWS
+) -> Length:
+    """The length of a first window for a sample of this span, that makes at most so many windows.
+
+    `unit` is what plain numbers count, if they do.
+    """
     if plain and unit is None:
         amount = 1
-        while span // amount > WINDOWS:
+        while span // amount > windows:
             amount = amount * 2 if str(amount)[0] in "15" else amount * 5 // 2
         return Length(amount, str(amount), f"{amount:,}")
     in_micros = span if unit is None else span * SECOND // PER_SECOND[unit]
     fitting = [(length, words) for length, words in LENGTHS if not days or length >= DAY]
-    length, words = next((one for one in fitting if in_micros // one[0] <= WINDOWS), fitting[-1])
+    length, words = next((one for one in fitting if in_micros // one[0] <= windows), fitting[-1])
     words = words if words.startswith("1 ") else words + "s"
     if unit is None:
         return Length(length, words, words)

@@ -15,10 +15,13 @@ that the local backend does not have, or a query below of which that is true.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eventide.commands.functions import local_backend
 from eventide.engine.local_backend import LocalBackend
 from eventide.errors import DeclarationError
+from eventide.language.script import Function
 from eventide.plan.bound import Bound, bind
 from eventide.plan.program import Program
 from eventide.plan.query import Query
@@ -33,9 +36,9 @@ class Unbound:
     only_spark: bool
 
 
-def bound_queries(program: Program) -> dict[str, Bound | Unbound]:
-    """All of them, by name, each after the one it reads."""
-    backend = LocalBackend()
+def bound_queries(program: Program, functions: Sequence[Function] = ()) -> dict[str, Bound | Unbound]:
+    """All of them, by name, each after the one it reads; `functions` are the user's."""
+    backend = local_backend(functions, run=False)
     found: dict[str, Bound | Unbound] = {}
     try:
         for stream in program.streams:

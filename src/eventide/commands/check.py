@@ -11,12 +11,20 @@ from dataclasses import asdict, dataclass
 
 from eventide.commands.binding import Unbound, bound_queries
 from eventide.commands.endings import DONE, UNUSABLE
+from eventide.commands.functions import signature_of
 from eventide.commands.outputs import outputs_of
 from eventide.commands.script_file import shown_as, text_of
 from eventide.commands.settings import RunSettings
 from eventide.errors import EventideError, LanguageError
 from eventide.language.script import Script, read_script
-from eventide.language.statements import Place, QueryStatement, SetStatement, Statement, StreamStatement
+from eventide.language.statements import (
+    FunctionStatement,
+    Place,
+    QueryStatement,
+    SetStatement,
+    Statement,
+    StreamStatement,
+)
 
 ONLY_SPARK = "the local engine cannot run this, Spark may"
 
@@ -92,13 +100,24 @@ def _of_outputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
 
 def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
     """Queries that cannot be bound, or not by the local engine; streams without an input."""
-    places = {s.name: s.place for s in script.statements if isinstance(s, QueryStatement | StreamStatement)}
-    found = []
+    places = {
+        s.name: s.place
+        for s in script.statements
+        if isinstance(s, QueryStatement | StreamStatement | FunctionStatement)
+    }
+    found: list[Finding] = []
     for stream in script.program.streams:
         if stream.input is None:
             message = f"stream {stream.name!r} has no input: add FROM format 'path', or FROM STDIN"
             found.append(_at("error", file, lines, *_place(places, stream.name), message))
-    for name, bound in bound_queries(script.program).items():
+    for function in script.functions:
+        try:
+            signature_of(function)
+        except EventideError as error:
+            found.append(_at("error", file, lines, *_place(places, function.name), str(error)))
+    if found:
+        return found
+    for name, bound in bound_queries(script.program, script.functions).items():
         if isinstance(bound, Unbound):
             severity = "warning" if bound.only_spark else "error"
             message = f"{ONLY_SPARK}: {bound.reason}" if bound.only_spark else bound.reason

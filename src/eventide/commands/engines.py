@@ -13,11 +13,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eventide.commands.functions import local_backend, register_on_spark
 from eventide.commands.notes import under_way
 from eventide.commands.settings import RunSettings
 from eventide.engine.local_engine import LocalEngine
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError, EngineError
+from eventide.language.script import Script
 from eventide.plan.program import Program
 from eventide.sinks.sink import Sink
 
@@ -73,21 +75,22 @@ def temporary_checkpoint(given: str | None) -> Iterator[str]:
 
 @contextmanager
 def engine_for(
-    program: Program, where: Where, checkpoint: str, sinks: Mapping[str, Sink], settings: RunSettings
+    script: Script, where: Where, checkpoint: str, sinks: Mapping[str, Sink], settings: RunSettings
 ) -> Iterator[Running]:
-    """An engine that has not started yet; it is stopped in the end."""
+    """An engine for the program of a script that has not started yet; it is stopped in the end."""
     if where.engine == "local":
-        every = settings.every or 0.0
-        with LocalEngine(program, checkpoint, sinks, every=every, tick=settings.tick or TICK) as engine:
+        every, tick = settings.every or 0.0, settings.tick or TICK
+        backend = local_backend(script.functions, run=True)
+        with LocalEngine(script.program, checkpoint, sinks, every=every, tick=tick, backend=backend) as engine:
             yield engine
         return
-    with _on_spark(program, where, checkpoint, sinks, settings) as engine:
+    with _on_spark(script, where, checkpoint, sinks, settings) as engine:
         yield engine
 
 
 @contextmanager
 def _on_spark(
-    program: Program, where: Where, checkpoint: str, sinks: Mapping[str, Sink], settings: RunSettings
+    script: Script, where: Where, checkpoint: str, sinks: Mapping[str, Sink], settings: RunSettings
 ) -> Iterator[Running]:
     from eventide.engine.placement import DRIVER_BYTES
     from eventide.engine.spark_engine import SparkEngine
@@ -102,11 +105,12 @@ def _on_spark(
             except EngineError as error:
                 raise EngineError(f"{error}. `--engine local` runs without Spark and Java") from error
         try:
+            register_on_spark(spark, script.functions)
             every = None if settings.every is None else f"{settings.every} seconds"
             driver_bytes = DRIVER_BYTES if settings.driver_bytes is None else settings.driver_bytes
             with SparkEngine(
                 spark,
-                program,
+                script.program,
                 checkpoint,
                 sinks,
                 every=every,
@@ -121,5 +125,11 @@ def _on_spark(
     except Exception as error:
         if log_file.exists():
             error.add_note(f"Spark's log: {log_file}")
+            raise
+        shutil.rmtree(logs, ignore_errors=True)
+        raise
+    except BaseException:
+        # Somebody was in a hurry; nothing went wrong.
+        shutil.rmtree(logs, ignore_errors=True)
         raise
     shutil.rmtree(logs, ignore_errors=True)

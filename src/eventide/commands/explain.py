@@ -39,7 +39,8 @@ def explain_file(file: str, as_json: bool) -> None:
 
 def plan_of(script: Script) -> dict[str, Any]:
     """The plan as plain data."""
-    return described(script.program, {output.query: output_words(output) for output in script.outputs})
+    outputs = {output.query: output_words(output) for output in script.outputs}
+    return described(script.program, outputs, script.functions)
 
 
 def output_words(output: Output) -> str:

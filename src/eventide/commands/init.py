@@ -20,7 +20,7 @@ def init_file(sample: str, output: Path | None, time: str | None, source: str | 
         raise InputError(f"{output} is there already: name another file, or write over it with --force")
     found = look_at(sample)
     roles = roles_of(found, time, source)
-    text = starter_text(found, roles, advice_for(found, roles))
+    text = starter_text(found, roles, advice_for(found, roles), "FILE.sql" if output is None else str(output))
     # What cannot be checked is not worth handing out; this would be a fault of our own.
     errors = [finding for finding in findings_of(text, "starter")[0] if finding.severity == "error"]
     if errors:
@@ -35,7 +35,7 @@ def init_file(sample: str, output: Path | None, time: str | None, source: str | 
     for sentence in _said(found, roles):
         say(sentence)
     if output is not None:
-        say(f"wrote {output}; now: eventide check {output}, then eventide run {output} --bounded")
+        say(f"wrote {output}; now: eventide check {output}, then eventide run {output}")
 
 
 def _said(sample: Sample, roles: Roles) -> list[str]:
@@ -49,5 +49,5 @@ def _said(sample: Sample, roles: Roles) -> list[str]:
         said.append(f"arrival: {roles.arrival}")
     said.append(f"source: {roles.source or 'none found; --source COL names one'}")
     if sample.broken:
-        said.append(f"rows of the sample that cannot be read: {sample.broken:,}")
+        said.append(f"rows of the sample that are not as declared, which a run rejects: {sample.broken:,}")
     return said

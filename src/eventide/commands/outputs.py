@@ -20,6 +20,8 @@ from eventide.sinks.console import Console
 from eventide.sinks.sink import Sink
 
 ROWS_SHOWN = 20
+ALL_ROWS = 1_000_000_000
+"""Into a pipe or a file go all results of a round, unless the script says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ def outputs_of(
         lines = JsonLines(json_to)
         sinks |= {output.query: lines for output in shown}
     elif shown:
-        screen = Console(max(_rows(dict(output.options)) for output in shown), console, below)
+        screen = Console(1, console, below)
+        usual = ROWS_SHOWN if screen.is_live else ALL_ROWS
+        screen = Console(max(_rows(dict(output.options), usual) for output in shown), console, below)
         sinks |= {output.query: screen for output in shown}
     for output in script.outputs:
         if output.query not in sinks:
@@ -66,6 +70,6 @@ def _named(query: str, kind: str, path: str | None, options: dict[str, str]) -> 
         raise DeclarationError(f"query {query!r}: {error}") from error
 
 
-def _rows(options: dict[str, str]) -> int:
+def _rows(options: dict[str, str], usual: int) -> int:
     sink_of("console", options=options)
-    return int(options.get("rows", ROWS_SHOWN))
+    return int(options.get("rows", usual))

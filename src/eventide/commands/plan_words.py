@@ -14,7 +14,7 @@ Spark has is described as far as that goes, and it is said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlglot
@@ -24,6 +24,7 @@ from eventide.commands.binding import Unbound, bound_queries
 from eventide.commands.policy_words import in_words
 from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.reduction import Reducer
+from eventide.language.script import Function
 from eventide.plan.bound import Bound
 from eventide.plan.merge_text import merge_text
 from eventide.plan.program import Program
@@ -40,9 +41,11 @@ TIMES = {
 }
 
 
-def described(program: Program, outputs: Mapping[str, str] | None = None) -> dict[str, Any]:
+def described(
+    program: Program, outputs: Mapping[str, str] | None = None, functions: Sequence[Function] = ()
+) -> dict[str, Any]:
     """All streams and queries; `outputs` says in words where the results of a query go."""
-    bound = bound_queries(program)
+    bound = bound_queries(program, functions)
     return {
         "streams": [_stream(stream, _readers(stream.name, program, bound)) for stream in program.streams],
         "queries": [

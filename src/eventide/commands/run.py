@@ -7,6 +7,8 @@ input and single files, ends with it, every window closed: with standard input i
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,10 +16,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from rich.text import Text
 
-from eventide.commands.endings import TerminatedError
+from eventide.commands.endings import TerminatedError, code_of
 from eventide.commands.engines import (
     DEFAULT_MASTER,
     Where,
@@ -28,7 +31,7 @@ from eventide.commands.engines import (
 )
 from eventide.commands.losses import Losses
 from eventide.commands.notes import passing, say
-from eventide.commands.outputs import outputs_of
+from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.screen_status import StatusLine
 from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
 from eventide.commands.settings import RunSettings, checked_engine, pairs
@@ -97,16 +100,19 @@ def _run(script: Script, request: RunRequest) -> None:
             say("running until Ctrl-C (--bounded: to the end of what is there now)")
         if given is None and not bounded:
             say("the checkpoint is temporary and removed in the end (--checkpoint DIR: a later run goes on from it)")
-        engine = stack.enter_context(engine_for(script.program, where, checkpoint, outputs.sinks, settings))
+        engine = stack.enter_context(engine_for(script, where, checkpoint, outputs.sinks, settings))
         ended_before = engine.engine.ended
         for watcher in (line, losses):
             watcher.watch(engine)
         engine.stop_on_signals()
-        with passing(line.text):
-            engine.start(bounded)
-            if outputs.screen is not None:
-                outputs.screen.show()
-            engine.await_end()
+        try:
+            with passing(line.text):
+                engine.start(bounded)
+                if outputs.screen is not None:
+                    outputs.screen.show()
+                engine.await_end()
+        except (KeyboardInterrupt, TerminatedError) as hurry:
+            _leave_at_once(hurry, outputs, checkpoint if given is None else None)
         _tell_the_end(engine, line, losses, given, bounded, ended_before)
 
 
@@ -153,6 +159,17 @@ def _tell_the_end(
         kept = f"; started again with --checkpoint {checkpoint} it goes on from there"
     counts = f"{_some(rows, 'row')} in {_some(status.round + 1, 'round')}, {_some(line.results, 'result')}"
     say(f"{end}: {counts}{kept}")
+
+
+def _leave_at_once(hurry: BaseException, outputs: Outputs, temporary: str | None) -> NoReturn:
+    """A second signal: the round under way is not waited for, and has not happened."""
+    if outputs.screen is not None:
+        outputs.screen.close()
+    if temporary is not None:
+        shutil.rmtree(temporary, ignore_errors=True)
+    sys.stderr.flush()
+    # Leaving in the usual way would wait for the threads that run the round.
+    os._exit(code_of(hurry))
 
 
 def _some(count: int, what: str) -> str:

@@ -1,7 +1,7 @@
 """A sample of somebody's data, looked at: its format, its columns and their types, as our own readers will read them.
 
-Law: a column gets a type only if every value of the sample that the declared stream would read has it; whatever was
-guessed is tried with the reader that will run. What no type fits is STRING, and what even that cannot hold is left out.
+Law: a column gets a type only if nearly every value of the sample has it, as the reader that will run reads it. How
+many rows do not is told, for a run rejects them. What no type fits is STRING, and what cannot be declared is left out.
 
 >>> import tempfile, pathlib
 >>> path = pathlib.Path(tempfile.mkdtemp(), "doors.csv")
@@ -13,6 +13,7 @@ guessed is tried with the reader that will run. What no type fits is STRING, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -36,6 +37,9 @@ TRIED_ROWS = 20_000
 COUNTED_ROWS = 100_000
 """Rows of the sample whose values are counted."""
 
+EXCEPTIONS = 20
+"""One row of so many may not fit the type of a column; one of ten, where there are few."""
+
 WIDER = {"BIGINT": "DOUBLE", "TIMESTAMP_NTZ": "TIMESTAMP"}
 """What to try next where a type does not fit; otherwise STRING."""
 
@@ -57,7 +61,7 @@ class SampleColumn:
 
 @dataclass(frozen=True)
 class Sample:
-    """What was found; `left_out` are columns that cannot be declared, `broken` rows that cannot be read."""
+    """What was found; `left_out` are columns that cannot be declared, `broken` rows that cannot be read as declared."""
 
     argument: str
     format: str
@@ -96,6 +100,11 @@ def look_at(argument: str) -> Sample:
             scan = _scan(kind, parts, options)
             schema = pq.read_schema(parts[0]) if kind == "parquet" else _schema(connection, scan)
             found, left_out = _proposed(schema, exact=kind == "parquet")
+            if kind == "csv" and ("header", "false") not in options:
+                found, left_out = _in_the_header(found, _header(connection, parts[0], options))
+            if not found:
+                raise InputError(f"{argument}: none of its columns can be declared: {', '.join(left_out)}")
+            found = found if kind == "parquet" else _mostly(connection, scan, found)
             sample = Sample(argument, kind, options, found, left_out, 0, 0)
             return _counted(connection, scan, _opened(sample) if kind == "parquet" else _tried(sample))
     except (duckdb.Error, pa.ArrowInvalid) as error:
@@ -124,20 +133,46 @@ def _scan(kind: str, parts: Sequence[str], options: tuple[tuple[str, str], ...])
     return f"read_json({files}, ignore_errors = true, sample_size = {TRIED_ROWS})"
 
 
+def _header(connection: duckdb.DuckDBPyConnection, part: str, options: tuple[tuple[str, str], ...]) -> list[str]:
+    """The names in the first line of a CSV file, as they stand there."""
+    sep = dict(options).get("sep", ",")
+    scan = f"read_csv({text(part)}, header = false, all_varchar = true, delim = {text(sep)}, ignore_errors = true)"
+    return [name or "" for name in only_row(connection, f"SELECT * FROM {scan} LIMIT 1")]
+
+
+def _in_the_header(
+    columns: tuple[SampleColumn, ...], header: list[str]
+) -> tuple[tuple[SampleColumn, ...], tuple[str, ...]]:
+    """The columns that the header names; one without a name, or with that of another, cannot be declared.
+
+    >>> _in_the_header((SampleColumn("column0", "BIGINT"), SampleColumn("v", "BIGINT")), ["", "v"])[1]
+    ('(a column without a name)',)
+    """
+    kept = tuple(column for column in columns if column.name in header)
+    seen: set[str] = set()
+    out = []
+    for name in header:
+        if name.lower() in seen or name not in (column.name for column in kept):
+            out.append(name.strip() or "(a column without a name)")
+        seen.add(name.lower())
+    return kept, tuple(out)
+
+
 def _schema(connection: duckdb.DuckDBPyConnection, scan: str) -> pa.Schema:
     return connection.sql(f"SELECT * FROM {scan} LIMIT 0").to_arrow_table().schema
 
 
 def _proposed(schema: pa.Schema, exact: bool) -> tuple[tuple[SampleColumn, ...], tuple[str, ...]]:
     """The columns with their types; `exact` ones must be declared as they are, or not at all."""
-    found, left_out, seen = [], [], set()
+    found, left_out = [], []
+    seen: set[str] = set()
     for field in schema:
-        if field.name.lower() in seen or field.name.lower() == MALFORMED or "`" in field.name:
-            left_out.append(field.name)
+        if field.name.lower() in (*seen, MALFORMED) or not field.name.strip() or "`" in field.name:
+            left_out.append(field.name or "(a column without a name)")
             continue
         seen.add(field.name.lower())
         try:
-            kind = spark_type_of(field.type)
+            kind = re.sub(r"\bVOID\b", "STRING", spark_type_of(field.type))
         except DeclarationError:
             if exact:
                 left_out.append(field.name)
@@ -171,16 +206,44 @@ def _tried(sample: Sample) -> Sample:
         raise InputError(
             f"{sample.argument}: none of its rows can be read: CSV needs a line for each row, JSON an object on a line"
         )
+    most = broken + _exceptions(rows)
     if _broken(sample, proposed)[1] > broken:
         for place, kind in enumerate(proposed):
-            while kind != "STRING" and _broken(sample, [*texts[:place], kind, *texts[place + 1 :]])[1] > broken:
+            while kind != "STRING" and _broken(sample, [*texts[:place], kind, *texts[place + 1 :]])[1] > most:
                 kind = WIDER.get(kind, "STRING")
             proposed[place] = kind
+        broken = _broken(sample, proposed)[1]
     columns = tuple(
         replace(column, type=kind, lost_time=kind == "STRING" and column.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"))
         for column, kind in zip(sample.columns, proposed, strict=True)
     )
     return replace(sample, columns=columns, rows=rows, broken=broken)
+
+
+def _exceptions(rows: int) -> int:
+    return max(rows // EXCEPTIONS, 1 if rows >= 10 else 0)
+
+
+def _mostly(
+    connection: duckdb.DuckDBPyConnection, scan: str, columns: tuple[SampleColumn, ...]
+) -> tuple[SampleColumn, ...]:
+    """The same, where a column of text that holds something else but for a few values is of that type."""
+    texts = [column for column in columns if column.type == "STRING"]
+    if not texts:
+        return columns
+    asked = []
+    for column in texts:
+        value = f"CAST({quoted(column.name)} AS VARCHAR)"
+        asked.append(f"count({value})")
+        asked += [f"count(TRY_CAST({value} AS {kind}))" for kind in ("BIGINT", "DOUBLE", "TIMESTAMP")]
+    told = only_row(connection, f"SELECT {', '.join(asked)} FROM (SELECT * FROM {scan} LIMIT {TRIED_ROWS})")
+    changed = {}
+    for place, column in enumerate(texts):
+        present, *fitting = told[4 * place : 4 * place + 4]
+        kinds = zip(("BIGINT", "DOUBLE", "TIMESTAMP"), fitting, strict=True)
+        kind = next((kind for kind, fit in kinds if present and fit >= present - _exceptions(present)), "STRING")
+        changed[column.name] = replace(column, type=kind)
+    return tuple(changed.get(column.name, column) for column in columns)
 
 
 def _text_type(kind: str) -> str:

@@ -28,16 +28,15 @@ from eventide.plan.spark_grammar import Spark4
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-TAKEN_WORDS = frozenset(word.lower() for word in Spark4.Tokenizer.KEYWORDS if word.isalpha())
+TAKEN_WORDS = frozenset(word.lower() for words in Spark4.Tokenizer.KEYWORDS for word in words.split())
 """Words that mean something in SQL: as a name they are written in quotes, or not used."""
 
 
-def starter_text(sample: Sample, roles: Roles, advice: Advice) -> str:
-    """The script."""
+def starter_text(sample: Sample, roles: Roles, advice: Advice, script: str = "FILE.sql") -> str:
+    """The script; `script` is the name it will have."""
     name = stream_name(sample.argument)
-    return "\n".join(
-        [*_head(sample, name), *_stream(sample, roles, advice, name), "", *_query(sample, roles, advice, name)]
-    )
+    stream, query = _stream(sample, roles, advice, name), _query(sample, roles, advice, name)
+    return "\n".join([*_head(sample, script), *stream, "", *query])
 
 
 def stream_name(argument: str) -> str:
@@ -61,16 +60,20 @@ def written(name: str) -> str:
     return name if PLAIN_NAME.fullmatch(name) and name.lower() not in TAKEN_WORDS else f"`{name}`"
 
 
-def _head(sample: Sample, name: str) -> list[str]:
+def _head(sample: Sample, script: str) -> list[str]:
+    steps = [("check", "what is wrong with it, if anything"), ("explain", "how it will be computed")]
+    if Path(sample.argument).is_file():
+        steps.append(("run", "all rows of the file (--engine local: without Spark)"))
+    else:
+        steps.append(("run", "new files as they come, until Ctrl-C (--engine local: without Spark)"))
+    commands = [(f"eventide {step} {script}", what) for step, what in steps]
+    width = max(len(command) for command, _ in commands)
     said = [
-        f"-- Written by `eventide init` from {sample.rows:,} rows of {sample.argument}. Change what you like, then:",
-        "--   eventide check FILE.sql            what is wrong with it, if anything",
-        "--   eventide explain FILE.sql          how it will be computed",
-        "--   eventide run FILE.sql --bounded    what is there now, to the end (--engine local: without Spark)",
-        "--   eventide run FILE.sql              new files as they come, until Ctrl-C",
+        f"-- Written by `eventide init` from {sample.rows:,} rows of {sample.argument}. Change what you like, then:"
     ]
+    said += [f"--   {command:<{width}}   {what}" for command, what in commands]
     if sample.broken:
-        said.append(f"-- {sample.broken:,} rows could not be read at all; a run puts them into its table of rejects.")
+        said.append(f"-- Rows of the sample that are not as declared here: {sample.broken:,}. A run rejects them.")
     if sample.left_out:
         said.append(f"-- Columns that cannot be declared were left out: {', '.join(sample.left_out)}.")
     return [*said, ""]
@@ -136,7 +139,7 @@ def _query(sample: Sample, roles: Roles, advice: Advice, name: str) -> list[str]
         short = re.sub(r"\W+", "_", roles.value)
         selected += [f"avg({written(roles.value)}) AS mean_{short}", f"max({written(roles.value)}) AS max_{short}"]
     said = [
-        f"-- A first question: for every {length}{each}, how many rows"
+        f"-- A first question: for every {length.removeprefix('1 ')}{each}, how many rows"
         + (f", and how large {roles.value} was." if roles.value is not None else "."),
         f"-- For a longer window that moves on in steps: FROM {name} "
         f"[RANGE {advice.window.times(3)} SLIDE {advice.window.sql}]",

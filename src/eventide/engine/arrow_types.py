@@ -146,7 +146,10 @@ def _simple(kind: exp.DataType) -> str:
 def _precision(kind: exp.DataType) -> tuple[int, int] | None:
     if not kind.is_type("decimal"):
         return None
-    given = [int(part.this.name) for part in kind.expressions]
+    digits = [part.this.name for part in kind.expressions]
+    if not all(text.isdecimal() for text in digits):
+        raise DeclarationError(f"{kind.sql('spark')} is no type of Spark's: write DECIMAL(10, 2)")
+    given = list(map(int, digits))
     return (given[0] if given else 10, given[1] if len(given) > 1 else 0)
 
 

@@ -25,7 +25,7 @@ from eventide.errors import DataFaultError
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.broken_values import careful_values
-from eventide.plan.merge_text import compact_text, in_order, merge_text
+from eventide.plan.merge_text import LISTED, compact_text, in_order, merge_text
 from eventide.plan.slice_columns import slice_ddl
 
 MOST_CHUNKS = 32
@@ -100,7 +100,7 @@ class Cluster:
         text = merge_text(query, "slices", "windows", None if changed is None else "changed")
         # To sort what nobody asked to be in order would be one shuffle more.
         text += in_order(query) if query.query.order else ""
-        self._run(query, text, chunks, {"windows": windows}, folder, changed)
+        self._run(query, text, chunks, {"windows": windows.rename_columns(LISTED)}, folder, changed)
 
     def table(self, chunks: Sequence[Chunk]) -> pa.Table | None:
         """All slices, on the driver."""

@@ -36,7 +36,7 @@ from eventide.plan.stream import Timestamps
 from eventide.plan.window import SameWindow
 
 MOST_EMPTY = 100_000
-"""So many empty windows are told in one round at most; the others follow in the next ones."""
+"""So many windows are closed in one round at most, where empty ones are told too; the others follow in later rounds."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class QueryRun:
     def advance(self, heartbeat: int, taken: Taken | None = None) -> tuple[QueryRun, Answers]:
         """Answer what closes at this heartbeat, and again what late rows have changed; then free."""
         window = self.query.panes
-        bound = max(self.bound, bound_of(window, heartbeat))
+        bound = self._bound_after(heartbeat)
         slices = self.slices.closing(bound)
         panes = slices.panes
         windows = self._shown(closing(window, panes, self.bound, bound))
@@ -146,14 +146,24 @@ class QueryRun:
 
     def promised(self, heartbeat: int = NEVER) -> int:
         """Every later result has its last instant after this; `heartbeat`: once that has been given."""
+        bound = self._bound_after(heartbeat)
+        return bound if bound in (NEVER, FOREVER) else bound - 1
+
+    def _bound_after(self, heartbeat: int) -> int:
+        """Before this, everything is closed after a heartbeat: but for windows that are too many for one round."""
         window = self.query.panes
         bound = max(self.bound, bound_of(window, heartbeat))
-        if bound in (NEVER, FOREVER):
+        first = self._first_shown(self.slices.panes) if window.empty and bound < FOREVER else None
+        if first is None:
             return bound
-        if window.empty and self.following is not None:
-            # Empty windows may be told after others that end later: so many at a time, and no more.
-            return min(bound, self.following + window.range - 1) - 1
-        return bound - 1
+        return max(self.bound, min(bound, first + (MOST_EMPTY - 1) * window.slide + window.range))
+
+    def _first_shown(self, panes: Instants) -> int | None:
+        """The start of the next window that is told even if it is empty; None before the first row."""
+        window = self.query.panes
+        if self.following is not None or len(panes) == 0:
+            return self.following
+        return max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.bound))
 
     def _shown(self, windows: pa.Table) -> pa.Table:
         """The pairs of pane and window with the start that is shown."""
@@ -167,11 +177,9 @@ class QueryRun:
         window = self.query.panes
         if not window.empty:
             return final, None
-        following = self.following
+        following = self._first_shown(panes)
         if following is None:
-            if len(panes) == 0:
-                return final, None
-            following = max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.bound))
+            return final, None
         if bound == FOREVER:
             # Nothing comes after the last row: the last window that holds one is the last of all.
             bound = int(panes[-1]) + window.range if len(panes) else following

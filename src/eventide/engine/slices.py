@@ -21,7 +21,7 @@ from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.broken_values import careful_values
 from eventide.plan.columns import Column
-from eventide.plan.merge_text import compact_text, in_order, merge_text
+from eventide.plan.merge_text import LISTED, compact_text, in_order, merge_text
 from eventide.plan.slice_columns import slice_columns
 
 MERGE_AFTER = 16
@@ -88,7 +88,11 @@ class DriverSlices:
         low, high = pc.min(panes).as_py(), pc.max(panes).as_py()
         held = [part for table in (*self.open, *self.closed) if (part := _between(table, low, high)).num_rows]
         slices = pa.concat_tables(held) if held else self.empty()
-        tables = {"slices": slices, "windows": windows, **({} if changed is None else {"changed": changed})}
+        tables = {
+            "slices": slices,
+            "windows": windows.rename_columns(LISTED),
+            **({} if changed is None else {"changed": changed}),
+        }
         try:
             return Answer.of(self._asked(self.query, tables))
         except DataFaultError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from eventide.eventtime.drop_ratio import DropRatio
 from eventide.language.nearest import meant
 from eventide.language.nodes import Clause, CreateFunction, CreateQuery, CreateStream, Order
 from eventide.language.output_names import unused
@@ -33,7 +34,7 @@ from eventide.language.streams import Declared, StreamReader, name_of
 from eventide.language.warnings import Warning, about_query, about_stream, warning_at
 from eventide.plan.columns import spark_type
 from eventide.plan.program import NAME, Program
-from eventide.plan.stream import TimeKind
+from eventide.plan.stream import Stream, TimeKind
 from eventide.plan.window import RowWindow
 
 
@@ -58,6 +59,12 @@ class Builder:
     settings: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     bare: int = 0
+
+    def know(self, streams: Iterable[Stream]) -> None:
+        """Streams that were declared elsewhere: a policy of their own stays what it is."""
+        for stream in streams:
+            own = None if stream.policy == DropRatio(0.01) else "its declaration"
+            self.streams[stream.name.lower()] = Declared(stream, {}, None, own)
 
     def take(self, tree: exp.Expr, piece: Piece) -> Statement:
         """Do what a statement says."""
@@ -124,6 +131,8 @@ class Builder:
             self._set_policy(self.streams[query.stream.lower()], name, asked.policy)
         kind = TimeKind.SEQUENCE if isinstance(query.window, RowWindow) else level.stream.time_kind
         self.queries[name.lower()] = known = Known(query, kind, tree, hidden)
+        # What does not fit together is told at this statement.
+        self.program()
         return known
 
     def _set_policy(self, declared: Declared, query: str, asked: dict[str, Clause]) -> None:

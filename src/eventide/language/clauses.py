@@ -34,7 +34,9 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "SLACK": ("amount",),
     "DELAY": ("amount",),
     "DRATIO": ("amount",),
+    "ESTIMATOR": ("name",),
     "CLOCK SKEW": ("amount",),
+    "ON DEMAND": ("amount",),
     "BOUNDS": ("bounds",),
     "ESTIMATED BOUNDS": ("pairs?",),
     "PUNCTUATED BY": ("name",),
@@ -54,6 +56,9 @@ WINDOW_CLAUSES: Mapping[str, Parts] = {
 }
 INTO_CLAUSES: Mapping[str, Parts] = {"INTO": ("output",), "FORMAT": ("name",), "OPTIONS": ("pairs",)}
 FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
+
+BEGINNINGS = ("CREATE", "SELECT", "WITH", "QUERY", "DROP", "SHOW", "EXPLAIN", "SET")
+"""What a statement begins with; in the middle of one, on a line of its own, a semicolon is missing before it."""
 
 ATTACHED = re.compile(r"(\d+(?:\.\d*)?)([A-Za-z]+)")
 
@@ -83,8 +88,11 @@ class ClauseParser(Spark4.Parser):
         at = token or self._curr
         found = f", not {at.text!r}" if at else ""
         close = nearest(at.text.upper(), known) if at else None
+        hint = f"did you mean {close}?" if close else None
+        if at and at.text.upper() in BEGINNINGS and at is self._curr and self._prev and at.line > self._prev.line:
+            hint = "end the statement before it with ;"
         end = at.start if at else (self._prev.end + 1 if self._prev else 0)
-        raise MisreadError(message + found, end, f"did you mean {close}?" if close else None)
+        raise MisreadError(message + found, end, hint)
 
     def _expect(self, word: str) -> None:
         if self._curr.text.upper() != word or self._curr.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
@@ -246,6 +254,8 @@ class ClauseParser(Spark4.Parser):
         return clause
 
     def _parse_source_name(self) -> exp.Expr:
+        if self._match(TokenType.NUMBER):
+            return self.expression(exp.Literal(this=self._prev.text, is_string=True), self._prev)
         return self._parse_text() if self._curr.token_type is TokenType.STRING else self._parse_name()
 
     def _parse_setting_name(self) -> str:

@@ -43,6 +43,8 @@ class Eventide(Spark4):
         def _parse_statement(self) -> exp.Expr | None:
             if self._index > 0:
                 # The inside of a WITH is read as a statement, too.
+                if not self._at_query():
+                    self._refuse("expected SELECT", ("SELECT",))
                 return super()._parse_statement()
             if self._match_text_seq("CREATE", "STREAM"):
                 stream = self._parse_stream_name()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from eventide.language.reading_from import spark_text
 from eventide.language.source_text import SourceText
 from eventide.plan.order import OrderBy
-from eventide.plan.spark_grammar import SPARK
 
 
 @dataclass(frozen=True)
@@ -35,4 +35,4 @@ class OrderReader:
             chosen = select.expressions[int(inner.name) - 1]
             inner = chosen.this if isinstance(chosen, exp.Alias) else chosen
         down = bool(ordered.args.get("desc"))
-        return OrderBy(over_results(inner).sql(SPARK), down, bool(ordered.args.get("nulls_first")))
+        return OrderBy(spark_text(over_results(inner)), down, bool(ordered.args.get("nulls_first")))

@@ -8,7 +8,11 @@
 | `DRATIO p%` | `DropRatio(p)` |
 | `DRATIO p% SLACK n` | `Cap(DropRatio(p), rows=n)`; with `SLACK 0` no cap |
 | `DRATIO p% SLACK length` | `Cap(DropRatio(p), behind_largest=length)` |
+| `DRATIO p% [SLACK n] ESTIMATOR KIM` | `Kim(p, n)`, of the disorder controller |
+| `DRATIO p% ESTIMATOR ADHOC` | `KimAdhoc(p)`, its baseline |
+| `DRATIO p% ESTIMATOR QUANTILE` | `DelayQuantile(1 - p)` |
 | `CLOCK SKEW length` | `ClockSkew(length)` |
+| `ON DEMAND length` | `OnDemand(length)` |
 | `BOUNDS (...)` | `DeclaredSkew(matrix)` |
 | `ESTIMATED BOUNDS (...)` | `EstimatedSkew(...)` |
 | `OWN PROGRESS [SLACK length]` | `OwnProgress(length)` |
@@ -24,11 +28,15 @@ from dataclasses import dataclass
 from eventide.eventtime.cap import Cap
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.declared import DeclaredSkew
+from eventide.eventtime.delay_quantile import DelayQuantile
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
+from eventide.eventtime.kim import Kim
+from eventide.eventtime.kim_adhoc import KimAdhoc
+from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.skew_estimates import Adaptivity
 from eventide.eventtime.slack import Slack
@@ -38,9 +46,19 @@ from eventide.language.declared_bounds import Bounds
 from eventide.language.nearest import meant
 from eventide.language.nodes import Amount, Clause
 
-POLICIES = ("DRATIO", "DELAY", "CLOCK SKEW", "BOUNDS", "ESTIMATED BOUNDS", "PUNCTUATED BY", "OWN PROGRESS")
+POLICIES = (
+    "DRATIO",
+    "DELAY",
+    "CLOCK SKEW",
+    "ON DEMAND",
+    "BOUNDS",
+    "ESTIMATED BOUNDS",
+    "PUNCTUATED BY",
+    "OWN PROGRESS",
+)
 """Clauses of which a stream has at most one; SLACK goes alone, with DRATIO or with OWN PROGRESS."""
 
+ESTIMATORS = ("KIM", "ADHOC", "QUANTILE")
 ESTIMATION = ("WINDOW", "MAXIMUM", "WEIGHT", "TOLERATED", "UNIT", "AHEAD", "PAIRWISE")
 
 
@@ -61,6 +79,8 @@ class PolicyReader:
         chosen = given[0] if given else None
         if "SLACK" in clauses and chosen not in (None, "DRATIO", "OWN PROGRESS"):
             raise self.amounts.source.error(f"SLACK does not go with {chosen}: keep one of them", clauses["SLACK"])
+        if "ESTIMATOR" in clauses and chosen != "DRATIO":
+            raise self.amounts.source.error("ESTIMATOR without DRATIO", clauses["ESTIMATOR"], "add DRATIO and a share")
         known: tuple[str, ...] = ()
         if chosen == "BOUNDS":
             matrix, known = Bounds(self.amounts, self.clock).read(clauses["BOUNDS"])
@@ -76,13 +96,15 @@ class PolicyReader:
     def _simple(self, chosen: str | None, clauses: Mapping[str, Clause]) -> Policy:
         slack: Amount | None = clauses["SLACK"].expressions[0] if "SLACK" in clauses else None
         if chosen == "DRATIO":
-            return self._drop_ratio(clauses["DRATIO"].expressions[0], slack)
+            return self._drop_ratio(clauses["DRATIO"].expressions[0], slack, clauses.get("ESTIMATOR"))
         if chosen == "OWN PROGRESS":
             return OwnProgress(self._length(slack, "SLACK") if slack is not None else 0)
         if chosen == "DELAY":
             return FixedDelay(self._length(clauses["DELAY"].expressions[0], "DELAY"))
         if chosen == "CLOCK SKEW":
             return ClockSkew(self.clock.length(clauses["CLOCK SKEW"].expressions[0], "CLOCK SKEW"))
+        if chosen == "ON DEMAND":
+            return OnDemand(self._length(clauses["ON DEMAND"].expressions[0], "ON DEMAND"))
         if chosen == "ESTIMATED BOUNDS":
             return self._estimated(clauses["ESTIMATED BOUNDS"])
         if chosen == "PUNCTUATED BY":
@@ -98,8 +120,15 @@ class PolicyReader:
     def _delay(self, slack: Amount) -> FixedDelay:
         return FixedDelay(self._length(slack, "SLACK"))
 
-    def _drop_ratio(self, share: Amount, slack: Amount | None) -> Policy:
-        policy = DropRatio(self.amounts.share(share, "DRATIO"))
+    def _drop_ratio(self, share: Amount, slack: Amount | None, estimator: Clause | None) -> Policy:
+        ratio = self.amounts.share(share, "DRATIO")
+        name = estimator.expressions[0].name.upper() if estimator is not None else ""
+        if name == "KIM":
+            return Kim(ratio, self.amounts.rows(slack, "SLACK") if slack is not None else None)
+        if estimator is not None and name not in ESTIMATORS:
+            raise self.amounts.source.error(f"there is no estimator {name}", estimator, meant(name, ESTIMATORS))
+        others: dict[str, Policy] = {"ADHOC": KimAdhoc(ratio), "QUANTILE": DelayQuantile(1 - ratio)}
+        policy = others.get(name, DropRatio(ratio))
         if slack is None:
             return policy
         if not self.amounts.is_rows(slack):

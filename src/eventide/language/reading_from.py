@@ -22,11 +22,26 @@ from eventide.plan.columns import Column
 from eventide.plan.derived import Derived
 from eventide.plan.expressions import aggregates_in
 from eventide.plan.query import Query
+from eventide.plan.spark_grammar import SPARK, Spark4
 from eventide.plan.stream import Stream, TimeKind
 from eventide.plan.temporal import Temporal, carried
 from eventide.plan.window import Window
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MEANING_SOMETHING = {
+    "ALL",
+    "CASE",
+    "DESCRIBE",
+    "FALSE",
+    "INTERVAL",
+    "NULL",
+    "TRUE",
+    *Spark4.Parser.NO_PAREN_FUNCTION_PARSERS,
+}
+RESERVED_WORDS = MEANING_SOMETHING | {
+    word for word, token in Spark4.Tokenizer.KEYWORDS.items() if token not in Spark4.Parser.ID_VAR_TOKENS
+}
+"""Words such as FROM, which name a column only in backticks."""
 
 NOT_YET = {
     "joins": "a join",
@@ -72,6 +87,9 @@ class Level:
     sample: float | None = None
     below: Known | None = None
     """The query that is read; None where it is a stream."""
+
+    called: exp.Expr | None = None
+    """The call of Spark's `window` that the window was taken from."""
 
     @property
     def times(self) -> dict[str, Temporal]:
@@ -145,9 +163,7 @@ class FromReader:
             known = [spelled for spelled, _ in level.columns.values()]
             raise self.source.error(f"there is no column {parts[0].name!r}", parts[0], meant(parts[0].name, known))
         place = offset_of(parts[0])
-        inner: exp.Expr = level.columns[name][1].copy()
-        if not isinstance(inner, exp.Column | exp.Literal | exp.Func | exp.Paren):
-            inner = exp.Paren(this=inner)
+        inner = wrapped(level.columns[name][1].copy())
         inner.meta["start"] = place
         if len(parts) == 1:
             return inner
@@ -254,9 +270,21 @@ def _over(known: Known, aliases: set[str]) -> Level:
     return Level(results, columns, aliases, below=known)
 
 
+def spark_text(expression: exp.Expr) -> str:
+    """The expression in Spark's SQL, without its comments: they are no part of what is computed."""
+    return str(expression.sql(SPARK, comments=False))
+
+
+def wrapped(expression: exp.Expr) -> exp.Expr:
+    """The expression in parentheses, where others might be put beside it."""
+    simple = isinstance(expression, exp.Column | exp.Literal | exp.Paren | exp.Func)
+    return expression if simple and not isinstance(expression, exp.Connector) else exp.Paren(this=expression)
+
+
 def column_of(name: str) -> exp.Column:
     """A column under its declared name, quoted where it must be."""
-    return exp.column(exp.to_identifier(name, quoted=not PLAIN.fullmatch(name)))
+    plain = PLAIN.fullmatch(name) and name.upper() not in RESERVED_WORDS
+    return exp.column(exp.to_identifier(name, quoted=not plain))
 
 
 def _is_lambda_name(column: exp.Column) -> bool:

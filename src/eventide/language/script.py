@@ -20,7 +20,10 @@ eventide.errors.LanguageError: x.sql:1:22: there is no stream 'trafic'
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+from sqlglot.errors import SqlglotError
 
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.building import Builder, Function
@@ -29,6 +32,7 @@ from eventide.language.source_text import SourceText
 from eventide.language.statements import Place, Statement
 from eventide.language.warnings import Warning
 from eventide.plan.program import Program
+from eventide.plan.stream import Stream
 
 __all__ = ["Function", "Output", "Place", "Script", "Statement", "Warning", "read_script"]
 
@@ -45,10 +49,18 @@ class Script:
     functions: tuple[Function, ...] = ()
 
 
-def read_script(text: str, file: str | None = None) -> Script:
-    """Read a text and check all of it; `file` is its name in errors."""
-    source = SourceText(text, file)
+def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = ()) -> Script:
+    """Read a text and check all of it; `file` is its name in errors, `streams` are declared already.
+
+    >>> from eventide.plan.stream import columns
+    >>> cars = Stream("cars", columns("t BIGINT, speed INT"), time="t")
+    >>> read_script("SELECT max(speed) FROM cars [RANGE 60]", streams=[cars]).program.queries[0].select[0].name
+    'max_speed'
+    """
+    # Editors on Windows mark a text as Unicode by a sign before it.
+    source = SourceText(text.removeprefix("\ufeff"), file)
     builder = Builder(source)
+    builder.know(streams)
     statements: list[Statement] = []
     for piece in source.pieces():
         try:
@@ -59,6 +71,8 @@ def read_script(text: str, file: str | None = None) -> Script:
             raise source.error(str(error), piece.offset) from error
         except RecursionError as error:
             raise source.error("this is nested too deeply", piece.offset) from error
+        except SqlglotError as error:
+            raise source.error("this cannot be understood", piece.offset) from error
     try:
         program = builder.program()
     except LanguageError:

@@ -53,7 +53,7 @@ class SourceText:
         """An error at an offset or a node of a tree."""
         offset = at if isinstance(at, int) else offset_of(at)
         place = self.place(min(offset, len(self.text.rstrip())))
-        line = self.text.split("\n")[place.line - 1]
+        line = self.text.split("\n")[place.line - 1].rstrip("\r")
         return LanguageError(message, self.file, place.line, place.column, line, hint)
 
     def pieces(self) -> Iterator[Piece]:

@@ -29,9 +29,11 @@ class Declared:
 
     stream: Stream
     clauses: dict[str, Clause]
-    tree: CreateStream
+    tree: CreateStream | None
+    """The statement; None where the stream was declared elsewhere."""
+
     policy_of: str | None = None
-    """The query whose window said SLACK or DRATIO, if one did."""
+    """Who said how its heartbeats are found, if not this statement: a query whose window said SLACK or DRATIO."""
 
 
 def name_of(table: exp.Table) -> str:
@@ -76,11 +78,12 @@ class StreamReader:
                 clauses["CLOCK SKEW"],
                 "give ARRIVAL BY a column that counts in the same numbers, or another policy",
             )
-        if "BOUNDS" in clauses and not stream.source:
+        if "BOUNDS" in clauses and len(stream.source) != 1:
+            names = "more than one column that names" if stream.source else "no column that names"
             raise self.source.error(
-                f"stream {stream.name!r} has bounds between sources, and no column that names them",
+                f"stream {stream.name!r} has bounds between sources, and {names} them",
                 clauses["BOUNDS"],
-                "add SOURCE BY column",
+                "write SOURCE BY and one column",
             )
         policy, known = reader.read(clauses)
         declared.stream = replace(stream, policy=policy, known=known)

@@ -20,12 +20,15 @@ from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
 from eventide.eventtime.timeout_needed import timeout_needed
+from eventide.language.policies import POLICIES as POLICY_CLAUSES
 from eventide.language.source_text import SourceText, offset_of
 from eventide.language.streams import Declared
 from eventide.plan.query import Query
+from eventide.plan.stream import Timestamps
 from eventide.plan.window import SameWindow, Window
 
 MANY_PANES = 1000
+POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER"}
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,16 @@ def warning_at(message: str, node: exp.Expr | int, source: SourceText) -> Warnin
 def about_stream(declared: Declared, queries: Sequence[Query]) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a stream, and the clause it is about."""
     stream, clauses = declared.stream, declared.clauses
+    if declared.tree is None:
+        return
     if not any(query.stream == stream.name for query in queries):
         yield f"no query reads the stream {stream.name!r}", declared.tree
     if stream.input is None:
         yield f"stream {stream.name!r} does not say where its rows come from: add FROM format 'path'", declared.tree
+    if stream.timestamps is not Timestamps.EXTERNAL:
+        for name in POLICIES & clauses.keys():
+            yield f"{name} has no effect: rows are stamped as they arrive, so none is late", clauses[name]
+        return
     policy = stream.policy
     has_timeout = isinstance(policy, Timeout)
     inner = policy.inner if isinstance(policy, Timeout) else policy

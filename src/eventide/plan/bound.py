@@ -177,6 +177,11 @@ def _items(query: Query, stream: Stream, owner: str) -> tuple[Named, ...]:
     if query.having is not None:
         items.append(Named(HAVING, _spelled_out(query.having, f"the HAVING of query {query.name!r}", query)))
     for place, one in enumerate(query.order):
+        if parsed(one.sql, f"the order of query {query.name!r}").find(exp.Column, exp.Star) is None:
+            raise DeclarationError(
+                f"query {query.name!r} cannot order by {one.sql!r}, which is the same for all results: "
+                "name a column of them, or an aggregate"
+            )
         items.append(Named(f"{ORDER}{place}", _spelled_out(one.sql, f"the order of query {query.name!r}", query)))
     for item in items:
         expression = parsed(item.sql, f"{item.name!r} of query {query.name!r}")
@@ -199,7 +204,7 @@ def _spelled_out(sql: str, what: str, query: Query) -> str:
         known = None if column.table else aliases.get(column.name.lower())
         if known is not None:
             column.replace(exp.paren(parsed(known, "an alias")))
-    return whole.this.sql(SPARK)
+    return str(whole.this.sql(SPARK))
 
 
 def _outside_aggregates(expression: exp.Expression) -> list[exp.Column]:
@@ -216,7 +221,7 @@ def _without_groups(sql: str, query: Query) -> str:
     for column in _outside_aggregates(whole):
         if column.name.lower() in places:
             column.replace(exp.column(f"__k{places[column.name.lower()]}"))
-    return whole.this.sql(SPARK)
+    return str(whole.this.sql(SPARK))
 
 
 def _reducible(

@@ -89,7 +89,8 @@ class RowExpressions:
     def arguments(self) -> tuple[RowArgument, ...]:
         """Arguments and FILTERs of aggregates that may fail, as the user wrote them."""
         asked = self.query.query
-        texts = [item.sql for item in (*asked.select, *asked.order)] + ([asked.having] if asked.having else [])
+        texts = [item.sql for item in asked.select] + [one.sql for one in asked.order]
+        texts += [asked.having] if asked.having else []
         calls = [call for text in texts for call in aggregates_in(parsed(text, "a selected expression"))]
         return self._that_may_fail(argument for call in calls for argument in row_arguments(call))
 

@@ -1,8 +1,8 @@
 """Closing windows as one SQL statement over slices: the same words in Spark and in DuckDB.
 
 Law: the result of a window is the merge of the slices of its panes. `slices` holds them; `windows` says which pane
-belongs to which window (`pane`, `window_start`, `window_end`), and lists the windows that are wanted now. So closing
-windows, revising them and answering before they close are the same statement over other lists.
+belongs to which window (columns as in `LISTED`), and lists the windows that are wanted now. So closing windows,
+revising them and answering before they close are the same statement over other lists.
 
 Where a query has an order or a limit, the results of a window are numbered in that order, ties by the groups: after the
 condition on groups, and in the same way by both engines."""
@@ -12,6 +12,9 @@ from __future__ import annotations
 from eventide.plan.aggregate_ordered import order_key
 from eventide.plan.bound import HAVING, ROWS, Bound, shown
 from eventide.plan.order import OrderBy
+
+LISTED = ("__of", "__start", "__end")
+"""A pane, and the start and end of a window that holds it: names that no column of a stream has."""
 
 RANK = "__rank"
 """The place of a result within its window, from 1."""
@@ -24,11 +27,11 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
     limit the whole window is: one group that comes in pushes another out.
     """
     keys = [f"__k{j}" for j in range(len(query.keys))]
-    together = ["window_start", "window_end", *keys]
+    together = ["__start", "__end", *keys]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     partition = f"OVER (PARTITION BY {', '.join(together)})"
-    beside = ["s.*", "w.window_start", "w.window_end"]
-    joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.pane"
+    beside = ["s.*", "w.__start", "w.__end"]
+    joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of"
     if over:
         spelled = [f"{sql.replace('OVER merged', partition)} AS {name}" for name, sql in over]
         joined = f"SELECT *, {', '.join(spelled)} FROM ({joined})"
@@ -42,16 +45,16 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
         valued = f"SELECT {', '.join([*together, ROWS, *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
     if changed is not None and keys and query.query.limit is None:
-        touched = ", ".join(["w.window_start", *(f"c.{key}" for key in keys)])
-        same = " AND ".join(["t.window_start = m.window_start", *(f"t.{key} <=> m.{key}" for key in keys)])
-        touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.pane"
+        touched = ", ".join(["w.__start", *(f"c.{key}" for key in keys)])
+        same = " AND ".join(["t.__start = m.__start", *(f"t.{key} <=> m.{key}" for key in keys)])
+        touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.__of"
         valued = f"SELECT * FROM ({valued}) m LEFT SEMI JOIN ({touching}) t ON {same}"
     having = f" WHERE {_output(HAVING)}" if any(value.name == HAVING for value in query.values) else ""
     valued, first = f"({valued}){having}", ""
     if _is_ranked(query):
         valued = f"(SELECT *, {_rank(query)} FROM {valued})"
         first = "" if query.query.limit is None else f" WHERE {RANK} <= {query.query.limit}"
-    told = ["window_start", "window_end", f"{ROWS} AS rows"]
+    told = ["__start AS window_start", "__end AS window_end", f"{ROWS} AS rows"]
     told += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
     told += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if shown(value)]
     return f"SELECT {', '.join([*told, '__lost'])} FROM {valued}{first}"
@@ -59,7 +62,7 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
 
 def in_order(query: Bound) -> str:
     """What to write after `merge_text` so that results come in order: windows, and results within each."""
-    return f" ORDER BY window_start, {RANK}" if _is_ranked(query) else " ORDER BY window_start"
+    return f" ORDER BY __start, {RANK}" if _is_ranked(query) else " ORDER BY __start"
 
 
 def _is_ranked(query: Bound) -> bool:
@@ -72,7 +75,7 @@ def _rank(query: Bound) -> str:
     order = [part for value, one in both for part in _ordered(_output(value.name), value.type, one)]
     # The groups of a window differ, so nothing is left to chance.
     order += [part for j, key in enumerate(query.keys) for part in _ordered(f"__k{j}", key.type, OrderBy(key.name))]
-    return f"row_number() OVER (PARTITION BY window_start ORDER BY {', '.join(order) or 'window_end'}) AS {RANK}"
+    return f"row_number() OVER (PARTITION BY __start ORDER BY {', '.join(order) or '__end'}) AS {RANK}"
 
 
 def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:

@@ -22,7 +22,7 @@ from sqlglot import exp
 from eventide.eventtime.instant import EDGE
 from eventide.plan.bound import Bound, instant_sql, time_sql
 from eventide.plan.broken import RowExpressions, computed
-from eventide.plan.expressions import SPARK, parsed, restricted
+from eventide.plan.expressions import SPARK, columns_in, parsed, restricted
 from eventide.plan.sample import sampled
 from eventide.plan.stream import Stream, Timestamps
 from eventide.plan.window import RowWindow
@@ -260,9 +260,7 @@ def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart
 
 def _inputs(query: Bound) -> tuple[str, ...]:
     """The columns of the stream that the partials of a query are made of."""
-    spoken = {
-        column.name.lower() for p in query.partials for column in parsed(p.reduce, "a partial").find_all(exp.Column)
-    }
+    spoken = {name.lower() for p in query.partials for name in columns_in(parsed(p.reduce, "a partial"))}
     return tuple(column.name for column in query.stream.columns if column.name.lower() in spoken)
 
 

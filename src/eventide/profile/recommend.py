@@ -125,10 +125,7 @@ def _remarks(profile: Profile) -> list[str]:
 def _eventide(profile: Profile) -> str:
     share = f"{profile.drop_ratio:.6g}"
     in_percent = f"{100 * profile.drop_ratio:.6g}%"
-    return (
-        "from eventide import DropRatio\n"
-        f"policy = DropRatio({share})    # in a query, once there is the language: DRATIO {in_percent}"
-    )
+    return f"from eventide import DropRatio\npolicy = DropRatio({share})    # in a script: DRATIO {in_percent}"
 
 
 def _spark(profile: Profile) -> str:

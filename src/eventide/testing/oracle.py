@@ -27,13 +27,13 @@ bounded run ends).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
 
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.window import RowWindow, SameWindow, Window
 from eventide.testing.questions import Question, Row
 
 
@@ -68,8 +68,8 @@ class Answer:
 
 def answers(question: Question, time: str, rounds: Sequence[Round]) -> list[Answer]:
     """The answer of every round; `time` is the column that tells the time, a whole number."""
-    oracle: _OverTime | _OverRows
-    oracle = (_OverRows if isinstance(question.window, RowWindow) else _OverTime)(question, time)
+    oracle: _OverTime | _OverRows | _OverSame
+    oracle = ORACLES[type(question.window)](question, time)
     before, given = NEVER, []
     for one in rounds:
         after = FOREVER if one.end else max(before, NEVER if one.heartbeat is None else one.heartbeat)
@@ -98,11 +98,12 @@ def _results(question: Question, window: tuple[int, int], rows: Iterable[Row]) -
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in question.groups), []).append(row)
-    return [
+    shown = [
         Result(*window, group, tuple(aggregate.of(held) for aggregate in question.aggregates), len(held))
         for group, held in groups.items()
         if len(held) >= question.at_least
     ]
+    return question.in_order(shown, lambda result: (*result.group, *result.values))[: question.limit]
 
 
 class _OverTime:
@@ -136,7 +137,8 @@ class _OverTime:
         for window, new in touched.items():
             groups = {tuple(row[name] for name in self.question.groups) for row in new}
             revised = _results(self.question, window, self.held[window])
-            found.revised += [result for result in revised if result.group in groups]
+            whole = self.question.limit is not None
+            found.revised += [result for result in revised if whole or result.group in groups]
         return found
 
     def _pane(self, time: int) -> int:
@@ -179,3 +181,25 @@ class _OverRows:
         spoken_of = {aggregate.column for aggregate in self.question.aggregates}
         columns = (self.time, *self.question.groups, *(name for name in row if name in spoken_of))
         return tuple((row[name] is not None, 0 if row[name] is None else row[name]) for name in columns)
+
+
+class _OverSame:
+    """The windows of the question below: its rows tell them."""
+
+    def __init__(self, question: Question, time: str) -> None:
+        self.question = question
+
+    def answer(self, rows: Sequence[Row], before: int, after: int) -> Answer:
+        windows: dict[tuple[int, int], list[Row]] = {}
+        for row in rows:
+            windows.setdefault((row["window_start"], row["window_end"]), []).append(row)
+        return Answer(
+            [result for window in sorted(windows) for result in _results(self.question, window, windows[window])]
+        )
+
+
+ORACLES: dict[type, Callable[[Question, str], _OverTime | _OverRows | _OverSame]] = {
+    Window: _OverTime,
+    RowWindow: _OverRows,
+    SameWindow: _OverSame,
+}

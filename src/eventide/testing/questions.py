@@ -1,7 +1,8 @@
 """A query said twice: in SQL for an engine, and in plain Python for the oracle.
 
 Law: `Question.query()` and the methods of its parts mean the same. Only what can be said in a line of obvious Python is
-here: a few aggregates over one column, groups by columns, one condition on rows and one on the number of rows.
+here: a few aggregates over one column, groups by columns, one condition on rows and one on the number of rows, an order
+by columns of the results.
 
 >>> ask = Question("q", "s", Window(10), (Aggregate("sum", "v"),), groups=("k",), where=Condition("v", ">", 2))
 >>> ask.query().where, ask.aggregates[0].sql, ask.aggregates[0].of([{"v": 3}, {"v": None}])
@@ -15,12 +16,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from eventide.plan.order import OrderBy
 from eventide.plan.query import Named, Query, named_as
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.window import RowWindow, SameWindow, Window
 
 Row = Mapping[str, Any]
+T = TypeVar("T")
 
 FUNCTIONS: dict[str, Callable[[list[Any]], Any]] = {
     "count": len,
@@ -90,16 +93,40 @@ class Condition:
 
 @dataclass(frozen=True)
 class Question:
-    """A window aggregate; `at_least` shows only the groups of a window that hold so many rows."""
+    """A window aggregate; `at_least` shows only the groups of a window that hold so many rows.
+
+    `order` has names of groups and aggregates, each with whether it goes down; `limit` shows the first so many.
+
+    >>> ask = Question("q", "s", Window(10), (), ("k",), order=(("k", True),))
+    >>> ask.in_order([("a",), (None,), ("b",)], lambda group: group)
+    [('b',), ('a',), (None,)]
+    """
 
     name: str
     stream: str
-    window: Window | RowWindow
+    window: Window | RowWindow | SameWindow
     aggregates: tuple[Aggregate, ...]
     groups: tuple[str, ...] = ()
     where: Condition | None = None
     at_least: int = 0
     retain: int = 0
+    order: tuple[tuple[str, bool], ...] = ()
+    limit: int | None = None
+
+    def in_order(self, results: Sequence[T], values: Callable[[T], Sequence[Any]]) -> list[T]:
+        """Results of one window in their order; `values` gives the groups and values of one. NULL is least."""
+        names = [*self.groups, *(aggregate.name for aggregate in self.aggregates)]
+
+        def key(place: int) -> Callable[[T], tuple[Any, ...]]:
+            return lambda result: () if (value := values(result)[place]) is None else (value,)
+
+        found = list(results)
+        least_first = [*((place, False) for place in reversed(range(len(self.groups))))]
+        least_first += [(names.index(name), down) for name, down in reversed(self.order)]
+        for place, down in least_first:
+            # A sort keeps the order of what is equal.
+            found.sort(key=key(place), reverse=down)
+        return found
 
     def query(self) -> Query:
         """The same, for an engine."""
@@ -112,4 +139,6 @@ class Question:
             where=self.where.sql if self.where else None,
             having=f"count(*) >= {self.at_least}" if self.at_least else None,
             retain=self.retain,
+            order=tuple(OrderBy(name, down) for name, down in self.order),
+            limit=self.limit,
         )

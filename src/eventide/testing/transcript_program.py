@@ -22,6 +22,7 @@ from typing import Any
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.punctuated import Punctuated
+from eventide.language.script import read_script
 from eventide.plan.columns import Column, columns, spark_type
 from eventide.plan.order import order_by
 from eventide.plan.program import Program
@@ -45,6 +46,8 @@ def program_of(written: dict[str, Any]) -> Program:
     asked = dict(written.get("queries") or {})
     if "query" in written:
         asked["query"] = written["query"]
+    if any(isinstance(query, str) for query in asked.values()):
+        return _in_sql(asked, tuple(streams.values()))
     kinds = {name: stream.time_kind for name, stream in streams.items()}
     queries: list[Query] = []
     # What a query reads may be declared after it.
@@ -56,6 +59,15 @@ def program_of(written: dict[str, Any]) -> Program:
             kinds[name] = _edges(queries[-1], kinds)
     declared_order = list(map(str, asked))
     return Program(tuple(streams.values()), tuple(sorted(queries, key=lambda q: declared_order.index(q.name))))
+
+
+def _in_sql(asked: dict[Any, Any], streams: tuple[Stream, ...]) -> Program:
+    """Queries that are written in SQL."""
+    fields = [name for name, query in asked.items() if not isinstance(query, str)]
+    if fields:
+        raise DeclarationError(f"query {fields[0]!r} is written in fields, and others in SQL: write all in one way")
+    text = ";\n".join(f"CREATE QUERY {name} AS\n{query}" for name, query in asked.items())
+    return read_script(text, streams=streams).program
 
 
 def known_keys(written: Any, known: Sequence[str], owner: str) -> None:
@@ -121,10 +133,6 @@ def _edges(query: Query, kinds: dict[str, TimeKind]) -> TimeKind:
 
 
 def _query(name: str, written: Any, streams: dict[str, Stream], kinds: dict[str, TimeKind]) -> Query:
-    if isinstance(written, str):
-        raise DeclarationError(
-            f"query {name!r}: SQL text cannot be read yet; write its fields: {', '.join(QUERY_KEYS)}"
-        )
     known_keys(written, QUERY_KEYS, f"query {name!r}")
     reads = _reads(name, written, streams)
     if reads is None:

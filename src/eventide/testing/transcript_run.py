@@ -145,9 +145,9 @@ def _check(step: Step, trial: Trial, expect: Expect) -> None:
         _demand(not differs, f"step {step.number}: {what}: {differs}")
     for query in expect.in_order:
         for what in ("final", "revised"):
-            wanted = [row for row in getattr(expect, what) if row.get("query", query) == query]
-            found = [table for table in getattr(taken, what) if table.column("query")[0].as_py() == query]
-            differs = difference(wanted, found, in_order=True)
+            listed = [row for row in getattr(expect, what) if row.get("query", query) == query]
+            tables = [table for table in getattr(taken, what) if table.column("query")[0].as_py() == query]
+            differs = difference(listed, tables, in_order=True)
             _demand(not differs, f"step {step.number}: {what}: {differs}")
     if expect.state:
         state = trial.state()

@@ -1,0 +1,142 @@
+"""Functions of the user: `CREATE FUNCTION name FROM 'file.py'`, made known to the engine that runs the script.
+
+Law: the file is read, not run, to find what a function takes and gives; only `run` runs it. What it gives is said by
+RETURNS, or by its annotation. The local engine must know what it takes too, from annotations; Spark need not.
+
+>>> import tempfile, pathlib
+>>> path = pathlib.Path(tempfile.mkdtemp(), "mine.py")
+>>> _ = path.write_text("def double(n: int) -> float: return 2.0 * n")
+>>> signature_of(Function("double", str(path)))
+Signature(name='double', takes=('BIGINT',), gives='DOUBLE')
+>>> loaded(Function("double", str(path)))(4)
+8.0
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from duckdb.func import FunctionNullHandling
+
+from eventide.engine.arrow_types import duckdb_type
+from eventide.engine.local_backend import LocalBackend
+from eventide.engine.workbench import Workbench
+from eventide.errors import DeclarationError, InputError
+from eventide.language.script import Function
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TYPES = {
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "str": "STRING",
+    "bool": "BOOLEAN",
+    "datetime": "TIMESTAMP",
+    "date": "DATE",
+}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The Spark types of what a function takes, None where that is not said, and of what it gives."""
+
+    name: str
+    takes: tuple[str, ...] | None
+    gives: str
+
+
+def signature_of(function: Function) -> Signature:
+    """Find it in the file, without running that."""
+    found = _definition(function)
+    arguments = [*found.args.posonlyargs, *found.args.args]
+    kinds = [_type(argument.annotation) for argument in arguments]
+    takes = None if found.args.vararg or None in kinds else tuple(kind for kind in kinds if kind is not None)
+    gives = function.returns or _type(found.returns)
+    if gives is None:
+        raise DeclarationError(
+            f"what does the function {function.name!r} give? Say it in the script (RETURNS type), or in "
+            f"{function.file}: def {found.name}(...) -> str"
+        )
+    return Signature(function.name, takes, gives)
+
+
+def loaded(function: Function) -> Callable[..., Any]:
+    """The function itself; this runs its file."""
+    name = _definition(function).name
+    spec = importlib.util.spec_from_file_location(f"eventide_function_{name}", function.file)
+    assert spec is not None
+    assert spec.loader is not None
+    # Not among the modules of this process: so Spark sends the function itself to its workers, not its name.
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"{function.file} cannot be run: {type(error).__name__}: {error}") from error
+    call: Callable[..., Any] = getattr(module, name)
+    return call
+
+
+def register_on_spark(spark: SparkSession, functions: Sequence[Function]) -> None:
+    """Make functions known to a session."""
+    for function in functions:
+        spark.udf.register(function.name, loaded(function), signature_of(function).gives)
+
+
+def local_backend(functions: Sequence[Function], run: bool) -> LocalBackend:
+    """A backend that knows functions; with `run` False only their types, for checking."""
+    workbench = Workbench()
+    for function in functions:
+        signature = signature_of(function)
+        if signature.takes is None:
+            if run:
+                raise DeclarationError(
+                    f"the local engine must know what {function.name!r} takes: write in {function.file} "
+                    "def f(word: str, n: int), for every argument; or use the Spark engine"
+                )
+            continue
+        workbench.connection.create_function(
+            function.name.lower(),
+            loaded(function) if run else _nothing(len(signature.takes)),
+            [duckdb_type(kind) for kind in signature.takes],
+            duckdb_type(signature.gives),
+            null_handling=FunctionNullHandling.SPECIAL,
+        )
+    return LocalBackend(workbench)
+
+
+def _definition(function: Function) -> ast.FunctionDef:
+    try:
+        text = Path(function.file).read_text(encoding="utf-8")
+        tree = ast.parse(text, function.file)
+    except OSError as error:
+        raise InputError(f"the function {function.name!r} is not there: {function.file}: {error.strerror}") from error
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"{function.file} is no Python: {error}") from error
+    there = {node.name.lower(): node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if function.name.lower() in there:
+        return there[function.name.lower()]
+    close = get_close_matches(function.name.lower(), there, n=1)
+    hint = f"did you mean {there[close[0]].name!r}?" if close else f"it has {', '.join(there) or 'none'}"
+    raise DeclarationError(f"{function.file} has no function {function.name!r}; {hint}")
+
+
+def _type(annotation: ast.expr | None) -> str | None:
+    """The Spark type that an annotation names; `int | None` and `datetime.datetime` are known too."""
+    if isinstance(annotation, ast.BinOp):
+        return _type(annotation.left)
+    if isinstance(annotation, ast.Attribute):
+        return TYPES.get(annotation.attr)
+    return TYPES.get(annotation.id) if isinstance(annotation, ast.Name) else None
+
+
+def _nothing(arguments: int) -> Callable[..., Any]:
+    """A function of so many arguments: DuckDB counts them."""
+    found: Callable[..., Any] = eval(f"lambda {', '.join(f'a{i}' for i in range(arguments))}: None")
+    return found

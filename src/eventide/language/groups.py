@@ -1,0 +1,165 @@
+"""GROUP BY: the groups of a query, and the stretches of time that some of them are.
+
+Law: a group is a column, an expression, `expression AS name`, or a selected column by its name or number. DISTINCT and
+ALL group by everything that is selected and no aggregate. Gigascope's `time/60` counts stretches in whole numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from eventide.language.aggregate_words import has_aggregate
+from eventide.language.output_names import name_for, unused
+from eventide.language.reading_from import FromReader, Level, wrapped
+from eventide.language.source_text import SourceText
+from eventide.language.spark_window import is_part_of_window, is_spark_window, stream_window
+from eventide.plan.spark_grammar import SPARK
+from eventide.plan.stream import Stream
+from eventide.plan.temporal import Bucket, temporal
+
+
+@dataclass
+class Group:
+    """A group while it is read: its name, and its expression over the columns of the stream."""
+
+    name: str
+    expression: exp.Expr
+    written: exp.Expr
+    """As it was written, over the columns of the stream: it may be selected in these words."""
+
+    named: bool = False
+    """Whether somebody gave the name."""
+
+    def is_same(self, expression: exp.Expr) -> bool:
+        """Whether an expression over the columns of the stream is this group."""
+        return bool(expression == self.expression or expression == self.written)
+
+
+@dataclass
+class Groups:
+    """The groups of a query, and those of their stretches of time that are all equally long."""
+
+    found: list[Group] = field(default_factory=list)
+    buckets: list[Bucket] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class GroupReader:
+    """Reads GROUP BY."""
+
+    source: SourceText
+    origin: FromReader
+
+    def read(self, select: exp.Select, level: Level) -> Groups:
+        """The groups of a SELECT."""
+        groups = Groups()
+        for item in self._written(select):
+            if self.is_window(item, level):
+                continue
+            group, bucket = self._group(item, select, level)
+            groups.buckets += [bucket] if bucket is not None else []
+            if any(group.expression == other.expression and group.name == other.name for other in groups.found):
+                continue
+            taken = [other.name for other in groups.found]
+            group.name = group.name if group.named else unused(group.name, taken)
+            groups.found.append(group)
+        return groups
+
+    def is_window(self, node: exp.Expr, level: Level) -> bool:
+        """Whether this is the window or one of its ends, which are in every result; Spark's `window` is taken."""
+        call = node.this if isinstance(node, exp.Alias) else node
+        if is_spark_window(call):
+            if level.called is None and level.window is None:
+                level.window, level.called = stream_window(call, level.stream.time, self.source), call
+            if call != level.called:
+                raise self.source.error("a query has one window, and this is its second", call)
+            return True
+        called = is_part_of_window(node) and "window" not in level.columns
+        return called or _is_edge(node, level)
+
+    def _written(self, select: exp.Select) -> list[exp.Expr]:
+        group = select.args.get("group") or exp.Group(all=select.args.get("distinct") is not None)
+        for key in ("cube", "rollup", "grouping_sets", "totals"):
+            if group.args.get(key):
+                raise self.source.error(f"{key.upper()} cannot be run yet", group, "write one query for each")
+        if group.args.get("all"):
+            return [item for item in select.expressions if not has_aggregate(item) and not item.is_star]
+        return list(group.expressions)
+
+    def _group(self, item: exp.Expr, select: exp.Select, level: Level) -> tuple[Group, Bucket | None]:
+        named = item.alias if isinstance(item, exp.Alias) else ""
+        inner = item.this if isinstance(item, exp.Alias) else item
+        aliases = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
+        if isinstance(inner, exp.Cube | exp.Rollup | exp.GroupingSets | exp.Tuple):
+            raise self.source.error("sets of groups cannot be run yet", inner, "write one query for each")
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            chosen = self._numbered(inner, select)
+            named = named or chosen.alias
+            inner = chosen.this if isinstance(chosen, exp.Alias) else chosen
+        elif _is_alias(inner, aliases, level):
+            named, inner = named or inner.name, aliases[inner.name.lower()]
+        if has_aggregate(inner):
+            raise self.source.error("an aggregate cannot be a group", inner, "put its condition into HAVING")
+        written = self.origin.spelled_out(inner, level)
+        expression, bucket = _stretches(written, level)
+        name = named or (inner.name if isinstance(inner, exp.Column) else name_for(inner))
+        return Group(name, expression, written, bool(named)), bucket
+
+    def _numbered(self, number: exp.Literal, select: exp.Select) -> exp.Expr:
+        place = int(number.name) if number.name.isdigit() else 0
+        if not 1 <= place <= len(select.expressions):
+            raise self.source.error(f"there is no column number {number.name} in this SELECT", number)
+        chosen: exp.Expr = select.expressions[place - 1]
+        return chosen
+
+
+def _is_edge(node: exp.Expr, level: Level) -> bool:
+    """Whether this is the start or end of the query's own window, which is in every result."""
+    edge = isinstance(node, exp.Column) and not node.table and node.name.lower() in ("window_start", "window_end")
+    own = level.window is None if level.below is not None else node.name.lower() not in level.columns
+    return edge and own
+
+
+def _is_alias(node: exp.Expr, aliases: dict[str, exp.Expr], level: Level) -> bool:
+    """Whether a group is the name of a selected column; a column of the stream comes first, as in Spark."""
+    name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
+    return name in aliases and name not in level.columns
+
+
+def _stretches(written: exp.Expr, level: Level) -> tuple[exp.Expr, Bucket | None]:
+    """A group as it is computed, and the stretches of time it is made of, if it is.
+
+    The groups of a query over a query are none: its windows are those below, unless it says otherwise.
+    """
+    stream = level.stream
+    if level.below is not None:
+        return written, None
+    node = written.this if isinstance(written, exp.Paren) else written
+    counted = _counted(node, stream) if isinstance(node, exp.Div) else None
+    if counted is not None:
+        time, divisor = counted
+        rest = exp.Anonymous(this="pmod", expressions=[time.copy(), divisor.copy()])
+        whole = exp.Paren(this=exp.Sub(this=wrapped(time.copy()), expression=rest))
+        written = exp.IntDiv(this=whole, expression=divisor.copy())
+        node = exp.Floor(this=exp.Div(this=time.copy(), expression=divisor.copy()))
+    found = temporal(node, stream.time, stream.time_kind)
+    return written, found.bucket if found is not None else None
+
+
+def _counted(node: exp.Div, stream: Stream) -> tuple[exp.Expr, exp.Literal] | None:
+    """The time in whole numbers, and by what it is divided; of a timestamp, its seconds."""
+    divisor = node.expression
+    below = temporal(node.this, stream.time, stream.time_kind)
+    if below is None or not below.increasing or not below.whole or stream.time is None:
+        return None
+    if not isinstance(divisor, exp.Literal) or not divisor.name.isdigit() or int(divisor.name) == 0:
+        return None
+    if not below.micros:
+        return node.this, divisor
+    if below.shifted != 0:
+        return None
+    stamped = stream.column(stream.time).type == "TIMESTAMP"
+    instant = node.this.copy() if stamped else exp.cast(node.this.copy(), "TIMESTAMP", dialect=SPARK)
+    return exp.UnixSeconds(this=instant), divisor

@@ -1,0 +1,68 @@
+"""Functions of the user in a Python file: found without running it, run by the engines, refused with the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Here
+from tests.commands.processes import QUERY, STREAM, doors, eventide
+
+FUNCTIONS = """
+def isNamed(door: str | None, wanted: str) -> bool:
+    return door == wanted
+
+def loose(door):
+    return door.upper()
+"""
+DECLARED = "CREATE FUNCTION isNamed FROM 'mine.py' EXPENSIVE;\n"
+NORTH = QUERY.replace("GROUP BY", "WHERE isNamed(door, 'north') GROUP BY")
+ANSWERS = [("09:00", "north", 8), ("09:03", "north", 7)]
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(FUNCTIONS, encoding="utf-8")
+    return doors(tmp_path, STREAM + DECLARED + NORTH)
+
+
+def test_a_function_runs_on_the_local_engine(mine: Path, here: Here) -> None:
+    assert here("run", "doors.sql", "--engine", "local", "--json").answers == ANSWERS
+
+
+def test_check_and_explain_know_its_type_and_do_not_run_its_file(mine: Path, here: Here) -> None:
+    with (mine / "mine.py").open("a", encoding="utf-8") as file:
+        file.write("raise SystemExit('this file was run')\n")
+    assert here("check", "doors.sql").out == "doors.sql: 1 stream, 1 query, no errors\n"
+    assert "slices keep: partials" in here("explain", "doors.sql").out
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ("CREATE FUNCTION isNamd FROM 'mine.py';", "did you mean 'isNamed'?"),
+        ("CREATE FUNCTION isNamed FROM 'yours.py';", "yours.py"),
+        ("CREATE FUNCTION loose FROM 'mine.py';", "RETURNS type"),
+    ],
+)
+def test_a_function_that_cannot_be_found_is_told_at_its_place(mine: Path, here: Here, declared: str, said: str) -> None:
+    doors(mine, STREAM + declared + "\n" + QUERY)
+    ran = here("check", "doors.sql")
+    assert ran.code == 2
+    assert ran.out.startswith("doors.sql:6:1: error: ")
+    assert said in ran.out
+
+
+def test_the_local_engine_must_know_what_a_function_takes(mine: Path, here: Here) -> None:
+    used = QUERY.replace("GROUP BY", "WHERE loose(door) = 'NORTH' GROUP BY")
+    doors(mine, STREAM + "CREATE FUNCTION loose FROM 'mine.py' RETURNS STRING;\n" + used)
+    ran = here("run", "doors.sql", "--engine", "local")
+    assert ran.code == 2
+    assert "the local engine must know what 'loose' takes" in ran.err
+
+
+@pytest.mark.spark
+def test_a_function_runs_on_spark(mine: Path) -> None:
+    ran = eventide(mine, "run", "doors.sql", "--master", "local[1]", "--json")
+    assert ran.answers == ANSWERS, ran.err
