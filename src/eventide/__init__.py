@@ -1,10 +1,18 @@
 """Eventide: a data stream management system whose subject is time.
 
 Rows say when something happened; they arrive late, out of order, from sources whose clocks disagree. A *heartbeat* says
-how far time has come: after heartbeat h, no row with time <= h is accepted. Today there is the time core, which finds
-heartbeats, and the command `eventide profile`, which tries it on a recording. The tour in ten lines:
+how far time has come: after heartbeat h, no row with time <= h is accepted. Queries begin with `stream`, over a
+streaming DataFrame of Spark's or over Arrow data; `sql` reads a script; `heartbeats` hands our heartbeats to a query
+that stays plain Spark.
 
-A policy says what is tolerated. Here: at most 1 % of the rows may come too late. It starts a pacemaker.
+>>> import pyarrow as pa
+>>> import eventide
+>>> traffic = eventide.stream(pa.table({"t": [1, 12, 5], "speed": [50, 60, 70]}), time="t").drop_ratio(0.01)
+>>> traffic.window(10).agg(mean="avg(speed)").run().column("mean").to_pylist()
+[60.0, 60.0]
+
+Below them is the time core, which finds heartbeats. A policy says what is tolerated. Here: at most 1 % of the rows may
+come too late. It starts a pacemaker.
 
 >>> from eventide import NEVER, Arrivals, DropRatio
 >>> pacemaker = DropRatio(0.01).start()
@@ -29,6 +37,8 @@ What it knows is plain data, fit for JSON, from which an equal pacemaker goes on
 156
 """
 
+from typing import TYPE_CHECKING
+
 from eventide.errors import DeclarationError, EventideError, InputError, SnapshotError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.drop_ratio import DropRatio
@@ -37,6 +47,12 @@ from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.timeout import Timeout
+
+if TYPE_CHECKING:
+    from eventide.api.bridge import heartbeats
+    from eventide.api.sql import sql
+    from eventide.api.start import start
+    from eventide.api.stream import stream
 
 __all__ = [
     "FOREVER",
@@ -54,4 +70,26 @@ __all__ = [
     "Snapshot",
     "SnapshotError",
     "Timeout",
+    "heartbeats",
+    "sql",
+    "start",
+    "stream",
 ]
+
+_LATER = {
+    "heartbeats": "eventide.api.bridge",
+    "sql": "eventide.api.sql",
+    "start": "eventide.api.start",
+    "stream": "eventide.api.stream",
+}
+"""Names that need a query engine behind them: they are fetched when they are first asked for."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'eventide' has no attribute {name!r}")
+    from importlib import import_module
+
+    found: object = getattr(import_module(_LATER[name]), name)
+    globals()[name] = found
+    return found

@@ -1,0 +1,133 @@
+"""The bridge: Eventide's heartbeats as the watermark of a query that stays plain Spark.
+
+Law: Spark's watermark is the heartbeat of the policy, and nothing else moves it. Rows with time <= watermark are late,
+which is the heartbeat law in Spark's words.
+
+How. The frame is a union of two branches. One is the user's rows, without a watermark; on their way a function notes
+how many rows of each source came, from which time to which. The other has one row for each heartbeat and a watermark
+without delay; its rows end right behind it. Spark knows one watermark then, and takes it from the heartbeats alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eventide.api.given_rows import SparkRows, given_rows
+from eventide.api.lengths import Length, length
+from eventide.errors import DeclarationError
+from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.heartbeat import Policy
+from eventide.plan.stream import Stream, TimeKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
+
+BEAT = "__eventide_beat"
+
+
+def heartbeats(
+    df: DataFrame,
+    time: str,
+    source: str | Sequence[str] = (),
+    policy: Policy | None = None,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    tick: Length = "1 second",
+) -> DataFrame:
+    """The rows of `df` with Eventide's heartbeats as their watermark: go on with `groupBy(window(...))` as ever.
+
+    `time` is a TIMESTAMP column, `source` tells who sent a row, `policy` how time moves (by default at most 1 % of
+    the rows may be late). `folder` keeps what the policy has learned, for restarts from the query's checkpoint; on a
+    cluster it has to be one that the driver and all workers reach by this path. `tick`: how often the clock alone may
+    move time. The frame serves one query; call this again for another.
+    """
+    given = given_rows(df)
+    if not isinstance(given, SparkRows):
+        raise DeclarationError("heartbeats are for Spark: give a streaming DataFrame, made with spark.readStream")
+    chosen = DropRatio(0.01) if policy is None else policy
+    if not isinstance(chosen, Policy):
+        raise DeclarationError(f"{policy!r} is no policy: give one of eventide.eventtime, such as DropRatio(0.01)")
+    sources = (source,) if isinstance(source, str) else tuple(source)
+    declared = Stream("heartbeats", given.columns, time, sources, policy=chosen)
+    kind = declared.column(time).type
+    if kind != "TIMESTAMP":
+        raise DeclarationError(f"Spark's watermark needs a TIMESTAMP, and {time!r} is {kind}: cast it first")
+    place = _place(folder)
+    options = {
+        "folder": place,
+        "policy": base64.b64encode(pickle.dumps(chosen)).decode("ascii"),
+        "tick": str(length(tick, TimeKind.TIMESTAMP, "the tick") / 1_000_000),
+        "eventide": str(Path(__file__).resolve().parents[2]),
+    }
+    return _united(df, declared.column(time).name, sources, place, options)
+
+
+def _united(df: DataFrame, time: str, sources: tuple[str, ...], place: str, options: dict[str, str]) -> DataFrame:
+    from pyspark import cloudpickle
+    from pyspark.sql import functions
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    from eventide.api import bridge_cells, bridge_source
+
+    # By value: workers need Arrow, but not Eventide.
+    for module in (bridge_cells, bridge_source):
+        cloudpickle.register_pickle_by_value(sys.modules[module.__name__])  # type: ignore[no-untyped-call]
+    spark = df.sparkSession
+    spark.dataSource.register(bridge_source.HeartbeatSource)
+    # Not deterministic, so that Spark neither leaves it out nor moves it behind another condition.
+    watch = arrow_udf(bridge_cells.watching(place), "boolean").asNondeterministic()  # type: ignore[call-overload]
+    watched = df.where(watch(_source(sources), functions.col(f"`{time}`"))).withColumn(BEAT, functions.lit(False))
+    beats = spark.readStream.format(bridge_source.FORMAT).schema(f"`{time}` TIMESTAMP").options(**options).load()
+    marked = beats.withWatermark(time, "0 seconds").select(
+        *(functions.col(f"`{time}`") if field.name == time else _nothing(field) for field in df.schema.fields),
+        functions.lit(True).alias(BEAT),
+    )
+    # First the branch with the watermark: a union has the metadata of its first branch.
+    united = marked.union(watched).where((~functions.col(BEAT)) | _never(time))
+    return united.drop(BEAT)
+
+
+def _never(time: str) -> Column:
+    """A condition that holds for no heartbeat, and of which Spark cannot know that.
+
+    Heartbeats are after 1970 and `rand` is below 1. Spark moves no condition past one that is not deterministic: so
+    neither this one nor the user's own, which no heartbeat would fulfil, comes before the watermark.
+    """
+    from pyspark.sql import functions
+
+    return functions.rand() > functions.unix_seconds(functions.col(f"`{time}`")) + 2
+
+
+def _nothing(field: StructField) -> Column:
+    """A column of the user's, for a row that has no value in it."""
+    from pyspark.sql import functions
+
+    return functions.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata)
+
+
+def _source(columns: tuple[str, ...]) -> Column:
+    """One text for each source."""
+    from pyspark.sql import functions
+
+    texts = [functions.coalesce(functions.col(f"`{name}`").cast("string"), functions.lit("(null)")) for name in columns]
+    return functions.concat_ws("\x1f", *texts) if len(texts) != 1 else texts[0]
+
+
+def _place(folder: str | os.PathLike[str] | None) -> str:
+    if folder is None:
+        made = tempfile.mkdtemp(prefix="eventide-heartbeats-")
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        return made
+    place = os.path.abspath(folder)
+    os.makedirs(place, exist_ok=True)
+    return place

@@ -1,0 +1,98 @@
+"""What a user gives for an expression, SQL text or a PySpark Column, as SQL text that was read and checked.
+
+Law: what is given as text stays as it was written. Every column it speaks of is one of the stream's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from eventide.api.column_text import column_text, is_column, quoted
+from eventide.errors import DeclarationError
+from eventide.plan.columns import Column, named
+from eventide.plan.expressions import check_columns, parsed
+from eventide.plan.query import Named
+from eventide.plan.spark_grammar import SPARK
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+Expression: TypeAlias = "str | SparkColumn"
+"""SQL text, or a Column of PySpark."""
+
+NAMED = re.compile(r"(?P<sql>.*\S)\s+as\s+(?P<name>`[^`]+`|\w+)\s*", re.IGNORECASE | re.DOTALL)
+
+
+def condition_text(given: Expression, columns: Iterable[Column] | None, owner: str) -> str:
+    """A condition; with `columns`, it may speak of these only.
+
+    >>> from eventide.plan.columns import columns
+    >>> condition_text("speed > 0", columns("ts TIMESTAMP, speed INT"), "stream 'traffic'")
+    'speed > 0'
+    """
+    name, sql = _text(given, owner)
+    if name is not None:
+        raise DeclarationError(f"{owner}: a condition has no name: leave out AS {name}")
+    expression = parsed(sql, owner)
+    if columns is not None:
+        check_columns(expression, columns, owner)
+    return sql
+
+
+def group_named(given: Expression, columns: tuple[Column, ...], owner: str) -> Named:
+    """A group: a text is the name of a column, as in PySpark; anything else needs a Column.
+
+    >>> from eventide.plan.columns import columns
+    >>> group_named("Detector", columns("ts TIMESTAMP, detector STRING"), "stream 'traffic'")
+    Named(name='Detector', sql='Detector')
+    """
+    if isinstance(given, str):
+        named(given, columns, owner)
+        return Named(given, quoted(given))
+    return value_named(given, columns, owner)
+
+
+def value_named(given: Expression, columns: tuple[Column, ...], owner: str, name: str | None = None) -> Named:
+    """An expression with its name: the one given, the one after AS, or, as in PySpark, the expression itself.
+
+    >>> from eventide.plan.columns import columns
+    >>> value_named("avg(speed) AS mean", columns("ts TIMESTAMP, speed INT"), "stream 'traffic'")
+    Named(name='mean', sql='avg(speed)')
+    >>> value_named("max(sped)", columns("ts TIMESTAMP, speed INT"), "stream 'traffic'")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: stream 'traffic' has no column 'sped': did you mean 'speed'? It has ts, speed
+    """
+    after_as, sql = _text(given, owner)
+    expression = parsed(sql, owner)
+    check_columns(expression, columns, owner)
+    return Named(name or after_as or sql.replace("`", ""), sql)
+
+
+def _text(given: Expression, owner: str) -> tuple[str | None, str]:
+    if is_column(given):
+        name, sql = column_text(given)
+        if name is not None:
+            return name, sql
+        given = sql  # A Column made of SQL text may have its name inside.
+    if not isinstance(given, str):
+        raise DeclarationError(f"{owner}: {given!r} is no expression: give SQL text or a Column")
+    found = NAMED.fullmatch(given)
+    if found is not None and _ends_in_name(given):
+        return found["name"].strip("`"), found["sql"]
+    return None, given
+
+
+def _ends_in_name(sql: str) -> bool:
+    """Whether AS at the end names the whole expression; what cannot be read is told by whoever reads it next."""
+    try:
+        select = sqlglot.parse_one(f"SELECT {sql}", read=SPARK)
+    except SqlglotError:
+        return False
+    return isinstance(select, exp.Select) and isinstance(select.expressions[-1], exp.Alias)

@@ -1,0 +1,141 @@
+"""A query in the making: a stream, conditions, a window, groups. `agg` makes it a query.
+
+Law: a builder never changes; every method gives a new one, in any order. What is wrong is told by the method that was
+given it, not when the query starts.
+
+>>> import pyarrow as pa
+>>> from eventide.api.stream import stream
+>>> rows = pa.table({"t": [1, 12], "detector": ["A", "B"], "speed": [50, -1]})
+>>> traffic = stream(rows, time="t", name="traffic")
+>>> asked = traffic.where("speed > 0").window(50, 10).groupBy("detector").agg("avg(speed) AS mean", n="count(*)")
+>>> query = asked.plan.queries[0]
+>>> query.select, query.where
+((Named(name='mean', sql='avg(speed)'), Named(name='n', sql='count(*)')), 'speed > 0')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from eventide.api.column_text import quoted
+from eventide.api.expression import Expression, condition_text, group_named, value_named
+from eventide.api.lengths import Length, length
+from eventide.api.query import UNNAMED, ContinuousQuery
+from eventide.errors import DeclarationError
+from eventide.plan.columns import Column
+from eventide.plan.expressions import check_columns, parsed
+from eventide.plan.query import Named, Query
+from eventide.plan.window import RowWindow, Window
+
+if TYPE_CHECKING:
+    from eventide.api.stream import EventStream
+
+
+@dataclass(frozen=True)
+class QueryBuilder:
+    """What was said of a query so far."""
+
+    stream: EventStream
+    conditions: tuple[str, ...] = ()
+    windows: Window | RowWindow | None = None
+    groups: tuple[Named, ...] = ()
+    on_groups: tuple[str, ...] = ()
+    retain: int = 0
+
+    def where(self, condition: Expression) -> QueryBuilder:
+        """Only rows for which this holds: SQL text or a Column. Several conditions must all hold."""
+        text = condition_text(condition, self._columns, self._owner)
+        return replace(self, conditions=(*self.conditions, text))
+
+    filter = where
+
+    def window(
+        self,
+        range: Length,
+        slide: Length | None = None,
+        *,
+        offset: Length | None = None,
+        empty: bool = False,
+        retain: Length | None = None,
+    ) -> QueryBuilder:
+        """Windows `range` long, one every `slide` (without it one after the other), aligned at `offset`.
+
+        `empty` asks for windows without rows too. `retain`: for how long after its end a late row can still revise a
+        window.
+        """
+        kind = self.stream.declared.time_kind
+        long = length(range, kind, "the range of the window")
+        step = long if slide is None else length(slide, kind, "the slide of the window")
+        moved = 0 if offset is None else length(offset, kind, "the offset of the window")
+        kept = 0 if retain is None else length(retain, kind, "how long windows are retained")
+        return self._over(Window(long, step, moved, empty), kept)
+
+    def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
+        """Windows over the last `range` rows in the order of time, one every `slide` rows."""
+        return self._over(RowWindow(range, range if slide is None else slide), 0)
+
+    def _over(self, windows: Window | RowWindow, retain: int) -> QueryBuilder:
+        if self.windows is not None:
+            raise DeclarationError(f"this query already has windows, {self.windows}: give them once")
+        return replace(self, windows=windows, retain=retain)
+
+    def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
+        """One result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
+        groups = [group_named(each, self._columns, self._owner) for each in columns]
+        groups += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
+        return replace(self, groups=(*self.groups, *groups))
+
+    def having(self, condition: Expression) -> QueryBuilder:
+        """Only groups for which this holds; it may speak of aggregates, groups, and what `agg` names."""
+        return replace(self, on_groups=(*self.on_groups, condition_text(condition, None, self._owner)))
+
+    def agg(self, *aggregates: Expression | Mapping[str, str], **named: Expression) -> ContinuousQuery:
+        """What to compute: Columns, SQL text with or without AS, text under a name, or PySpark's `{"speed": "avg"}`.
+
+        Without a name the result goes by its own text, such as `avg(speed)`, as in PySpark.
+        """
+        if self.windows is None:
+            raise DeclarationError(
+                "an aggregate over a stream never ends without a window: add .window('5 minutes', '1 minute') or "
+                ".rows(100)"
+            )
+        columns = (*self._columns, *(Column(group.name, "") for group in self.groups))
+        select = [value for each in aggregates for value in self._values(each, columns)]
+        select += [value_named(each, columns, self._owner, name) for name, each in named.items()]
+        for condition in self.on_groups:
+            known = (*columns, *(Column(value.name, "") for value in select))
+            check_columns(parsed(condition, self._owner), known, self._owner)
+        query = Query(
+            UNNAMED,
+            self.stream.declared.name,
+            self.windows,
+            tuple(select),
+            self.groups,
+            _all_of(self.conditions),
+            _all_of(self.on_groups),
+            self.retain,
+        )
+        return ContinuousQuery(self.stream, query)
+
+    def _values(self, given: Expression | Mapping[str, str], columns: tuple[Column, ...]) -> list[Named]:
+        if not isinstance(given, Mapping):
+            return [value_named(given, columns, self._owner)]
+        texts = [f"{function}({name if name == '*' else quoted(name)})" for name, function in given.items()]
+        return [value_named(text, columns, self._owner) for text in texts]
+
+    @property
+    def _columns(self) -> tuple[Column, ...]:
+        return self.stream.declared.columns
+
+    @property
+    def _owner(self) -> str:
+        return f"stream {self.stream.declared.name!r}"
+
+
+def _all_of(conditions: tuple[str, ...]) -> str | None:
+    """One condition as it was written; several, joined."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return " AND ".join(f"({condition})" for condition in conditions)

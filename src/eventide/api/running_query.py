@@ -1,0 +1,185 @@
+"""Queries at work: how they stand, what they have answered, how to end them.
+
+Law: queries that were started together run in one engine and end together. What made it fail is told to everyone who
+asks, as one of our own errors.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventide.api.as_html import html_of
+from eventide.engine.running import Running
+from eventide.engine.status import Status
+from eventide.errors import EngineError, EventideError
+from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class RunningQueries(Mapping[str, "RunningQuery"]):
+    """Queries started together, by name. Made by `eventide.start`; as a context it is stopped in the end."""
+
+    def __init__(self, engine: Running, sinks: Mapping[str, Sink], folders: Mapping[str, Path]) -> None:
+        self.engine = engine
+        self._queries = {name: RunningQuery(name, self, sink, folders.get(name)) for name, sink in sinks.items()}
+        self._failure: EventideError | None = None
+
+    def __getitem__(self, name: str) -> RunningQuery:
+        return self._queries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        """Whether it still runs."""
+        return not self.engine.ended.is_set()
+
+    def status(self) -> Status:
+        """Rows, heartbeats, lag, drop ratio, where the slices are: after the last round."""
+        return self.engine.status()
+
+    def results(self) -> dict[str, pa.Table]:
+        """All results so far of every query; see `RunningQuery.results`."""
+        return {name: query.results() for name, query in self.items()}
+
+    def stop(self) -> None:
+        """Finish the round under way, commit it, and end."""
+        self.engine.stop()
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
+        """Wait until it has ended; False if it has not in `timeout` seconds. Raises what made it fail."""
+        if self._failure is None:
+            try:
+                return self.engine.await_end(timeout)
+            except EventideError as failure:
+                self._failure = failure
+        raise self._failure
+
+    def exception(self) -> EventideError | None:
+        """What made it fail, or None."""
+        if self._failure is None and not self.isActive:
+            try:
+                self.awaitTermination(0)
+            except EventideError as failure:
+                return failure
+        return self._failure
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<{', '.join(self)}: {self._state}>"
+
+    @property
+    def _state(self) -> str:
+        if self.isActive:
+            return "running"
+        return "failed" if self.exception() is not None else "ended"
+
+    def _ipython_display_(self) -> None:
+        for query in self.values():
+            query._ipython_display_()
+
+
+class RunningQuery:
+    """One query at work. Made by `start`; as a context it is stopped in the end."""
+
+    def __init__(self, name: str, together: RunningQueries, sink: Sink, folder: Path | None) -> None:
+        self.name = name
+        self.together = together
+        """All queries that were started with it; they end together."""
+        self.sink = sink
+        self._folder = folder
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        """Whether it still runs."""
+        return self.together.isActive
+
+    def status(self) -> Status:
+        """Rows, heartbeats, lag, drop ratio, where the slices are: after the last round."""
+        return self.together.status()
+
+    def results(self) -> pa.Table:
+        """All results so far, where they are kept in memory or written as Parquet to a directory of this machine."""
+        if isinstance(self.sink, Memory):
+            return self.sink.table(self.name)
+        if self._folder is not None:
+            files = sorted(self._folder.glob(f"{self.name}-*.parquet"))
+            tables = [pq.read_table(file) for file in files]
+            return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
+        raise EngineError(
+            f"the results of {self.name!r} went to {type(self.sink).__name__}: look for them there, or start without a "
+            "sink to keep them in memory"
+        )
+
+    def toDF(self, spark: SparkSession | None = None) -> DataFrame:  # noqa: N802
+        """All results so far as a DataFrame of Spark's."""
+        from pyspark.sql import SparkSession
+
+        session = spark or SparkSession.getActiveSession()
+        if session is None:
+            raise EngineError("there is no Spark session to make a DataFrame in: give one, .toDF(spark)")
+        return session.createDataFrame(self.results())
+
+    def stop(self) -> None:
+        """Finish the round under way, commit it, and end; queries started with it end too."""
+        self.together.stop()
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
+        """Wait until it has ended; False if it has not in `timeout` seconds. Raises what made it fail."""
+        return self.together.awaitTermination(timeout)
+
+    def exception(self) -> EventideError | None:
+        """What made it fail, or None."""
+        return self.together.exception()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.together._state}>"
+
+    def live(self, update: Callable[[str], object], every: float = 1.0) -> None:
+        """Give `update` the HTML of how the query stands, every so many seconds and once more when it has ended."""
+        ended = self.together.engine.ended
+
+        def tell() -> None:
+            while not ended.wait(every):
+                update(self._repr_html_())
+            update(self._repr_html_())
+
+        threading.Thread(target=tell, name="eventide-live", daemon=True).start()
+
+    def _ipython_display_(self) -> None:
+        """A table that keeps up with the query, in a notebook."""
+        notebook = import_module("IPython.display")
+        shown = notebook.display(notebook.HTML(self._repr_html_()), display_id=True)
+        # Outside of a notebook nothing can be drawn again.
+        if shown is not None and self.isActive:
+            self.live(lambda html: shown.update(notebook.HTML(html)))
+
+    def _repr_html_(self) -> str:
+        shown = self.results() if isinstance(self.sink, Memory) else None
+        kinds = {stream.name: stream.time_kind for stream in self.together.engine.engine.program.streams}
+        return html_of(self.name, self.together._state, self.status(), shown, kinds)

@@ -1,0 +1,163 @@
+"""A script in Eventide's SQL, from Python.
+
+Law: the text is read and checked as a whole before anything runs. What would go to the console is kept in memory
+instead, to be asked for with `results()`. Settings in the text hold unless `start` is told otherwise.
+
+>>> import json, pathlib, tempfile
+>>> folder = pathlib.Path(tempfile.mkdtemp())
+>>> _ = (folder / "rows.json").write_text("".join(json.dumps({"t": t, "v": 1}) + "\\n" for t in (1, 12, 25)))
+>>> script = sql(f"CREATE STREAM s (t BIGINT, v INT) FROM json '{folder}'; SELECT sum(v) AS n FROM s [RANGE 10]")
+>>> running = script.start(engine="local", bounded=True)
+>>> running.awaitTermination()
+True
+>>> [row["n"] for table in running.results().values() for row in table.to_pylist()]
+[1, 1, 1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from eventide.api.given_rows import ArrowData, SparkRows
+from eventide.api.given_sink import given_sink
+from eventide.api.query import GivenSink
+from eventide.api.running_query import RunningQueries
+from eventide.api.start import running_in
+from eventide.commands.engines import chosen_engine
+from eventide.commands.settings import RunSettings, checked_engine
+from eventide.engine.running import Running
+from eventide.errors import DeclarationError
+from eventide.language.script import Script, read_script
+from eventide.plan.program import NAME, Program
+from eventide.sinks.by_name import sink_of
+from eventide.sinks.sink import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from eventide.api.stream import EventStream
+
+TICK = 1.0
+
+
+def sql(text: str, file: str | None = None, **streams: EventStream) -> SqlScript:
+    """Read a script; `file` is its name in errors. `streams` made in Python are known to it by their names here.
+
+    >>> import pyarrow as pa
+    >>> from eventide.api.stream import stream
+    >>> cars = stream(pa.table({"t": [1, 12], "speed": [50, 60]}), time="t")
+    >>> sql("SELECT max(speed) AS top FROM cars [RANGE 20]", cars=cars).run()["query_1"].column("top").to_pylist()
+    [60]
+    >>> sql("SELECT count(*) FROM trafic [RANGE 5 minutes]").plan
+    Traceback (most recent call last):
+        ...
+    eventide.errors.LanguageError: <text>:1:22: there is no stream 'trafic'
+        SELECT count(*) FROM trafic [RANGE 5 minutes]
+                             ^
+      declare it before: CREATE STREAM trafic (ts TIMESTAMP, ...)
+    """
+    named = {name: _named(name, stream) for name, stream in streams.items()}
+    return SqlScript(read_script(text, file, [stream.declared for stream in named.values()]), named)
+
+
+@dataclass(frozen=True)
+class SqlScript:
+    """A script that was read. Made by `eventide.sql`."""
+
+    script: Script
+    streams: Mapping[str, EventStream]
+    """Those that were made in Python."""
+
+    @property
+    def plan(self) -> Program:
+        """The streams and queries as plan nodes."""
+        return self.script.program
+
+    def start(
+        self,
+        sinks: Mapping[str, GivenSink] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        *,
+        spark: SparkSession | None = None,
+        engine: str | None = None,
+        format: str = "parquet",
+        bounded: bool | None = None,
+    ) -> RunningQueries:
+        """Start all queries of the script together.
+
+        `sinks`, by the name of the query, go before what the script names. On Spark, which is the default, in the
+        session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
+        of Arrow data. `checkpoint` and `bounded` as in `ContinuousQuery.start`.
+        """
+        if not self.plan.queries:
+            raise DeclarationError("this script has no query to start: add a SELECT")
+        given = dict(sinks or {})
+        for name in given:
+            self.plan.query(name)
+        settings = RunSettings.of(self.script.settings)
+        opened = {**self._named_sinks(), **{name: given_sink(sink, format) for name, sink in given.items()}}
+        frames, inputs = self._given()
+        session = spark or next((frame.sparkSession for frame in frames.values()), None)
+        chosen = "local" if inputs else "spark" if session is not None else checked_engine(engine) or settings.engine
+        where = chosen_engine(chosen, self.plan)
+
+        def made(folder: str) -> Running:
+            tick = settings.tick or TICK
+            if where == "local":
+                from eventide.engine.local_engine import LocalEngine
+
+                opened_inputs = {name: data.opened(self.plan.stream(name)) for name, data in inputs.items()}
+                return LocalEngine(self.plan, folder, opened, opened_inputs, every=settings.every or 0.0, tick=tick)
+            from eventide.engine.spark_engine import SparkEngine
+
+            pause = None if settings.every is None else f"{settings.every} seconds"
+            return SparkEngine(session or _session(settings), self.plan, folder, opened, frames, every=pause, tick=tick)
+
+        place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
+        return running_in(made, place, opened, given, format, ends)
+
+    def run(self, *, spark: SparkSession | None = None, engine: str | None = None) -> dict[str, pa.Table]:
+        """All results of every query, after taking what is there now and closing every window."""
+        with self.start(dict.fromkeys(self._named_sinks()), spark=spark, engine=engine, bounded=True) as running:
+            running.awaitTermination()
+            return running.results()
+
+    def _given(self) -> tuple[dict[str, DataFrame], dict[str, ArrowData]]:
+        given = {name: stream.given for name, stream in self.streams.items()}
+        frames = {name: rows.frame for name, rows in given.items() if isinstance(rows, SparkRows)}
+        inputs = {name: rows for name, rows in given.items() if isinstance(rows, ArrowData)}
+        if frames and inputs:
+            raise DeclarationError("DataFrames run on Spark and Arrow data in this process: one script has one of them")
+        return frames, inputs
+
+    def _named_sinks(self) -> dict[str, Sink]:
+        return {
+            output.query: given_sink(None)
+            if output.kind == "console"
+            else sink_of(output.kind, output.path, dict(output.options))
+            for output in self.script.outputs
+        }
+
+
+def _named(name: str, stream: EventStream) -> EventStream:
+    """The stream under the name by which a script knows it."""
+    from eventide.api.stream import EventStream
+
+    if not isinstance(stream, EventStream):
+        raise DeclarationError(f"{name} is {stream!r}, no stream: make one with eventide.stream(df, time='ts')")
+    if not NAME.fullmatch(name):
+        raise DeclarationError(f"{name!r} cannot name a stream: use letters, digits and underscores, a letter first")
+    return replace(stream, declared=replace(stream.declared, name=name))
+
+
+def _session(settings: RunSettings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    from eventide.engine.spark_session import local_session
+
+    return SparkSession.getActiveSession() or local_session(settings.master or "local[*]", settings.spark)

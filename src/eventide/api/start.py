@@ -1,0 +1,152 @@
+"""Several queries started together: one engine, one round for all, each row read once.
+
+Law: queries over the same stream share it. All streams are of one kind: DataFrames run on Spark, Arrow data here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eventide.api.given_rows import ArrowData, SparkRows
+from eventide.api.given_sink import given_sink
+from eventide.api.lengths import length
+from eventide.api.query import ContinuousQuery, GivenSink
+from eventide.api.running_query import RunningQueries
+from eventide.engine.running import Running
+from eventide.errors import DeclarationError
+from eventide.plan.program import Program
+from eventide.plan.stream import TimeKind
+from eventide.sinks.sink import Sink
+
+if TYPE_CHECKING:
+    from eventide.api.stream import EventStream
+
+
+def start(
+    *queries: ContinuousQuery,
+    sinks: Mapping[str, GivenSink] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    format: str = "parquet",
+    every: str | None = None,
+    bounded: bool | None = None,
+    **named: ContinuousQuery,
+) -> RunningQueries:
+    """Start queries together; a query under a name (`speeds=q`) is called so. `sinks` are by the name of the query.
+
+    >>> import pyarrow as pa
+    >>> from eventide.api.stream import stream
+    >>> s = stream(pa.table({"t": [1, 12, 25], "v": [1, 2, 3]}), time="t").delay(0)
+    >>> running = start(tens=s.window(10).agg(n="count(*)"), all=s.window(30).agg(total="sum(v)"))
+    >>> running.awaitTermination()
+    True
+    >>> running["tens"].results().num_rows, running["all"].results().column("total").to_pylist()
+    (3, [6])
+    """
+    asked = (*queries, *(query.named(name) for name, query in named.items()))
+    given = dict(sinks or {})
+    if unknown := given.keys() - {query.declared.name for query in asked}:
+        has = ", ".join(query.declared.name for query in asked)
+        raise DeclarationError(f"there is no query {min(unknown)!r} to give a sink; there are: {has}")
+    return start_all(
+        asked,
+        {query.declared.name: given.get(query.declared.name) for query in asked},
+        checkpoint,
+        format,
+        every,
+        bounded,
+    )
+
+
+def start_all(
+    queries: tuple[ContinuousQuery, ...],
+    sinks: Mapping[str, GivenSink],
+    checkpoint: str | PathLike[str] | None,
+    format: str,
+    every: str | None,
+    bounded: bool | None,
+) -> RunningQueries:
+    """The queries, checked and running."""
+    streams = _streams_of(queries)
+    program = Program(tuple(stream.declared for stream in streams), tuple(query.declared for query in queries))
+    opened = {name: given_sink(sink, format) for name, sink in sinks.items()}
+    at_hand = all(isinstance(stream.given, ArrowData) for stream in streams)
+    return running_in(
+        lambda folder: _engine(streams, program, folder, opened, every),
+        checkpoint,
+        opened,
+        sinks,
+        format,
+        at_hand if bounded is None else bounded,
+    )
+
+
+def running_in(
+    made: Callable[[str], Running],
+    checkpoint: str | PathLike[str] | None,
+    opened: Mapping[str, Sink],
+    given: Mapping[str, GivenSink],
+    format: str,
+    bounded: bool,
+) -> RunningQueries:
+    """Make an engine over the checkpoint, or over one that is gone with the engine, and start it."""
+    folder = tempfile.mkdtemp(prefix="eventide-checkpoint-") if checkpoint is None else fspath(checkpoint)
+    try:
+        engine = made(folder)
+    except BaseException:
+        if checkpoint is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if checkpoint is None:
+        # With the engine, not with the handle: who needs no handle may drop it.
+        weakref.finalize(engine, shutil.rmtree, folder, ignore_errors=True)
+    running = RunningQueries(engine, opened, _folders(given, format))
+    engine.start(bounded=bounded)
+    return running
+
+
+def _folders(sinks: Mapping[str, GivenSink], format: str) -> dict[str, Path]:
+    """The directories of this machine from which results can be read again."""
+    paths = {name: fspath(sink) for name, sink in sinks.items() if isinstance(sink, str | PathLike)}
+    return {name: Path(path) for name, path in paths.items() if format == "parquet" and "://" not in path}
+
+
+def _streams_of(queries: tuple[ContinuousQuery, ...]) -> list[EventStream]:
+    """The streams of the queries, each once."""
+    if not queries:
+        raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...)")
+    found: dict[str, EventStream] = {}
+    for query in queries:
+        stream = query.stream
+        known = found.setdefault(stream.declared.name, stream)
+        if known.given is not stream.given or known.declared != stream.declared:
+            raise DeclarationError(
+                f"two different streams are both called {stream.declared.name!r}: give each its name, "
+                "eventide.stream(..., name='traffic'); queries that share a stream are made of the same one"
+            )
+    return list(found.values())
+
+
+def _engine(
+    streams: list[EventStream], program: Program, checkpoint: str, sinks: Mapping[str, Sink], every: str | None
+) -> Running:
+    frames = {s.declared.name: s.given.frame for s in streams if isinstance(s.given, SparkRows)}
+    if frames:
+        if len(frames) < len(streams):
+            raise DeclarationError(
+                "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
+            )
+        from eventide.engine.spark_engine import SparkEngine
+
+        spark = next(iter(frames.values())).sparkSession
+        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every)
+    from eventide.engine.local_engine import LocalEngine
+
+    seconds = 0.0 if every is None else length(every, TimeKind.TIMESTAMP, "every") / 1_000_000
+    inputs = {s.declared.name: s.given.opened(s.declared) for s in streams if isinstance(s.given, ArrowData)}
+    return LocalEngine(program, checkpoint, sinks, inputs, every=seconds)

@@ -1,0 +1,157 @@
+"""A stream in Python: rows, who tells their time, and how time moves.
+
+Law: a stream never changes. Every method gives a new one, over the same rows. One method says how time moves (the
+policy; without it at most 1 % of the rows may be late); wrappers such as `timeout` come after it, around what is there.
+
+>>> import pyarrow as pa
+>>> rows = pa.table({"t": [1, 12, 25], "detector": ["A", "B", "A"], "speed": [50, 60, 70]})
+>>> traffic = stream(rows, time="t", source="detector", name="traffic").delay(0)
+>>> traffic.declared.policy, traffic.declared.source
+(FixedDelay(delay=0), ('detector',))
+>>> totals = traffic.window(10).agg(total="sum(speed)")
+>>> [(row["window_end"], row["total"]) for row in totals.run().to_pylist()]
+[(10, 50), (20, 60), (30, 70)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eventide.api.expression import Expression
+from eventide.api.given_rows import ArrowData, Given, SparkRows, given_rows
+from eventide.api.lengths import Length, length
+from eventide.api.query_builder import QueryBuilder
+from eventide.errors import DeclarationError
+from eventide.eventtime.clock_skew import ClockSkew
+from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.idleness import Idle
+from eventide.eventtime.slack import Slack
+from eventide.eventtime.timeout import Timeout
+from eventide.plan.program import NAME
+from eventide.plan.stream import Future, Stream, TimeKind, Timestamps, kind_of
+
+UNNAMED = "stream"
+
+
+def stream(
+    rows: Given,
+    time: str | None,
+    source: str | Sequence[str] = (),
+    arrival: str | None = None,
+    name: str | None = None,
+) -> EventStream:
+    """A stream of the rows of a streaming DataFrame, an Arrow table, or an iterator of Arrow batches.
+
+    `time` is the column that tells when a row happened: TIMESTAMP, TIMESTAMP_NTZ, DATE, or a whole number (a sequence).
+    `None`: rows carry no time and get that of the round they arrive in. `source` names the column or columns that tell
+    who sent a row: each source is given its own progress. `arrival` is a column with the time of arrival, for
+    recordings: the clock is then the largest one so far.
+
+    On a DataFrame the queries run on Spark, on Arrow data in this process. Of Arrow data each batch is a round; give
+    `table.to_batches(max_chunksize=1000)` to cut a table into rounds.
+
+    >>> import pyarrow as pa
+    >>> stream(pa.table({"ts": [1], "device": ["a"]}), time="tss")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: stream 'stream' has no column 'tss': did you mean 'ts'? It has ts, device
+    """
+    known = name or UNNAMED
+    if not NAME.fullmatch(known):
+        raise DeclarationError(f"{name!r} cannot name a stream: use letters, digits and underscores, a letter first")
+    given = given_rows(rows)
+    stamps = Timestamps.INTERNAL if time is None else Timestamps.EXTERNAL
+    sources = (source,) if isinstance(source, str) else tuple(source)
+    return EventStream(Stream(known, given.columns, time, sources, arrival, stamps), given)
+
+
+@dataclass(frozen=True)
+class EventStream:
+    """A stream to ask queries of. `declared` is its plan node; make one with `eventide.stream`."""
+
+    declared: Stream
+    given: SparkRows | ArrowData
+    chosen: bool = False
+    """Whether the user said how time moves."""
+
+    # How time moves
+
+    def drop_ratio(self, ratio: float) -> EventStream:
+        """At most this share of the rows may come too late: 0.01 is one in a hundred."""
+        return self.policy(DropRatio(ratio))
+
+    def slack(self, rows: int) -> EventStream:
+        """Hold so many rows back to let stragglers catch up."""
+        return self.policy(Slack(rows))
+
+    def delay(self, length_of_time: Length) -> EventStream:
+        """Trail the largest time seen by this much, as Spark's `withWatermark` does."""
+        return self.policy(FixedDelay(length(length_of_time, self.declared.time_kind, "the delay")))
+
+    def clock_skew(self, at_most: Length) -> EventStream:
+        """Trail the clock by this much: rows are never older than that when they arrive."""
+        return self.policy(ClockSkew(length(at_most, self._clock_kind, "the clock skew")))
+
+    def policy(self, policy: Policy) -> EventStream:
+        """Any policy of `eventide.eventtime`; lengths in it are microseconds, or numbers of the sequence."""
+        if self.chosen:
+            raise DeclarationError(
+                f"stream {self.declared.name!r} already goes by {self.declared.policy}: say how time moves once, "
+                "before .timeout or .idle_after; for another one start from eventide.stream(...) again"
+            )
+        if not isinstance(policy, Policy):
+            raise DeclarationError(f"{policy!r} is no policy: give one of eventide.eventtime, such as DropRatio(0.01)")
+        return replace(self, declared=replace(self.declared, policy=policy), chosen=True)
+
+    def timeout(self, after: Length) -> EventStream:
+        """When nothing came for this long, whatever is open is over: the clock's last word around the policy."""
+        return self._wrapped(Timeout(self.declared.policy, length(after, self._clock_kind, "the timeout")))
+
+    def idle_after(self, silence: Length) -> EventStream:
+        """Wait for no source that has been silent for this long."""
+        return self._wrapped(Idle(self.declared.policy, length(silence, self._clock_kind, "the silence")))
+
+    def future(self, ahead: Length, reject: bool = False) -> EventStream:
+        """Rows further ahead of the clock than this never move time; they wait for their window, or are rejected."""
+        allowed = Future(length(ahead, self.declared.time_kind, "how far ahead a row may be"), reject)
+        return replace(self, declared=replace(self.declared, future=allowed))
+
+    def _wrapped(self, policy: Policy) -> EventStream:
+        return replace(self, declared=replace(self.declared, policy=policy), chosen=True)
+
+    @property
+    def _clock_kind(self) -> TimeKind:
+        """The clock is in microseconds, unless a column of whole numbers tells it."""
+        arrival = self.declared.arrival
+        return (kind_of(self.declared.column(arrival)) if arrival else None) or TimeKind.TIMESTAMP
+
+    # What is asked of it
+
+    def where(self, condition: Expression) -> QueryBuilder:
+        """Only rows for which this holds; a row that is left out still moves time."""
+        return QueryBuilder(self).where(condition)
+
+    filter = where
+
+    def window(
+        self,
+        range: Length,
+        slide: Length | None = None,
+        *,
+        offset: Length | None = None,
+        empty: bool = False,
+        retain: Length | None = None,
+    ) -> QueryBuilder:
+        """Windows of time; see `QueryBuilder.window`."""
+        return QueryBuilder(self).window(range, slide, offset=offset, empty=empty, retain=retain)
+
+    def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
+        """Windows over a count of rows; see `QueryBuilder.rows`."""
+        return QueryBuilder(self).rows(range, slide)
+
+    def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
+        """Group by columns; see `QueryBuilder.groupBy`."""
+        return QueryBuilder(self).groupBy(*columns, **expressions)

@@ -1,0 +1,244 @@
+"""Queries started from Python, on the local engine: their handles, their sinks, and data that is still to come."""
+
+from __future__ import annotations
+
+import gc
+import queue
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import eventide
+from eventide.api.query import ContinuousQuery
+from eventide.errors import DeclarationError, EngineError
+from eventide.plan.program import Program
+from eventide.sinks.memory import Memory
+
+TIMES = [1, 12, 5, 25, 31, 48]
+TABLE = pa.table({"t": TIMES, "k": ["a", "b", "a", "b", "a", "b"], "v": [1, 2, 3, 4, 5, 6]})
+
+
+def totals(rows: Any = TABLE) -> ContinuousQuery:
+    return eventide.stream(rows, time="t", source="k", name="s").delay(0).window(10).agg(total="sum(v)")
+
+
+def told(table: pa.Table) -> list[tuple[int, int]]:
+    return [(row["window_end"], row["total"]) for row in table.to_pylist()]
+
+
+EVERYTHING = [(10, 4), (20, 2), (30, 4), (40, 5), (50, 6)]
+
+
+def test_a_table_is_one_round_and_every_window_closes() -> None:
+    with totals().start() as running:
+        assert running.awaitTermination() is True
+        assert told(running.results()) == EVERYTHING
+        assert not running.isActive
+        assert running.exception() is None
+        assert running.status().streams[0].late == 0
+        assert repr(running) == "<query: ended>"
+
+
+def test_each_batch_is_a_round_so_rows_can_be_late() -> None:
+    late = totals(TABLE.to_batches(max_chunksize=1)).run()
+    assert told(late) == [(10, 1), *EVERYTHING[1:]], "the row at 5 came after the one at 12"
+
+
+def test_the_same_query_can_be_started_again() -> None:
+    query = totals()
+    assert told(query.run()) == told(query.run()) == EVERYTHING
+
+
+def test_an_iterator_answers_while_it_goes_on_and_gives_its_rows_once() -> None:
+    coming: queue.Queue[pa.RecordBatch | None] = queue.Queue()
+    answers: queue.Queue[pa.Table] = queue.Queue()
+    batches = TABLE.to_batches(max_chunksize=3)
+    coming.put(batches[0])
+    query = totals(iter(coming.get, None))
+    with query.start(answers.put) as running:
+        coming.put(batches[1])
+        first = answers.get(timeout=60)
+        assert running.isActive, "the iterator has not ended"
+        coming.put(None)
+        assert running.awaitTermination(60)
+    rest = [answers.get(timeout=1) for _ in range(answers.qsize())]
+    assert told(pa.concat_tables([first, *rest])) == EVERYTHING
+    with pytest.raises(DeclarationError, match="an iterator gives them once"):
+        query.start()
+
+
+def test_an_iterator_that_fails_is_told_and_the_results_before_stay() -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield from TABLE.to_batches(max_chunksize=3)
+        raise OSError("the wire is cut")
+
+    running = totals(failing()).start()
+    for _ in "first", "again":
+        with pytest.raises(eventide.InputError, match="OSError: the wire is cut"):
+            running.awaitTermination(60)
+    assert "the wire is cut" in str(running.exception())
+    assert told(running.results()) == EVERYTHING[:4]
+    assert repr(running) == "<query: failed>"
+
+
+def test_results_go_to_a_directory_in_the_format_that_is_asked_for(tmp_path: Path) -> None:
+    with totals().start(tmp_path / "parquet", name="totals") as running:
+        running.awaitTermination()
+        assert told(running.results()) == EVERYTHING
+    with totals().start(str(tmp_path / "csv"), name="totals", format="csv") as running:
+        running.awaitTermination()
+        with pytest.raises(EngineError, match="went to Directory"):
+            running.results()
+    files = sorted((tmp_path / "csv").iterdir())
+    assert [pair for file in files for pair in told(pyarrow.csv.read_csv(file))] == EVERYTHING
+
+
+def test_results_go_to_any_sink() -> None:
+    memory = Memory()
+    with totals().start(memory, name="totals") as running:
+        running.awaitTermination()
+    assert told(memory.table("totals")) == EVERYTHING
+
+
+def test_a_function_that_fails_is_named() -> None:
+    def broken(table: pa.Table) -> None:
+        raise KeyError("volume")
+
+    running = totals().start(broken)
+    with pytest.raises(EngineError, match=r"the function .*broken failed on the results of 'query'.*volume"):
+        running.awaitTermination(60)
+
+
+def test_a_checkpoint_is_continued_and_a_query_without_one_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    batches = TABLE.to_batches(max_chunksize=1)
+    memory = Memory()
+    with totals(batches[:4]).start(memory, tmp_path / "kept", bounded=False) as running:
+        running.awaitTermination(60)
+    with totals(batches).start(memory, tmp_path / "kept", bounded=True) as running:
+        running.awaitTermination(60)
+        assert running.status().streams[0].rows == len(TIMES)
+    assert told(memory.table("query")) == [(10, 1), *EVERYTHING[1:]]
+    totals().run()
+    del running
+    gc.collect()
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_queries_started_together_share_their_stream() -> None:
+    s = eventide.stream(TABLE, time="t", name="s").delay(0)
+    memory = Memory()
+    running = eventide.start(
+        s.window(50).agg(n="count(*)").named("everything"),
+        tens=s.window(10).agg(total="sum(v)"),
+        sinks={"everything": memory},
+    )
+    with running:
+        running.awaitTermination(60)
+    assert list(running) == ["everything", "tens"]
+    assert running.status().streams[0].rows == len(TIMES), "each row was read once"
+    assert told(running["tens"].results()) == EVERYTHING
+    assert memory.rows("everything")[0]["n"] == len(TIMES)
+    assert repr(running) == "<everything, tens: ended>"
+
+
+def test_what_cannot_start_is_refused_before_anything_runs() -> None:
+    s = eventide.stream(TABLE, time="t").delay(0)
+    other = eventide.stream(TABLE, time="t").delay(0)
+    counted, again = s.window(10).agg(n="count(*)"), other.window(10).agg(n="count(*)")
+    with pytest.raises(DeclarationError, match="two different streams are both called 'stream'"):
+        eventide.start(counted.named("a"), again.named("b"))
+    with pytest.raises(DeclarationError, match="two of name 'query'"):
+        eventide.start(counted, counted)
+    with pytest.raises(DeclarationError, match="nothing to start"):
+        eventide.start()
+    with pytest.raises(DeclarationError, match="no query 'c' to give a sink"):
+        eventide.start(counted, sinks={"c": None})
+    with pytest.raises(DeclarationError, match="is no aggregate"):
+        s.window(10).agg(n="v + 1").start()
+
+
+def test_a_notebook_is_shown_how_the_query_stands_and_its_last_results() -> None:
+    query = (
+        eventide.stream(TABLE, time="t", name="s").delay(0).window(10).groupBy("k").agg("concat('<', max(k)) AS tag")
+    )
+    with query.start() as running:
+        running.awaitTermination()
+        shown = running._repr_html_()
+    assert "<b>query</b> ended" in shown
+    assert "s: 6 rows of 1 source, 0.00% late, every window is closed" in shown
+    assert "<td>&lt;b</td>" in shown
+    assert "the last 5 of 5 results" in shown
+
+
+def test_a_live_table_keeps_up_and_tells_the_end() -> None:
+    coming: queue.Queue[pa.RecordBatch | None] = queue.Queue()
+    shown: queue.Queue[str] = queue.Queue()
+    coming.put(TABLE.to_batches()[0])
+    with totals(iter(coming.get, None)).start() as running:
+        running.live(shown.put, every=0.01)
+        assert "<b>query</b> running" in shown.get(timeout=60)
+        coming.put(None)
+        running.awaitTermination(60)
+        last = ""
+        while "<b>query</b> ended" not in last:
+            last = shown.get(timeout=60)
+    assert "the last 5 of 5 results" in last
+
+
+def test_a_script_in_sql_runs_and_keeps_in_memory_what_names_no_place(tmp_path: Path) -> None:
+    pyarrow.csv.write_csv(TABLE, tmp_path / "rows.csv")
+    script = eventide.sql(
+        f"""
+        CREATE STREAM s (t BIGINT, k STRING, v INT) FROM csv '{tmp_path / "rows.csv"}' SOURCE BY k SLACK 0;
+        CREATE QUERY totals AS SELECT sum(v) AS total FROM s [RANGE 10];
+        CREATE QUERY counts AS SELECT count(*) AS total FROM s [RANGE 50] INTO '{tmp_path / "counts"}' FORMAT parquet;
+        """
+    )
+    by_hand = eventide.stream(
+        TABLE.cast(pa.schema([("t", "int64"), ("k", "string"), ("v", "int32")])), "t", "k", name="s"
+    )
+    assert script.plan.queries[1] == by_hand.window(50).agg("COUNT(*) AS total").named("counts").declared
+    with script.start(engine="local", bounded=True) as running:
+        running.awaitTermination(60)
+        assert told(running["totals"].results()) == EVERYTHING
+    assert told(pq.read_table(tmp_path / "counts")) == [(50, 6)]
+    memory = Memory()
+    with script.start({"counts": memory}, engine="local", bounded=True) as running:
+        running.awaitTermination(60)
+    assert told(memory.table("counts")) == [(50, 6)]
+    with pytest.raises(DeclarationError, match="no query to start"):
+        eventide.sql("CREATE STREAM s (t BIGINT) FROM csv 'x'").start(engine="local")
+    with pytest.raises(DeclarationError, match="there is no query 'sums'"):
+        script.start({"sums": memory}, engine="local")
+
+
+def test_a_script_reads_streams_that_were_made_in_python() -> None:
+    s = eventide.stream(TABLE.to_batches(max_chunksize=1), time="t", source="k")
+    text = "CREATE QUERY totals AS\n  SELECT sum(v) AS total FROM s [RANGE 10]"
+    found = eventide.sql(text, s=s.delay(0))
+    assert found.plan == replace_names(s.delay(0).window(10).agg("SUM(v) AS total"), "s", "totals")
+    assert told(found.run()["totals"]) == [(10, 1), *EVERYTHING[1:]]
+    loose = eventide.sql("SELECT sum(v) AS total FROM s [RANGE 10 SLACK 2]", s=s)
+    assert loose.plan.streams[0].policy == eventide.stream(TABLE, time="t").slack(2).declared.policy
+    with loose.start() as running:
+        running.awaitTermination(60)
+    assert told(running["query_1"].results()) == EVERYTHING
+    with pytest.raises(eventide.EventideError, match=r"2:14: there is no column 'w'"):
+        eventide.sql(text.replace("v", "w"), s=s)
+    with pytest.raises(DeclarationError, match="says something else of how stream 's'"):
+        eventide.sql("SELECT sum(v) AS total FROM s [RANGE 10 SLACK 2]", s=s.delay(0))
+    with pytest.raises(DeclarationError, match="s is 42, no stream"):
+        eventide.sql(text, s=42)  # type: ignore[arg-type]
+
+
+def replace_names(query: ContinuousQuery, stream: str, name: str) -> Program:
+    return Program((replace(query.stream.declared, name=stream),), (replace(query.declared, name=name, stream=stream),))
