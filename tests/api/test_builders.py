@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eventide
-from eventide.api.lengths import UNITS, length
+from eventide.api.lengths import length
 from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError
 from eventide.eventtime.clock_skew import ClockSkew
@@ -23,6 +23,7 @@ from eventide.eventtime.idleness import Idle
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
+from eventide.language.lengths import LENGTHS
 from eventide.plan.order import order_by
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
@@ -173,7 +174,7 @@ def test_what_cannot_be_meant_is_refused_where_it_is_said(message: str) -> None:
         REFUSED[message]()
 
 
-@given(st.lists(st.tuples(st.integers(0, 1000), st.sampled_from(sorted(UNITS))), min_size=1, max_size=4))
+@given(st.lists(st.tuples(st.integers(0, 1000), st.sampled_from(sorted(LENGTHS))), min_size=1, max_size=4))
 def test_a_length_is_the_sum_of_its_parts(parts: list[tuple[int, str]]) -> None:
     text = " ".join(f"{number} {unit}" for number, unit in parts)
-    assert length(text, TimeKind.TIMESTAMP) == sum(number * UNITS[unit] for number, unit in parts)
+    assert length(text, TimeKind.TIMESTAMP) == sum(number * LENGTHS[unit] for number, unit in parts)

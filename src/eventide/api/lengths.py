@@ -17,21 +17,12 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from eventide.errors import DeclarationError
+from eventide.language.lengths import LENGTHS
 from eventide.plan.stream import TimeKind
 
 Length: TypeAlias = "str | int | timedelta"
 """What a user may give for a length of time, or for a stretch of a sequence."""
 
-SECOND = 1_000_000
-UNITS = {
-    **dict.fromkeys(("us", "microsecond"), 1),
-    **dict.fromkeys(("ms", "millisecond"), 1_000),
-    **dict.fromkeys(("s", "sec", "second"), SECOND),
-    **dict.fromkeys(("m", "min", "minute"), 60 * SECOND),
-    **dict.fromkeys(("h", "hour"), 3_600 * SECOND),
-    **dict.fromkeys(("d", "day"), 86_400 * SECOND),
-    **dict.fromkeys(("w", "week"), 7 * 86_400 * SECOND),
-}
 PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
@@ -70,7 +61,7 @@ def _of_text(text: str, what: str) -> int:
     rest = re.sub(r"^\s*interval\b", "", text.lower()).strip().replace("'", "")
     total, place = Fraction(0), 0
     for part in PART.finditer(rest):
-        unit = UNITS.get(part[2]) or UNITS.get(part[2].removesuffix("s"))
+        unit = LENGTHS.get(part[2])
         if unit is None or rest[place : part.start()].strip(" ,"):
             break
         total += Fraction(part[1]) * unit
