@@ -107,3 +107,11 @@ def test_the_files_of_a_batch_are_those_found_since_the_batch_before(tmp_path: P
 def test_files_whose_entry_is_gone_are_not_known(log: SparkLog, tmp_path: Path) -> None:
     (tmp_path / "spark/sources/0/2").unlink()
     assert log.files_of(2) == [None, None]
+
+
+@pytest.mark.parametrize("written", ["", "v1\n{}", "v1\nno line of files"])
+def test_a_log_of_files_that_cannot_be_read_tells_nothing(written: str, log: SparkLog, tmp_path: Path) -> None:
+    write(tmp_path, "sources/0/2", written)
+    assert log.files_of(2) == []
+    assert log.files_of(1)[0] == ("file:///in/a.parquet",)
+    assert log.files_of(17) == []

@@ -106,14 +106,12 @@ class FileReduce:
         if self._failures >= MOST_FAILURES or not _told_alike(spark_sql, self._columns):
             return None
         paths = local_paths(batch.uris)
-        if not paths or (self._bench is None and any(os.path.getsize(path) > SPLIT_BYTES for path in paths)):
+        if not paths:
             return None
-        sql = to_duckdb(spark_sql, self._columns)
-        shares = shared_out(paths, self._cores if self._bench is None else 1)
-        tasks = [FileTask(batch_view(self._stream), sql, self._stream.columns, share) for share in shares]
         try:
-            answers = self._answers(tasks)
+            answers = self._answers(to_duckdb(spark_sql, self._columns), paths)
         except Exception as failure:
+            # Whatever it is, a file that is gone or a worker that died: if it is no accident, Spark SQL tells it.
             self._failures += 1
             log.warning("files of %r are left to Spark SQL: %s", self._stream.name, first_line(failure))
             return None
@@ -125,9 +123,13 @@ class FileReduce:
         self.answered += 1
         return pa.concat_tables([pa.ipc.open_stream(answer.partials).read_all() for answer in answers])
 
-    def _answers(self, tasks: list[FileTask]) -> list[TaskAnswer]:
+    def _answers(self, sql: str, paths: Sequence[str]) -> list[TaskAnswer]:
+        view, columns = batch_view(self._stream), self._stream.columns
         if self._bench is not None:
-            return [reduced(task, self._bench) for task in tasks]
+            return [reduced(FileTask(view, sql, columns, tuple(paths)), self._bench)]
+        if any(os.path.getsize(path) > SPLIT_BYTES for path in paths):
+            return [TaskAnswer(declined="a file is larger than what Spark gives to one task")]
+        tasks = [FileTask(view, sql, columns, share) for share in shared_out(paths, self._cores)]
         return self._spark.sparkContext.parallelize(tasks, len(tasks)).map(_reduced_by_worker).collect()
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ import re
 from pathlib import PurePosixPath
 
 from eventide.engine.storage import Storage
-from eventide.errors import CheckpointError
+from eventide.errors import CheckpointError, EngineError
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +68,16 @@ class SparkLog:
             self._confirmed = written
 
     def files_of(self, batch: int) -> list[tuple[str, ...] | None]:
-        """The files of a batch, as URIs, for each source in the order of the streams; None where that is not known."""
-        before = self._reached(batch - 1) if batch else {}
-        return [self._found(source, before.get(source), last) for source, last in self._reached(batch).items()]
+        """The files of a batch, as URIs, for each source in the order of the streams; None where that is not known.
+
+        A log that does not read as expected tells nothing, and breaks nothing: Spark knows its files.
+        """
+        try:
+            before = self._reached(batch - 1) if batch else {}
+            return [self._found(source, before.get(source), last) for source, last in self._reached(batch).items()]
+        except (EngineError, LookupError, ValueError) as unknown:
+            log.warning("the files of batch %d are not known: %s", batch, unknown)
+            return []
 
     def _found(self, source: str, after: int | None, last: int | None) -> tuple[str, ...] | None:
         """The files in the entries of a source's log after one and up to another."""
