@@ -27,8 +27,9 @@ from tests.engine.test_engines_agree import BY_PARTIALS, FIELDS, alike, named, r
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PLAIN = tuple(sql for sql in BY_PARTIALS if not sql.startswith(("approx", "first", "last", "min_by", "max_by")))
-"""What DuckDB reduces to Spark's very answer."""
+OTHERS = ("approx", "first", "last", "min_by", "max_by", "std", "var")
+PLAIN = tuple(sql for sql in BY_PARTIALS if not sql.startswith(OTHERS))
+"""What is reduced in plain words."""
 
 
 def put(folder: Path, name: str, table: pa.Table, number: int) -> Path:
@@ -108,13 +109,30 @@ def test_files_are_reduced_to_the_answers_of_spark_sql(spark: SparkSession, tmp_
 
 
 @pytest.mark.spark
-def test_a_statement_that_duckdb_may_tell_otherwise_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_statement_that_is_not_plain_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "a.parquet", pa.table({"t": [1, 2, 9], "v": [5, 6, 7]}), 0)
     program = Program(
         (stream("s", tmp_path / "in", "t BIGINT, v BIGINT"),),
         (Query("q", "s", Window(4), named_as(different="approx_count_distinct(v)")),),
     )
     assert same_both_ways(spark, program, tmp_path)[0] == {"s": 0}
+
+
+@pytest.mark.spark
+def test_a_session_in_another_time_zone_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """In New York, noon on the wall is five in the afternoon by UTC."""
+    put(tmp_path / "in", "a.parquet", pa.table({"t": [datetime(2024, 1, 1, 12)], "v": [1]}), 0)
+    program = Program(
+        (stream("s", tmp_path / "in", "t TIMESTAMP_NTZ, v BIGINT"),),
+        (Query("q", "s", Window(3_600_000_000), named_as(total="sum(v)")),),
+    )
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        assert same_both_ways(spark, program, tmp_path)[0] == {"s": 0}
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    (tmp_path / "utc").mkdir()
+    assert same_both_ways(spark, program, tmp_path / "utc")[0] == {"s": 1}
 
 
 @pytest.mark.spark
@@ -131,14 +149,15 @@ def test_files_that_are_not_as_declared_are_left_to_spark(spark: SparkSession, t
 
 @pytest.mark.spark
 def test_a_row_that_breaks_a_query_is_found_as_ever(spark: SparkSession, tmp_path: Path) -> None:
-    for number, text in enumerate(("1", "x", "3", "4", "5", "6")):
-        put(tmp_path / "in", f"{number}.parquet", pa.table({"t": [number], "s": [text]}), number)
+    for number, value in enumerate((1, 7, 3, 4, 5, 6)):
+        table = pa.table({"t": [number], "v": pa.array([2_000_000_000 if value == 7 else value], pa.int32())})
+        put(tmp_path / "in", f"{number}.parquet", table, number)
     program = Program(
-        (stream("s", tmp_path / "in", "t BIGINT, s STRING"),),
-        (Query("q", "s", Window(2), named_as(total="sum(CAST(s AS INT))")),),
+        (stream("s", tmp_path / "in", "t BIGINT, v INT"),),
+        (Query("q", "s", Window(2), named_as(total="sum(v * 2)")),),
     )
     answered, rejects = same_both_ways(spark, program, tmp_path)
-    assert rejects == ["query 'q': CAST(s AS INT) fails: the value is no INT"]
+    assert rejects == ["query 'q': v * 2 fails: the result does not fit INT"]
     assert answered["s"] > 0
 
 
@@ -181,6 +200,19 @@ def test_a_column_that_the_folder_tells_is_not_the_files_own(tmp_path: Path) -> 
     assert unlike(str(file), (Column("w", "BIGINT"),)) is None
     assert "no column 'v' of its own" in str(unlike(str(file), (Column("v", "BIGINT"),)))
     assert "no column 'x' of its own" in str(unlike(str(file), (Column("x", "BIGINT"),)))
+
+
+def test_a_folder_may_write_its_column_in_other_signs(tmp_path: Path) -> None:
+    file = put(tmp_path / "a%3Ab=1", "a.parquet", pa.table({"a:b": [7]}), 0)
+    assert "no column 'a:b' of its own" in str(unlike(str(file), (Column("a:b", "BIGINT"),)))
+
+
+@pytest.mark.parametrize("written", [{"org.apache.spark.legacyDateTime": ""}, {"org.apache.spark.version": "2.4.8"}])
+def test_files_with_times_of_the_old_calendar_are_not_taken(written: dict[str, str], tmp_path: Path) -> None:
+    plain = pa.table({"v": [7]})
+    assert unlike(str(put(tmp_path, "a.parquet", plain, 0)), (Column("v", "BIGINT"),)) is None
+    old = put(tmp_path, "b.parquet", plain.replace_schema_metadata(written), 0)
+    assert "old calendar" in str(unlike(str(old), (Column("v", "BIGINT"),)))
 
 
 def test_files_are_shared_out_by_size(tmp_path: Path) -> None:

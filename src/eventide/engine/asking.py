@@ -16,6 +16,9 @@ class Asking(Protocol):
         """The answer of a statement."""
         ...
 
-    def reduce(self, stream: Stream, sql: str) -> pa.Table:
-        """The same for a statement that reduces the rows of one stream; a group may be told in several parts."""
+    def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
+        """The same for a statement that reduces the rows of one stream; a group may be told in several parts.
+
+        `plain`: any engine gives its answer.
+        """
         ...

@@ -2,8 +2,9 @@
 
 Law: an answer is that of the same statement asked of Spark SQL, but for how often a group is told: every task tells the
 groups of its own files, and rows of one pane and group merge as those of two rounds do. Whenever that is not
-certain beforehand, nothing is answered and Spark SQL is asked: a statement that DuckDB may tell otherwise, files that
-do not have the declared columns in the declared types, a row that makes an expression fail, a worker without DuckDB.
+certain beforehand, nothing is answered and Spark SQL is asked: a statement that is not plain (`plan.plain`), a session
+in another time zone, files that do not have the declared columns in the declared types, a row that makes an expression
+fail, a worker without DuckDB.
 
 Spark still decides what a round is and which files are in it. On a cluster each of its tasks reduces some of them;
 with a local master, where a task would be a thread of this very process, the process does. What Spark is spared is
@@ -27,7 +28,8 @@ from eventide.engine.arrow_types import arrow_type
 from eventide.engine.faults import OF_VALUES, first_line
 from eventide.engine.workbench import Workbench
 from eventide.plan.columns import Column
-from eventide.plan.dialect import same_answer, to_duckdb
+from eventide.plan.dialect import to_duckdb
+from eventide.plan.plain import has_plain_sources
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
 
@@ -40,6 +42,8 @@ HARMLESS_OPTIONS = frozenset(
     ["cleansource", "filenameonly", "latestfirst", "maxcachedfiles", "maxfileage", "pathglobfilter"]
 )
 """Options that choose files but do not change what is read from one."""
+
+TIME_ZONE, CALENDAR = "spark.sql.session.timeZone", "spark.sql.parquet.datetimeRebaseModeInRead"
 
 SPLIT_BYTES = 128 * 2**20
 """A larger file Spark cuts among several tasks, and is better at it."""
@@ -97,13 +101,15 @@ class FileReduce:
     def can(stream: Stream) -> bool:
         """Whether the input of a stream is of the kind that can be reduced here."""
         given = stream.input
-        if given is None or given.format != "parquet":
+        if given is None or given.format != "parquet" or not has_plain_sources(stream):
+            return False
+        if any(sign in column.name for column in stream.columns for sign in '`"'):
             return False
         return all(name.lower() in HARMLESS_OPTIONS for name, _ in given.options)
 
     def reduce(self, batch: FileBatch, spark_sql: str) -> pa.Table | None:
-        """The answer over the files of a micro-batch."""
-        if self._failures >= MOST_FAILURES or not _told_alike(spark_sql, self._columns):
+        """The answer over the files of a micro-batch, of a plain statement."""
+        if self._failures >= MOST_FAILURES or not self._reads_as_we_do():
             return None
         paths = local_paths(batch.uris)
         if not paths:
@@ -122,6 +128,11 @@ class FileReduce:
             return None
         self.answered += 1
         return pa.concat_tables([pa.ipc.open_stream(answer.partials).read_all() for answer in answers])
+
+    def _reads_as_we_do(self) -> bool:
+        """Whether the session, which may be the user's and change, reads times as files hold them."""
+        zone, calendar = (self._spark.conf.get(name) for name in (TIME_ZONE, CALENDAR))
+        return str(zone) in ("UTC", "Etc/UTC", "Z") and str(calendar).upper() != "LEGACY"
 
     def _answers(self, sql: str, paths: Sequence[str]) -> list[TaskAnswer]:
         view, columns = batch_view(self._stream), self._stream.columns
@@ -166,9 +177,13 @@ def unlike(path: str, columns: Sequence[Column]) -> str | None:
     Spark also reads files that lack a column or have it in another type, and takes columns from the names of folders.
     """
     schema = pq.read_schema(path)
+    written = schema.metadata or {}
+    if b"org.apache.spark.legacyDateTime" in written or written.get(b"org.apache.spark.version", b"4") < b"3":
+        return f"{path} has times of the old calendar"
+    folders = {unquote(part.partition("=")[0]).lower() for part in path.split(os.sep)[:-1] if "=" in part}
     for column in columns:
         places = schema.get_all_field_indices(column.name)
-        if len(places) != 1 or f"{os.sep}{column.name.lower()}=" in path.lower():
+        if len(places) != 1 or column.name.lower() in folders:
             return f"{path} has no column {column.name!r} of its own"
         kind, wanted = schema.field(places[0]).type, arrow_type(column.type)
         if not (kind == wanted or _same_values(kind, wanted)):
@@ -193,7 +208,7 @@ def local_paths(uris: Sequence[str]) -> tuple[str, ...] | None:
     for uri in uris:
         parts = urlsplit(uri)
         path = unquote(parts.path)
-        if parts.scheme != "file" or parts.netloc or any(sign in path for sign in "*?["):
+        if parts.scheme != "file" or parts.netloc or any(sign in path for sign in "*?[\\"):
             return None
         found.append(path)
     return tuple(found)
@@ -207,12 +222,6 @@ def shared_out(paths: Sequence[str], tasks: int) -> list[tuple[str, ...]]:
         least = min(range(len(shares)), key=lambda i: shares[i][0])
         shares[least] = (shares[least][0] + size, [*shares[least][1], path])
     return [tuple(share) for _, share in shares]
-
-
-@cache
-def _told_alike(spark_sql: str, columns: tuple[Column, ...]) -> bool:
-    """Whether DuckDB gives Spark's very answer, and as quickly: sketches are made in Python there."""
-    return "_sketch_agg" not in spark_sql.lower() and same_answer(spark_sql, columns)
 
 
 def _reduced_by_worker(task: FileTask) -> TaskAnswer:

@@ -87,7 +87,7 @@ class ResultRows:
         """The answer of a statement over them."""
         return self._bench.ask(sql, {self._view: self.table})
 
-    def reduce(self, stream: Stream, sql: str) -> pa.Table:
+    def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
         """The same: they are all here."""
         return self.ask(sql)
 

@@ -19,6 +19,7 @@ from eventide.engine.slices import slice_schema
 from eventide.plan.bound import Bound
 from eventide.plan.broken import careful
 from eventide.plan.cells import cell_width
+from eventide.plan.plain import is_plain
 from eventide.plan.reduce_text import ReduceText, column_of, kept_text, reduce_text, wants
 from eventide.plan.stream import Stream
 
@@ -51,6 +52,10 @@ class Reducer:
         here, stored = map(careful, self.queries), map(careful, self.stored)
         return Reducer.of(self.stream, [*here, *stored], frozenset(query.query.name for query in self.stored))
 
+    @cached_property
+    def _plain(self) -> bool:
+        return all(map(is_plain, self.text.branches))
+
     @classmethod
     def of(cls, stream: Stream, queries: Sequence[Bound], on_cluster: frozenset[str] = frozenset()) -> Reducer:
         """Write the statements; queries whose slices are on the cluster are not brought to the driver."""
@@ -65,7 +70,7 @@ class Reducer:
         if up_to is not None:
             own = text.summary_in < 0
             text = reduce_text(self.stream, self.queries, _cell(self.stream, self.queries), own, up_to)
-        answer = backend.reduce(self.stream, text.sql)
+        answer = backend.reduce(self.stream, text.sql, self._plain)
         chunks: dict[str, pa.Table | Chunk] = {
             query.query.name: _chunk(answer, i, query) for i, query in enumerate(text.branches)
         }

@@ -115,9 +115,10 @@ class SparkBackend:
         except Exception as error:
             raise of_spark(error, "a round cannot be computed") from error
 
-    def reduce(self, stream: Stream, sql: str) -> pa.Table:
+    def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
         """The answer of a statement that reduces the rows of a stream: by its files, or else by Spark SQL."""
-        by_file, batch = self.by_files.get(stream.name), self._batch.get(stream.name)
+        by_file = self.by_files.get(stream.name) if plain else None
+        batch = self._batch.get(stream.name)
         found = by_file.reduce(batch, sql) if by_file is not None and isinstance(batch, FileBatch) else None
         return self.ask(sql) if found is None else found
 
