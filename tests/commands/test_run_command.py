@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.commands.processes import ANSWERS, QUERY, ROWS, STREAM, Here, Ran, begun, doors, eventide
+from tests.commands.processes import (
+    ANSWERS,
+    COMMAND,
+    ENVIRONMENT,
+    QUERY,
+    ROWS,
+    STREAM,
+    Here,
+    Ran,
+    begun,
+    doors,
+    eventide,
+)
 
 PIPED = STREAM.replace("FROM csv 'doors.csv'", "FROM STDIN OPTIONS (format 'csv')")
 FOLDER = STREAM.replace("'doors.csv'", "'in'")
@@ -186,3 +199,11 @@ def test_a_reader_that_goes_away_ends_the_run_as_it_ends_any_filter(tmp_path: Pa
         said = process.stderr.read()
         assert process.wait(timeout=60) == 141
     assert said == ""
+
+
+def test_json_needs_a_standard_output_that_is_open(tmp_path: Path) -> None:
+    doors(tmp_path)
+    command = [*COMMAND, "run", "doors.sql", "--engine", "local", "--json"]
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    found = subprocess.run(closed, cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, check=False)
+    assert (found.returncode, found.stderr) == (2, "eventide: --json has nowhere to write: standard output is closed\n")

@@ -103,7 +103,8 @@ class SqlScript:
         opened = {**self._named_sinks(), **{name: given_sink(sink, format) for name, sink in given.items()}}
         frames, inputs = self._given()
         session = spark or next((frame.sparkSession for frame in frames.values()), None)
-        chosen = "local" if inputs else "spark" if session is not None else checked_engine(engine) or settings.engine
+        asked = checked_engine(engine) or settings.engine
+        chosen = "local" if inputs else "spark" if session is not None else asked
         where = chosen_engine(chosen, self.plan)
 
         def made(folder: str) -> Running:

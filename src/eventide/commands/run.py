@@ -90,6 +90,8 @@ def _run(script: Script, request: RunRequest) -> None:
     given = request.checkpoint or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
     line, losses = StatusLine(), Losses()
+    if request.json and sys.stdout is None:
+        raise DeclarationError("--json has nowhere to write: standard output is closed")
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(
         script, json_to, below=lambda: Text(line.text(), style="dim", no_wrap=True, overflow="ellipsis")

@@ -127,15 +127,18 @@ class QueryRun:
             return self.following + self.query.panes.range <= bound
         return bool(closing(self.query.panes, self.slices.panes, self.bound, bound).num_rows)
 
-    def advance(self, heartbeat: int, taken: Taken | None = None) -> tuple[QueryRun, Answers]:
-        """Answer what closes at this heartbeat, and again what late rows have changed; then free."""
+    def advance(self, heartbeat: int, taken: Taken | None = None, latest: int = NEVER) -> tuple[QueryRun, Answers]:
+        """Answer what closes at this heartbeat, and again what late rows have changed; then free.
+
+        `latest` is the largest time of the stream: when everything ends, windows without rows are told up to there.
+        """
         window = self.query.panes
         bound = self._bound_after(heartbeat)
         slices = self.slices.closing(bound)
         panes = slices.panes
         windows = self._shown(closing(window, panes, self.bound, bound))
         final = slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
-        final, following = self._with_empty(final, panes, windows, bound)
+        final, following = self._with_empty(final, panes, windows, bound, latest)
         revised = Answer.of(nothing(self.query))
         if taken is not None and taken.revising:
             changed = np.array(sorted(taken.revising), dtype=np.int64)
@@ -172,7 +175,9 @@ class QueryRun:
         starts = pc.subtract(windows.column("window_end"), pa.scalar(self.query.windows.range, pa.int64()))
         return windows.set_column(windows.column_names.index("window_start"), "window_start", starts)
 
-    def _with_empty(self, final: Answer, panes: Instants, windows: pa.Table, bound: int) -> tuple[Answer, int | None]:
+    def _with_empty(
+        self, final: Answer, panes: Instants, windows: pa.Table, bound: int, latest: int
+    ) -> tuple[Answer, int | None]:
         """With a row for every window that closed without one, where the query asks for them."""
         window = self.query.panes
         if not window.empty:
@@ -181,8 +186,9 @@ class QueryRun:
         if following is None:
             return final, None
         if bound == FOREVER:
-            # Nothing comes after the last row: the last window that holds one is the last of all.
-            bound = int(panes[-1]) + window.range if len(panes) else following
+            # Nothing comes after the last row of the stream, wanted or not: the last window that holds it is the last.
+            ends = [int(pane) for pane in panes[-1:]] + ([] if latest == NEVER else [window.pane_of(latest)])
+            bound = max(ends) + window.range if ends else following
         if following + window.range > bound:
             # Until a window has closed, an earlier row can still come, and the windows begin with that.
             return final, self.following

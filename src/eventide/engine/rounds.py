@@ -297,9 +297,9 @@ class Engine:
             name, run = query.name, work.runs[query.name]
             below = work.runs.get(query.stream)
             heartbeat = work.heartbeats[query.stream] if below is None else below.promised()
-            taken = work.taken.get(name)
+            latest = self.streams[query.stream].latest if below is None else NEVER
             try:
-                work.runs[name], answers = run.advance(heartbeat, taken)
+                work.runs[name], answers = run.advance(heartbeat, work.taken.get(name), latest)
             except DataFaultError as fault:
                 raise EngineError(
                     f"query {name!r}: an aggregate of it fails over the rows of a window; "

@@ -76,8 +76,8 @@ class RowRun:
         """Whether a heartbeat would number a row."""
         return any(pc.min(table.column("__t")).as_py() <= heartbeat for table in self.waiting)
 
-    def advance(self, heartbeat: int, taken: Taken | None = None) -> tuple[RowRun, Answers]:
-        """Number the rows that time has passed, and answer the windows that are full."""
+    def advance(self, heartbeat: int, taken: Taken | None = None, latest: int = NEVER) -> tuple[RowRun, Answers]:
+        """Number the rows that time has passed, and answer the windows that are full; none of them is ever empty."""
         bound = max(self.bound, _after(heartbeat))
         run = self._numbering(bound)
         window = self.query.panes

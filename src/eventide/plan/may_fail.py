@@ -18,7 +18,7 @@ from eventide.plan.spark_types import RANKS, Types
 
 PASSING = (
     exp.Paren, exp.Not, exp.And, exp.Or, exp.Is, exp.Case, exp.If, exp.Coalesce, exp.Null, exp.Boolean, exp.Tuple,
-    exp.DataType, exp.Identifier, exp.Star,
+    exp.DataType, exp.Identifier, exp.Star, exp.Var,
 )  # fmt: skip
 """What fails only if a part of it does."""
 
