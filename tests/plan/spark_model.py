@@ -265,11 +265,12 @@ def conditions(draw: st.DrawFn, depth: int) -> Word:
     if joined is not None:
         return joined(*draw(_two_different(conditions(depth - 1))))
     inner = expressions(max(0, depth - 1))
-    return Comparison(draw(inner), draw(st.sampled_from(list(COMPARISONS))), draw(inner))
+    left, right = draw(_two_different(inner))
+    return Comparison(left, draw(st.sampled_from(list(COMPARISONS))), right)
 
 
 def _two_different(words: st.SearchStrategy[Word]) -> st.SearchStrategy[tuple[Word, Word]]:
-    """Spark leaves out a condition that decides nothing: both branches alike, both sides of AND alike."""
+    """Spark leaves out what decides nothing: both branches alike, both sides of AND alike, a value beside itself."""
     return st.tuples(words, words).filter(lambda pair: pair[0] != pair[1])
 
 
