@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from eventide.language.lengths import LENGTHS, QUOTAS, UNITS
+from eventide.language.lengths import COUNTS, LENGTHS, QUOTAS, UNITS
 from eventide.language.nearest import nearest
 from eventide.language.nodes import Amount
 from eventide.language.source_text import SourceText
 from eventide.plan.stream import TimeKind
 
-ROWS = ("row", "rows", "tuple", "tuples")
 LARGEST = 2**62
 
 
@@ -43,7 +42,7 @@ class Amounts:
 
     def rows(self, amount: Amount, what: str) -> int:
         """A number of rows."""
-        return self.count(amount, what, ROWS)
+        return self.count(amount, what, COUNTS)
 
     def count(self, amount: Amount, what: str, units: tuple[str, ...]) -> int:
         """A whole number of something, 0 or more."""
@@ -72,11 +71,11 @@ class Amounts:
     def is_rows(self, amount: Amount) -> bool:
         """Whether a slack of that amount is one of rows: a plain number, or one of rows."""
         _, unit = self._parts(amount)
-        return unit is None or unit in ROWS
+        return unit is None or unit in COUNTS
 
     def says_rows(self, amount: Amount) -> bool:
         """Whether the amount names rows itself."""
-        return self._parts(amount)[1] in ROWS
+        return self._parts(amount)[1] in COUNTS
 
     def _parts(self, amount: Amount) -> tuple[Fraction, str | None]:
         unit = amount.args.get("unit")
