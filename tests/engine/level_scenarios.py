@@ -78,7 +78,7 @@ def brute_force(plan: Plan) -> tuple[Told, int]:
     told: Told = [[] for _ in plan.story.rounds]
     rounds, late, shape = plan.story.promised(), 0, Window(1)
     for number, question in enumerate(plan.levels):
-        given = answers(question, "t", rounds)
+        given = answers(question, "t", rounds, over_results=number > 0)
         late += sum(len(answer.late) for answer in given) if number else 0
         for one, answer in zip(told, given, strict=True):
             one += [_plain(question, result) for result in answer.final]

@@ -11,7 +11,8 @@ bounded run ends).
 - A window gives its **final** result, one for each group of its rows, in the round with h < window end - 1 <= h'.
 - A group of a closed window is **revised** in every round that brings it a row.
 - An **empty** window, if asked for, gives a result too, once a window before it holds a row; at the end of a bounded
-  run one after it must as well.
+  run only if it ends before, or holds, the last row of the stream, be that one wanted or not. Over results of another
+  query the last row is the last that is wanted.
 - **Row windows**: rows with time <= h' get their numbers, after all that have one, in the order of time, then of the
   groups, then of the other columns that the query speaks of, NULL first; a row with time <= h is late. Window k is
   final when its last row has a number; at the end, all are.
@@ -66,15 +67,16 @@ class Answer:
     late: list[Row] = field(default_factory=list)
 
 
-def answers(question: Question, time: str, rounds: Sequence[Round]) -> list[Answer]:
+def answers(question: Question, time: str, rounds: Sequence[Round], over_results: bool = False) -> list[Answer]:
     """The answer of every round; `time` is the column that tells the time, a whole number."""
     oracle: _OverTime | _OverRows | _OverSame
     oracle = ORACLES[type(question.window)](question, time)
-    before, given = NEVER, []
+    before, latest, given = NEVER, NEVER, []
     for one in rounds:
+        latest = max([latest, *(row[time] for row in one.rows if not over_results)])
         after = FOREVER if one.end else max(before, NEVER if one.heartbeat is None else one.heartbeat)
         rows = [row for row in one.rows if question.where is None or question.where.keeps(row)]
-        given.append(oracle.answer(rows, before, after))
+        given.append(oracle.answer(rows, before, after, latest))
         before = after
     return given
 
@@ -112,7 +114,7 @@ class _OverTime:
         self.question, self.window, self.time = question, question.window, time
         self.held: dict[tuple[int, int], list[Row]] = {}
 
-    def answer(self, rows: Sequence[Row], before: int, after: int) -> Answer:
+    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> Answer:
         found = Answer()
         touched: dict[tuple[int, int], list[Row]] = {}
         for row in rows:
@@ -129,7 +131,7 @@ class _OverTime:
                 self.held.setdefault(window, []).append(row)
                 if window[1] - 1 <= before:
                     touched.setdefault(window, []).append(row)
-        for window in self._closing(before, after):
+        for window in self._closing(before, after, latest):
             found.final += _results(self.question, window, self.held.get(window, []))
             if window not in self.held and self.question.at_least == 0:
                 none = tuple(aggregate.of([]) for aggregate in self.question.aggregates)
@@ -144,11 +146,12 @@ class _OverTime:
     def _pane(self, time: int) -> int:
         return time - (time - self.window.offset) % gcd(self.window.range, self.window.slide)
 
-    def _closing(self, before: int, after: int) -> list[tuple[int, int]]:
+    def _closing(self, before: int, after: int, latest: int) -> list[tuple[int, int]]:
         known = set(self.held)
         if self.window.empty and self.held:
             first, last = min(self.held), max(self.held)
-            limit = last[1] if after == FOREVER else after + 1
+            told_to = last[1] if latest == NEVER else max(last[1], self._pane(latest) + self.window.range)
+            limit = told_to if after == FOREVER else after + 1
             starts = range(first[0], limit - self.window.range + 1, self.window.slide)
             known |= {(start, start + self.window.range) for start in starts}
         return sorted(window for window in known if before < window[1] - 1 <= after)
@@ -162,7 +165,7 @@ class _OverRows:
         self.numbered: list[Row] = []
         self.next_window = 0
 
-    def answer(self, rows: Sequence[Row], before: int, after: int) -> Answer:
+    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> Answer:
         found = Answer(late=[row for row in rows if row[self.time] <= before])
         self.waiting += [row for row in rows if row[self.time] > before]
         self.numbered += sorted((row for row in self.waiting if row[self.time] <= after), key=self._order)
@@ -189,7 +192,7 @@ class _OverSame:
     def __init__(self, question: Question, time: str) -> None:
         self.question = question
 
-    def answer(self, rows: Sequence[Row], before: int, after: int) -> Answer:
+    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> Answer:
         windows: dict[tuple[int, int], list[Row]] = {}
         for row in rows:
             windows.setdefault((row["window_start"], row["window_end"]), []).append(row)
