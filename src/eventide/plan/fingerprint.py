@@ -80,7 +80,7 @@ def described(program: Program) -> Json:
     """The declarations of a program as plain data, fit for JSON."""
     return {
         "streams": {stream.name: _stream(stream) for stream in program.streams},
-        "queries": {query.name: _without(_plain(query), "name") for query in program.queries},
+        "queries": {step.name: _without(_plain(step), "name") for step in (*program.queries, *program.operators)},
     }
 
 
