@@ -13,12 +13,12 @@ from typing import Any
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
-from eventide.engine.delivery import kind_of_operator, run_of
 from eventide.engine.operator_run import OperatorRun
 from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
 from eventide.engine.record import RoundRecord
 from eventide.engine.row_run import RowRun
+from eventide.engine.run_of import continued, run_of
 from eventide.engine.saved_slices import SavedSlices
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.work import Positions, Round, Run
@@ -139,8 +139,7 @@ class Committed:
         if saved is None:
             # Whether a plain merge runs depends on who is told of it, and that may change from one start to the next.
             return run_of(bound, bench)
-        restored: Callable[..., OperatorRun] = kind_of_operator(bound).restored
-        return restored(bound, bench, saved, self.saved.series(bound.name, saved["series"]))
+        return continued(bound, bench, saved, self.saved.series(bound.name, saved["series"]))
 
 
 def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun]:
