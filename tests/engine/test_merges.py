@@ -56,9 +56,7 @@ def test_local_engine_merges_as_brute_force_does(workbench: Workbench, scenario:
 @pytest.mark.spark
 @settings(max_examples=3, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 @given(scenario=scenarios(rounds=3), on_the_cluster=st.booleans())
-def test_spark_engine_merges_as_brute_force_does(
-    spark: SparkSession, scenario: Scenario, on_the_cluster: bool
-) -> None:
+def test_spark_engine_merges_as_brute_force_does(spark: SparkSession, scenario: Scenario, on_the_cluster: bool) -> None:
     driver_bytes = 0 if on_the_cluster else DRIVER_BYTES
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -98,7 +96,7 @@ def test_the_clock_closes_windows_through_a_merge_and_over_an_operator(tmp_path:
     program = Program((NORTH, SOUTH), tuple(sums), (BOTH, doubled))
     engine = Engine(program, LocalBackend(), str(tmp_path), {query.name: sink for query in sums})
     engine.round({"north": rows(3), "south": rows(7)}, clock=7)
-    assert engine.tick(clock=8) is not None  # a row of `doubled` goes on
+    assert engine.tick(clock=9) is not None  # a row of `doubled` goes on
     assert engine.tick(clock=12) is not None
     assert sink.rows("of_both") == []
     assert engine.tick(clock=15) is not None
@@ -130,7 +128,7 @@ def test_a_query_through_a_merge_can_be_added_and_one_over_its_rows_cannot(tmp_p
     spans = Query("spans", "both", Window(10), named_as(last="max(window_end)"))
     with pytest.raises(DeclarationError, match="query 'spans' cannot be added over 'both' while it runs"):
         engine.add(spans, sink)
-    with pytest.raises(DeclarationError, match="'both' merges or joins and stays while the engine runs"):
+    with pytest.raises(DeclarationError, match="'both' merges or joins, and stays as long as"):
         engine.remove("both")
     engine.remove("sums")
     engine.close()

@@ -116,7 +116,10 @@ class BoundJoin:
     @property
     def results(self) -> Derived:
         """Its rows as a stream for whoever reads it."""
-        return Derived.of(self.name, self.outputs, self.time_kind, Window(1))
+        # How far back a column lies depends on the bands; only the run knows (`JoinRun.frontier`).
+        return Derived.of(
+            self.name, self.outputs, self.time_kind, Window(1), tuple((name, None) for name in self.carried)
+        )
 
     @cached_property
     def carried(self) -> dict[str, Carried]:
