@@ -106,7 +106,7 @@ def names_of(join: Join, left: Stream, right: Stream) -> Names:
 
 
 def meeting(join: Join, left: Stream, right: Stream) -> Derived:
-    """A stream, of which no rows come, of the columns of both sides where rows meet: over it, types of a join's expressions are asked.
+    """The columns of both sides where rows meet: over them, types of a join's expressions are asked. No rows come.
 
     >>> from eventide.plan.join import Band, Side
     >>> from eventide.plan.stream import columns
