@@ -17,7 +17,8 @@ from sqlglot import exp
 
 from eventide.language.known import TIME, Level
 from eventide.language.stretches import counted
-from eventide.language.words import spark_text, wrapped
+from eventide.language.words import column_of, spark_text, wrapped
+from eventide.plan.derived import WINDOW_END, WINDOW_START
 from eventide.plan.join import Band
 from eventide.plan.stream import TimeKind
 from eventide.plan.temporal import Temporal, temporal
@@ -250,9 +251,18 @@ class Relations:
                 times = side.level.clock.of(plain, following=True)
                 if times is None or not times.whole or len(list(plain.find_all(exp.Column))) != 1:
                     return None
+                plain, ahead = _by_its_end(plain, times, side.level)
                 attribute = Attribute(side.alias, plain, times)
-                return Linear({(side.alias, spark_text(plain)): (attribute, Fraction(1))}, Fraction(0), times.micros)
+                return Linear({(side.alias, spark_text(plain)): (attribute, Fraction(1))}, ahead, times.micros)
         return None
+
+
+def _by_its_end(plain: exp.Expr, times: Temporal, level: Level) -> tuple[exp.Expr, Fraction]:
+    """The start of a window is its end less its length: so bounds by both are bounds of one attribute."""
+    starts = isinstance(plain, exp.Column) and plain.name.lower() == WINDOW_START
+    if not starts or level.over_query is None or times.shifted is None:
+        return plain, Fraction(0)
+    return column_of(WINDOW_END), Fraction(times.shifted)
 
 
 def length_of(interval: exp.Expr) -> int | None:
