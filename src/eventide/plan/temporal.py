@@ -130,7 +130,7 @@ def _of(node: exp.Expr, time: str, kind: TimeKind) -> Temporal | None:
     inner = node.this if isinstance(node.this, exp.Expr) else None
     if isinstance(node, exp.Paren) and inner is not None:
         return _of(inner, time, kind)
-    if (counted := _counted(node)) is not None:
+    if (counted := _in_whole_numbers(node)) is not None:
         return _of(counted, time, kind)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.IntDiv):
         return _arithmetic(node, time, kind)
@@ -163,7 +163,12 @@ def _of(node: exp.Expr, time: str, kind: TimeKind) -> Temporal | None:
     return None
 
 
-def _counted(node: exp.Expr) -> exp.Expr | None:
+def in_plain_words(expression: exp.Expr) -> exp.Expr:
+    """The same, with `floor(x / n)` for what computes that in whole numbers."""
+    return expression.transform(lambda node: _in_whole_numbers(node) or node)
+
+
+def _in_whole_numbers(node: exp.Expr) -> exp.Expr | None:
     """`(x - pmod(x, n)) div n` as `floor(x / n)`: so the language writes time/60, whole numbers all through."""
     if not isinstance(node, exp.IntDiv) or not isinstance(node.this, exp.Paren):
         return None
