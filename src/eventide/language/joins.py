@@ -105,7 +105,7 @@ class JoinReader:
             before = [*before, step.input]
             right = (step.input.alias, step.level)
             scope = see(Level(step.level.stream, {}, set(), step.level.clock), before, preferred)
-            join = self._join(left, right, step, scope, rest if last else [])
+            join = self.pair(left, right, step, scope, rest if last else [])
             speaks = used(steps[number:], [] if last else rest)
             scope.pending = Pending(join, dict((left, right)), tuple(before), preferred, speaks)
             scope.clock = Clock(kind_of(scope.pending))
@@ -115,9 +115,10 @@ class JoinReader:
             left = (level.stream.name, level)
         raise AssertionError("a join has two inputs at least")
 
-    def _join(
+    def pair(
         self, left: tuple[str, Level], right: tuple[str, Level], step: Step, scope: Level, where: list[exp.Expr]
     ) -> Join:
+        """The join of two inputs by what is said in ON; `where` chooses among its pairs."""
         resolver = Resolver(self.source)
         said = [resolver.spelled_out(one, scope) for one in step.on]
         said += [self._equal(name, scope, step.input) for name in step.using]
