@@ -50,8 +50,8 @@ def holds(sql: str, l: tuple[int, int], r: tuple[int, int]) -> bool:  # noqa: E7
         text = f"{low} <= {value} <= {high}"
     elif " = " in text:
         text = text.replace(" = ", " == ")
-    for name, value in (("l.t", l[0]), ("l.v", l[1]), ("r.t", r[0]), ("r.v", r[1])):
-        text = text.replace(name, f"({value})")
+    for name, given_value in (("l.t", l[0]), ("l.v", l[1]), ("r.t", r[0]), ("r.v", r[1])):
+        text = text.replace(name, f"({given_value})")
     return bool(eval(text, {"abs": abs}))
 
 

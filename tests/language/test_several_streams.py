@@ -280,5 +280,5 @@ def test_what_cannot_be_is_refused_at_its_place(text: str) -> None:
 
 def test_interfaces_with_other_columns_cannot_be_merged() -> None:
     text = "CREATE STREAM main0.P (time BIGINT, ip STRING); CREATE STREAM main1.P (time BIGINT, ip INT);"
-    with pytest.raises(LanguageError, match="main1.P has ip INT where main0.P has ip STRING"):
+    with pytest.raises(LanguageError, match=r"main1\.P has ip INT where main0\.P has ip STRING"):
         plan(text + "SELECT count(*) FROM P [RANGE 5]")
