@@ -206,6 +206,23 @@ def test_what_was_made_for_a_query_goes_with_it() -> None:
         plan(text + "DROP STREAM a")
 
 
+def warnings(text: str) -> list[str]:
+    slow = "CREATE STREAM slow (ts TIMESTAMP, k STRING, v INT) FROM json 'in' DELAY 0;"
+    kept = slow.replace("slow", "kept").replace("DELAY 0", "DELAY 0 TIMEOUT 1 minute")
+    return [w.message for w in read_script(STREAMS + slow + kept + text).warnings if "silent" in w.message]
+
+
+def test_an_input_whose_time_stands_still_in_silence_is_warned_of() -> None:
+    on = "ON a.ts = slow.ts"
+    [merge] = warnings("SELECT * FROM a UNION ALL SELECT * FROM slow; SELECT * FROM a UNION ALL SELECT * FROM kept")
+    assert merge == (
+        "when 'slow' falls silent, its time stands still, and the rows of all others wait for it; add TIMEOUT to 'slow'"
+    )
+    [left] = warnings(f"SELECT a.k FROM a LEFT JOIN slow {on}")
+    assert "rows of 'a' without a partner are not told" in left
+    assert warnings(f"SELECT a.k FROM a JOIN slow {on}; SELECT a.k FROM a RIGHT JOIN slow {on}") == []
+
+
 INTERFACES = "".join(f"CREATE STREAM {name}.P (time BIGINT, ip STRING);" for name in ("main0", "main1", "control"))
 
 
