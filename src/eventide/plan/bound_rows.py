@@ -80,7 +80,7 @@ class BoundRows:
             return tuple(f"__k{i + 1}" for i in range(len(self.outputs)))
         return tuple(column.name for column in self.outputs)
 
-    @property
+    @cached_property
     def results(self) -> Derived:
         """Its rows as a stream for whoever reads it."""
         leasts: list[tuple[str, Least | None]] = []
