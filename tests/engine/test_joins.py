@@ -159,6 +159,7 @@ def test_pairs_and_rows_alone_are_told_as_brute_force_tells_them(
         for name, least in promised.least.items():
             assert all(value is None or value >= least for value in told.column(name).to_pylist())
         for name, least_of in bound.results.carries:
+            assert least_of is not None
             for row in told.select(["window_end", name]).to_pylist():
                 assert row[name] is None or row[name] >= least_of(row["window_end"] - 1)
         assert run.frontier.time == oracle.promised
@@ -217,12 +218,12 @@ def test_times_are_compared_in_microseconds_and_spans_cover_both_rows() -> None:
         table = table.append_column(MALFORMED, pa.nulls(table.num_rows, pa.string()))
         chunk = BACKEND.workbench.ask(kept_text(port), {batch_view(port.stream): table}).cast(slice_schema(port))
         run, _ = run.take(port.query.name, chunk)
-    run, answer = run.advance(of(bound, left=3 * day, right=2 * day))
+    run, answer = run.advance(of(bound, left=3 * day, right=2 * day - 1))
     [row] = told_rows(answer)
     assert (row["window_start"], row["window_end"], row["v"], row["w"]) == (2 * day, 3 * day + hour + 1, 1, 5)
-    # The left row waits for other rows of the second day; the right one of the third day for rows of the fourth.
+    # The left row waits for other rows of the second day; the right ones for rows of the day after their own.
     assert run.holds.tolist() == [2 * day, 3 * day, 3 * day + hour]
-    run, _ = run.advance(of(bound, left=4 * day, right=3 * day))
+    run, _ = run.advance(of(bound, left=4 * day - 1, right=2 * day))
     assert run.holds.tolist() == [3 * day]
 
 
@@ -263,7 +264,7 @@ def test_results_of_queries_are_joined_by_their_groups_with_time() -> None:
     join = Join("j", Side("flow1"), Side("flow2"), (Band("tb", "tb"),), JoinKind.FULL)
     bound = bind_join(join, flows[0], flows[1], BACKEND.type_of)
     assert [column.name for column in bound.outputs] == ["flow1_tb", "flow1_n", "flow2_tb", "flow2_n"]
-    assert list(dict(bound.results.carries)) == []
+    assert dict(bound.results.carries) == {"flow1_tb": None, "flow2_tb": None}
     run = JoinRun.start(bound, BACKEND.workbench)
     for side, epochs in enumerate(([0, 1], [1])):
         port = bound.ports[side]
@@ -319,13 +320,9 @@ def test_a_value_that_cannot_be_computed_is_lost_and_the_row_is_told() -> None:
     ],
 )
 def test_what_could_not_be_joined_is_refused_with_the_way_out(words: dict[str, Any], said: str) -> None:
+    plain: dict[str, Any] = {"name": "j", "left": Side("a"), "right": Side("b"), "bands": (Band("t", "t"),)}
     with pytest.raises(DeclarationError) as refused:
-        bind_join(
-            Join(**{"name": "j", "left": Side("a"), "right": Side("b"), "bands": (Band("t", "t"),), **words}),
-            A,
-            B,
-            BACKEND.type_of,
-        )
+        bind_join(Join(**plain | words), A, B, BACKEND.type_of)
     assert said in str(refused.value)
 
 

@@ -7,7 +7,6 @@ what the last record says, and runs of queries are values that were never replac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from eventide.engine.backend import Backend
@@ -18,7 +17,7 @@ from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
 from eventide.engine.record import RoundRecord
 from eventide.engine.row_run import RowRun
-from eventide.engine.run_of import continued, run_of
+from eventide.engine.run_of import bench_of, continued, run_of
 from eventide.engine.saved_slices import SavedSlices
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.work import Positions, Round, Run
@@ -134,7 +133,7 @@ class Committed:
         return restored(query, bench, saved, self.saved.tables(name), None)
 
     def _operator(self, bound: BoundOperator) -> OperatorRun:
-        bench = self._backend.bench(replace(bound.ports[0], driver_exact=all(p.driver_exact for p in bound.ports)))
+        bench = bench_of(bound, self._backend)
         saved = None if self.record is None else self.record.queries.get(bound.name)
         if saved is None:
             # Whether a plain merge runs depends on who is told of it, and that may change from one start to the next.

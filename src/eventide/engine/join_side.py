@@ -39,9 +39,10 @@ class JoinSide:
             return FOREVER
         stream = self.bound.ports[self.side].stream
         known = [frontier.least[column]] if column in frontier.least else []
-        if frontier.time > -EDGE:
+        below = None if column == STAMP else carriers(stream)[column]
+        if frontier.time > -EDGE and (column == STAMP or below is not None):
             later = frontier.time + 1
-            known.append(later if column == STAMP else carriers(stream)[column](later))
+            known.append(later if below is None else below(later))
         return max(known, default=None)
 
     def floors(self, frontier: Frontier) -> Floors:

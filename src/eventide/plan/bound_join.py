@@ -32,7 +32,6 @@ from eventide.plan.carriers import carriers
 from eventide.plan.expressions import aggregates_in, check_columns, parsed
 from eventide.plan.join import Band, Join, Side
 from eventide.plan.join_names import LEFT, RIGHT, Names, meeting, names_of, text
-from eventide.plan.join_text import driver_exact
 from eventide.plan.joined import BoundJoin, Reach
 from eventide.plan.port import port
 from eventide.plan.query import Named, check_names
@@ -80,7 +79,7 @@ def bind_join(
         )
         for side, (stream, given) in enumerate(((left, join.left), (right, join.right)))
     )
-    bound = BoundJoin(
+    return BoundJoin(
         join,
         (ports[LEFT], ports[RIGHT]),
         bands,
@@ -90,8 +89,6 @@ def bind_join(
         types,
         tuple(item.sql for item in select),
     )
-    exact = driver_exact(bound)
-    return replace(bound, ports=(replace(ports[LEFT], driver_exact=exact), replace(ports[RIGHT], driver_exact=exact)))
 
 
 def _check_scales(join: Join, left: TimeKind, right: TimeKind, of_left: str, of_right: str) -> None:

@@ -23,6 +23,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.plan.bound_rows import told_columns
 from eventide.plan.columns import Column, named
+from eventide.plan.derived import Derived
 from eventide.plan.expressions import aggregates_in, lambda_names, parsed
 from eventide.plan.join import Join
 from eventide.plan.query import RESERVED, Named
@@ -109,8 +110,8 @@ def names_of(join: Join, left: Stream, right: Stream) -> Names:
     return Names(join.name, (join.left.alias, join.right.alias), (left.columns, right.columns), told)
 
 
-def meeting(join: Join, left: Stream, right: Stream) -> Stream:
-    """A stream of the columns of both sides where rows meet: over it, types of a join's expressions are asked.
+def meeting(join: Join, left: Stream, right: Stream) -> Derived:
+    """A stream, of which no rows come, of the columns of both sides where rows meet: over it types are asked.
 
     >>> from eventide.plan.join import Band, Side
     >>> from eventide.plan.stream import columns
@@ -123,7 +124,7 @@ def meeting(join: Join, left: Stream, right: Stream) -> Stream:
         for prefix, stream in zip(PREFIXES, (left, right), strict=True)
         for column in stream.columns
     )
-    return Stream(f"{join.name}__meeting", every, timestamps=Timestamps.INTERNAL)
+    return Derived(f"{join.name}__meeting", every, timestamps=Timestamps.INTERNAL)
 
 
 def text(expression: exp.Expression) -> str:

@@ -6,6 +6,7 @@ that time; then its own row lies no further back than the bands reach. So each s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -94,8 +95,8 @@ class BoundJoin:
     @property
     def results(self) -> Derived:
         """Its rows as a stream for whoever reads it."""
-        carries = [(name, self._least(carried)) for name, carried in self.carried.items() if self._dated(carried.side)]
-        return Derived.of(self.name, self.outputs, self.time_kind, Window(1), tuple(carries))
+        carries = tuple((name, self._least(carried)) for name, carried in self.carried.items())
+        return Derived.of(self.name, self.outputs, self.time_kind, Window(1), carries)
 
     @cached_property
     def carried(self) -> dict[str, Carried]:
@@ -117,29 +118,33 @@ class BoundJoin:
                     return Carried(side, carrier, found)
         return None
 
-    def _dated(self, side: int) -> list[Reach]:
-        """The bands that tell the time of a row of that side itself."""
-        return [band for band in self.bands if band.values[side].column == self.ports[side].stream.time]
-
-    def _least(self, carried: Carried) -> Least:
-        """What an output has at least in a row of a time."""
+    def _least(self, carried: Carried) -> Least | None:
+        """What an output has at least in a row of a time; None where only the run knows (`JoinRun.frontier`)."""
         side, other = carried.side, 1 - carried.side
-        own = carriers(self.ports[side].stream)
-        theirs = carriers(self.ports[other].stream)
-        time = self.ports[side].stream.time
-        assert time is not None
-        # The column of a stream is its time; that of results is one later.
-        ahead = int(own[time](0))
+        own, theirs = (carriers(self.ports[one].stream) for one in (side, other))
+        time, of_column = self.ports[side].stream.time, own[carried.column]
+        ends = [] if time is None else [own[time]]
+        dated = [
+            (band, known)
+            for band in self.bands
+            if band.values[side].column == time and (known := _at_least(band.values[other].column, theirs)) is not None
+        ]
+        if of_column is None or not dated or ends == [None]:
+            return None
+        # The time column of a stream is its time; that of results is one later.
+        ahead = int(ends[0](0)) if ends[0] is not None else 0
 
-        def reached(band: Reach, t: int) -> int:
+        def reached(band: Reach, known: Least, t: int) -> int:
             """The first time of a partner of a row of the other side that has time t."""
-            value, of_other = band.values[side], band.values[other]
-            known = t if of_other.column == STAMP else theirs[of_other.column](t)
-            least = of_other.of(known) + (-band.high if side == LEFT else band.low)
-            return value.first(least, t) - ahead
+            least = band.values[other].of(known(t)) + (-band.high if side == LEFT else band.low)
+            return band.values[side].first(least, t) - ahead
 
         def least(t: int) -> int:
-            since = min(t, max(reached(band, t) for band in self._dated(side)))
-            return ceil(carried.attribute.value(ceil(own[carried.column](since))))
+            since = min(t, max(reached(band, known, t) for band, known in dated))
+            return ceil(carried.attribute.value(ceil(of_column(since))))
 
         return least
+
+
+def _at_least(column: str, known: Mapping[str, Least | None]) -> Least | None:
+    return (lambda t: t) if column == STAMP else known[column]
