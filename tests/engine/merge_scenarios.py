@@ -95,7 +95,7 @@ def brute_force(scenario: Scenario) -> list[Outcome]:
     end = ((),) * scenario.streams, (FOREVER,) * scenario.streams, False
     for brought, given, _ in (*scenario.rounds, end):
         late = []
-        for name, rows in zip(scenario.names, brought, strict=True):
+        for rows in brought:
             for t, v in rows:
                 if behind != NEVER and t <= behind:
                     late += [("told", (t, v)), ("runs", (t, v)), ("loose", (t, v))]
