@@ -69,7 +69,7 @@ def moved(heartbeat: int, by: int | None) -> int:
     return FOREVER if by == FOREVER else (-7 if heartbeat == NEVER else heartbeat) + by
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(keeps_all=st.booleans(), removed=st.booleans(), rounds=rounds)
 def test_every_row_is_told_with_the_version_of_its_key_as_of_its_time(
     keeps_all: bool, removed: bool, rounds: list[tuple[list[Row], int | None, int | None, str]]
@@ -123,17 +123,17 @@ def test_versions_that_later_ones_have_replaced_are_freed() -> None:
     bound = bound_lookup(keeps_all=True, removed="v IS NULL")
     run = LookupRun.start(bound, BACKEND.workbench)
     most = 0
-    for t in range(100):
+    for t in range(60):
         updates = [Row(1, t, key, t) for key in range(5)]
         run, _ = run.take("priced__right", chunk_of(bound, 1, updates))
         run, _ = run.advance({"priced__left": Frontier(t), "priced__right": Frontier(t)})
         most = max(most, run.rows)
     assert most <= 15
-    ended = [Row(1, 100, key, None) for key in range(5)]
+    ended = [Row(1, 60, key, None) for key in range(5)]
     run, _ = run.take("priced__right", chunk_of(bound, 1, ended))
-    run, _ = run.advance({"priced__left": Frontier(100), "priced__right": Frontier(100)})
-    run, _ = run.take("priced__right", chunk_of(bound, 1, [Row(1, 101, 0, 1)]))
-    run, _ = run.advance({"priced__left": Frontier(101), "priced__right": Frontier(101)})
+    run, _ = run.advance({"priced__left": Frontier(60), "priced__right": Frontier(60)})
+    run, _ = run.take("priced__right", chunk_of(bound, 1, [Row(1, 61, 0, 1)]))
+    run, _ = run.advance({"priced__left": Frontier(61), "priced__right": Frontier(61)})
     assert run.rows == 1
 
 
