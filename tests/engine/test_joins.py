@@ -197,6 +197,20 @@ def told_rows(answer: Any) -> list[dict[str, Any]]:
     return rows
 
 
+def test_a_row_behind_its_heartbeat_counts_while_its_epoch_is_open_and_keeps_what_was_promised() -> None:
+    bound = bound_join(BANDS["epochs"], select=SELECT)
+    run, _, _ = step(JoinRun.start(bound, BACKEND.workbench), [], (12, 7))
+    promised = run.frontier
+    # Both are in the epoch from 7 to 13, which is over for neither side; only the row at 7 is too late for a reader.
+    run, told, late = step(run, [Row(0, 9, None, 1), Row(0, 7, None, 2), Row(1, 8, None, 3)], (12, 7))
+    assert late == 1
+    assert told.select(["at", "bt"]).to_pylist() == [{"at": 9, "bt": 8}]
+    assert promised == Frontier(7, {"at": 8, "bt": 8})
+    _, told, late = step(run, [Row(0, 13, None, 1), Row(0, 6, None, 2)], (14, 13))
+    assert late == 1
+    assert told.column("at").to_pylist() == [13]
+
+
 def test_columns_that_both_inputs_have_get_the_name_of_the_input_before_them() -> None:
     other = Stream("b", columns("t BIGINT, w STRING"), time="t")
     bound = bind_join(Join("j", Side("a"), Side("b"), (Band("t", "t"),)), A, other, BACKEND.type_of)
