@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.held_rows import HeldRows
-from eventide.engine.join_side import Floors, JoinSide, frontier_of, further, plain
+from eventide.engine.join_side import Floors, JoinSide, frontier_of, further, least_value, plain
 from eventide.engine.operator_run import Frontier, Kept
 from eventide.engine.taken import Answer, Taken
 from eventide.engine.workbench import Bench
 from eventide.errors import DataFaultError
-from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
+from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.plan.bound_join import SIDES, BoundJoin
 from eventide.plan.columns import Column
 from eventide.plan.join_names import LEFT, PREFIXES, RIGHT
@@ -233,13 +233,14 @@ class JoinRun:
         time = min(*(one.time for one in self.frontiers), *(shift(earliest, -1) for earliest in alone))
         time = max(before.time, time)
         least = {}
-        for name, carried in self.bound.carried.items():
-            side = JoinSide(self.bound, carried.side)
-            coming = side.accepted_from(self.frontiers[carried.side], time, carried.column)
-            held = self.held[carried.side].least(carried.column)
-            known = [one for one in (coming, held) if one is not None and one != FOREVER]
-            if coming is not None and known:
-                least[name] = carried.attribute.value(-(-min(known) // 1))
+        for name, parts in self.bound.carried.items():
+            coming = [
+                JoinSide(self.bound, part.side).accepted_from(self.frontiers[part.side], time, part.column)
+                for part in parts
+            ]
+            held = [self.held[part.side].least(part.column) for part in parts]
+            if (known := least_value(parts, coming, held)) is not None:
+                least[name] = known
         return further(before, Frontier(time, least))
 
     # What the round record keeps
