@@ -18,6 +18,7 @@ from eventide.language.output_names import unused
 from eventide.plan.join import Join
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
+from eventide.plan.rows import Rows
 
 if TYPE_CHECKING:
     from eventide.api.stream import EventStream
@@ -79,4 +80,5 @@ def _over(node: EventRows, name: str, inputs: list[str], is_own: bool) -> Operat
     if isinstance(operator, Join):
         left, right = replace(operator.left, input=inputs[0]), replace(operator.right, input=inputs[-1])
         return replace(operator, name=name, left=left, right=right)
+    assert isinstance(operator, Rows)
     return replace(operator, name=name, inputs=tuple(inputs), ordered=operator.ordered and is_own)

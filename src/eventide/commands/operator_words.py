@@ -12,8 +12,10 @@ from typing import Any
 
 from eventide.commands.temporal_words import attributes
 from eventide.plan.binding import BoundOperator
-from eventide.plan.bound_join import BoundJoin
+from eventide.plan.bound_lookup import BoundLookup
+from eventide.plan.bound_rows import BoundRows
 from eventide.plan.join import Join
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator
 from eventide.plan.rows import Rows
 from eventide.plan.stream import TimeKind
@@ -43,6 +45,20 @@ def described_operator(
             "before": {side.alias: side.where for side in (operator.left, operator.right) if side.where is not None},
             "inputs": {side.alias: side.input for side in (operator.left, operator.right)},
             "held": held_by(operator, plain),
+        }
+    if isinstance(operator, Lookup):
+        rows, versions = operator.rows, operator.versions
+        return told | {
+            "join": "left" if operator.keeps_all else "inner",
+            "bands": [],
+            "keys": [list(pair) for pair in zip(rows.keys, versions.keys, strict=True)],
+            "condition": None if operator.removed is None else f"{versions.alias} is over where {operator.removed}",
+            "before": {side.alias: side.where for side in (rows, versions) if side.where is not None},
+            "inputs": {side.alias: side.input for side in (rows, versions)},
+            "held": [
+                f"rows of {rows.alias} until the heartbeat of {versions.alias} has passed them",
+                f"rows of {versions.alias} until a later one of their keys holds for all that can still come",
+            ],
         }
     return told | {"ordered": operator.ordered, "held": [_held_by_rows(operator, runs)]}
 
@@ -78,8 +94,8 @@ def _moved(name: str, by: int, plain: bool) -> str:
 
 
 def _word(operator: Operator) -> str:
-    if isinstance(operator, Join):
-        return "join"
+    if isinstance(operator, Join | Lookup):
+        return "join" if isinstance(operator, Join) else "lookup"
     return "merge" if len(operator.inputs) > 1 else "rows"
 
 
@@ -93,7 +109,7 @@ def _held_by_rows(rows: Rows, runs: bool) -> str:
 
 
 def _kind(bound: BoundOperator) -> TimeKind:
-    return bound.time_kind if isinstance(bound, BoundJoin) else bound.kind
+    return bound.results.time_kind
 
 
 def _values(operator: Operator, bound: BoundOperator | None) -> list[dict[str, Any]]:
@@ -108,10 +124,14 @@ def _temporal(operator: Operator, bound: BoundOperator | None) -> list[dict[str,
     if bound is None:
         return []
     words = {item.name: item.sql for item in operator.select}
-    if isinstance(bound, BoundJoin):
-        words |= dict(zip((column.name for column in bound.outputs), bound.spelled, strict=True))
-        sides = (bound.join.left.alias, bound.join.right.alias)
-        return [_of_side(name, words[name], sides[carried.side]) for name, carried in bound.carried.items()]
+    if not isinstance(bound, BoundRows):
+        join = bound.joined if isinstance(bound, BoundLookup) else bound
+        words |= dict(zip((column.name for column in bound.outputs), join.spelled, strict=True))
+        sides = (join.join.left.alias, join.join.right.alias)
+        return [
+            _of_side(name, words[name], " or ".join(sides[part.side] for part in parts))
+            for name, parts in bound.carried.items()
+        ]
     outputs = [(column.name, words.get(column.name, f"`{column.name}`")) for column in bound.outputs]
     return [told for told in attributes(outputs, bound.ports[0].stream) if told["name"] in bound.carried]
 

@@ -23,6 +23,7 @@ from eventide.eventtime.timeout_needed import timeout_needed
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
 from eventide.language.source_text import SourceText, offset_of
 from eventide.language.streams import Declared
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator
 from eventide.plan.query import Query
 from eventide.plan.rows import Rows
@@ -104,6 +105,8 @@ def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Str
 def _waiting(operator: Operator, silent: str) -> str | None:
     if isinstance(operator, Rows):
         return "the rows of all others wait for it"
+    if isinstance(operator, Lookup):
+        return f"the rows of {operator.rows.alias!r} wait for it" if operator.versions.input == silent else None
     kept = [
         side.alias
         for side, keeps in ((operator.left, operator.kind.keeps_left), (operator.right, operator.kind.keeps_right))
