@@ -23,7 +23,7 @@ from eventide.language.resolving import Resolver
 from eventide.language.source_text import SourceText
 from eventide.language.words import column_of, conjuncts
 from eventide.plan.expressions import parsed
-from eventide.plan.join import JoinKind
+from eventide.plan.join import Join, JoinKind
 from eventide.plan.query import RESERVED
 from eventide.plan.rows import Rows
 from eventide.plan.stream import TimeKind
@@ -132,6 +132,7 @@ class Joining(EventRows):
         step = Step(NOWHERE, kind, inputs[1], sides[1][1], on, [])
         with _plainly():
             join = reader.pair(sides[0], sides[1], step, scope, [] if is_inner else list(after))
+        assert isinstance(join, Join)
         pending = Pending(join, dict(sides), tuple(inputs), preferred, frozenset())
         scope.clock = Clock(kind_of(pending))
         outputs = _all_columns(inputs, shared, kind)
@@ -141,7 +142,7 @@ class Joining(EventRows):
     def where(self, condition: Expression) -> Joining:  # type: ignore[override]
         """Only pairs for which this holds."""
         said = conjuncts(parsed(condition_text(condition, None, "this join"), "this join"))
-        kind = self._pending.join.kind
+        kind = self._join.kind
         left, right = self.inputs
         made = Joining.of(left, right, kind, self.conditions, tuple(self._pending.preferred), (*self.after, *said))
         return replace(made, name=self.name)
@@ -175,7 +176,12 @@ class Joining(EventRows):
 
     @property
     def _left(self) -> Level:
-        return self._pending.sides[self._pending.join.left.alias]
+        return self._pending.sides[self._join.left.alias]
+
+    @property
+    def _join(self) -> Join:
+        assert isinstance(self._pending.join, Join)
+        return self._pending.join
 
 
 def _within(left: EventStream | EventRows, right: EventStream | EventRows, within: Length, owner: str) -> exp.Expr:
