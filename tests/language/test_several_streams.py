@@ -273,7 +273,7 @@ REFUSED = {
     "SELECT v FROM a JOIN b ON a.ts = b.ts ORDER BY v": (48, "told as they are found", None),
     "SELECT a.k OUTER_JOIN FROM a WHERE v > 1": (28, "OUTER_JOIN joins two streams", "FROM a, b"),
     "SELECT a.k FROM a JOIN b ON a.ts = b.ts WHERE max(v) > 1": (47, "WHERE sees single rows", None),
-    "SELECT v FROM a JOIN b FOR SYSTEM_TIME AS OF b.ts ON a.k = b.k": (49, "AS OF goes by the time of 'a'", "a.ts"),
+    "SELECT v FROM a JOIN b FOR SYSTEM_TIME AS OF b.ts ON a.k = b.k": (48, "AS OF goes by the time of 'a'", "a.ts"),
     "SELECT v FROM a JOIN b FOR SYSTEM_TIME AS OF a.ts ON v > w": (22, "has no equal keys", "a.key = b.key"),
     "SELECT v FROM a FULL JOIN b FOR SYSTEM_TIME AS OF a.ts ON a.k = b.k": (27, "an inner or a LEFT join", None),
     "SELECT v FROM a LEFT JOIN b FOR SYSTEM_TIME AS OF a.ts ON a.k = b.k AND w > 1": (
