@@ -289,7 +289,7 @@ class Engine:
         if taken.late_panes:
             bound = careful(way.bound) if way.source in work.careful else way.bound
             rows = self.backend.ask(late_text(bound, taken.late_panes))
-            heartbeat = min(self._time(read.source) for read in self.plan.ways_into(way.step))
+            heartbeat = min(self._time(source) for source in self.plan.judged_by(way))
             work.late.setdefault(way.source, []).append(late_rows(way.bound, rows, work.number, heartbeat))
 
     def _advance(self, work: Round) -> None:
