@@ -4,7 +4,8 @@ Laws. *Pairs* are told in the round in which their second row comes. *Alone*: a 
 told alone in the round in which no partner can come any more: at once, if a band or key of it is NULL. *Late*: a row is
 late if its time is at or before the promised heartbeat, or if one of its band values is below the floor of its side
 (`join_side`): partners of it may be gone. Every other row is joined as if all had come in order. *Costs*: a round
-reads the new rows, the held rows that their bands reach, and those that are freed.
+reads the new rows, the held rows that their bands reach, and those that are freed. (Gigascope paper, section 5.5, for
+outer joins by epochs; Stream Mill paper, figures 1 and 6, for the window join and the time of a pair.)
 """
 
 from __future__ import annotations
