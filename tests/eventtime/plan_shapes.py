@@ -9,7 +9,7 @@ from eventide.eventtime.plan_shape import Node, Shape
 
 @st.composite
 def shapes(draw: st.DrawFn, trees: bool = False) -> Shape:
-    """A plan of one to four sources and one to five operators; `trees`: nothing is read twice, and there is one root."""
+    """A plan of a few sources and operators; `trees`: nothing is read twice, and there is one root."""
     sources = tuple(f"S{number}" for number in range(draw(st.integers(1, 4))))
     known, operators = list(sources), []
     for number in range(draw(st.integers(1, 5))):

@@ -117,7 +117,9 @@ def test_a_source_is_asked_only_while_an_operator_above_holds_rows_and_once_at_t
             asked.append(decision.at)
             assert held_before.intersection(story.shape.above(decision.at))
         held_before = {name for name, held in machine.held.items() if held}
-    assert sorted(asked) == sorted(set(asked)) and set(asked) <= set(story.silent) and asked == machine.asked
+    assert sorted(asked) == sorted(set(asked))
+    assert set(asked) <= set(story.silent)
+    assert asked == machine.asked
 
 
 @limits(max_examples=300)
