@@ -27,11 +27,14 @@ import yaml
 from eventide.errors import DeclarationError
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
-from eventide.testing.transcript_program import known_keys, program_of
+from eventide.testing.transcript_operators import known_keys
+from eventide.testing.transcript_program import program_of
 from eventide.testing.transcript_rows import table_of
 from eventide.testing.transcript_values import instant
 
-TRANSCRIPT_KEYS = ("name", "note", "streams", "queries", "query", "rounds", "splittable", "refused", "fails")
+TRANSCRIPT_KEYS = (
+    "name", "note", "streams", "queries", "query", "operators", "rounds", "splittable", "refused", "fails"
+)  # fmt: skip
 STEP_KEYS = ("rows", "clock", "heartbeat", "restart", "end", "note", "expect")
 EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state", "in_order")
 
@@ -106,7 +109,7 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, rounds, splittable, refused, fails
+streams, queries, query, operators, rounds, splittable, refused, fails
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
         told = {key: written[key] for key in ("splittable", "refused", "fails") if key in written}

@@ -137,7 +137,9 @@ class Trial:
             from eventide.engine.spark_backend import SparkBackend
 
             backend = SparkBackend(self._spark)
-        sinks = {query.name: self._shown for query in self.program.queries}
+        # What others read is told in what they tell of it.
+        unread = [operator for operator in self.program.operators if not self.program.readers(operator.name)]
+        sinks = {step.name: self._shown for step in (*self.program.queries, *unread)}
         return Engine(self.program, backend, str(self._checkpoint), sinks, driver_bytes=self._driver_bytes)
 
     def _is_new(self, key: object) -> bool:

@@ -1,0 +1,59 @@
+"""What was reduced of a round's rows, given to the query or operator that it is for.
+
+Law: whatever the way, a query or operator judges by itself which rows are late. Where a query reads several inputs
+through a merge, all that comes in a round is as if it had come at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.engine.cluster_slices import Chunk
+from eventide.engine.operator_run import OperatorRun
+from eventide.engine.rows_run import RowsRun
+from eventide.engine.slices import slice_schema
+from eventide.engine.taken import Taken
+from eventide.engine.work import Round
+from eventide.engine.workbench import Bench
+from eventide.plan.binding import BoundOperator, Way
+from eventide.plan.port import SPAN_START
+from eventide.plan.stream import Timestamps
+
+
+def deliver(work: Round, way: Way, chunk: pa.Table | Chunk, clock: int | None = None) -> Taken:
+    """Give a chunk to whom it is for; with a `clock`, rows without a time of their own are stamped with it."""
+    if way.into_port:
+        assert isinstance(chunk, pa.Table)
+        if clock is not None:
+            chunk = _stamped(way, chunk, clock)
+        work.operators[way.step], taken = work.operators[way.step].take(way.name, chunk)
+        return taken
+    run = work.runs[way.step]
+    if clock is not None:
+        chunk = run.reading(way.bound).stamped(chunk, clock)
+    if isinstance(chunk, pa.Table):
+        chunk = chunk.select(slice_schema(run.query).names)
+    work.runs[way.step], taken = run.take(chunk)
+    before = work.taken.get(way.step)
+    work.taken[way.step] = taken if before is None else before.with_more(taken)
+    return taken
+
+
+def run_of(bound: BoundOperator, bench: Bench) -> OperatorRun:
+    """An operator that has seen nothing."""
+    return kind_of_operator(bound)(bound, bench)
+
+
+def kind_of_operator(bound: BoundOperator) -> type[RowsRun]:
+    """How an operator runs."""
+    return RowsRun
+
+
+def _stamped(way: Way, chunk: pa.Table, clock: int) -> pa.Table:
+    if way.bound.stream.timestamps is Timestamps.EXTERNAL or chunk.num_rows == 0:
+        return chunk
+    time = pa.array(np.full(chunk.num_rows, clock, dtype=np.int64))
+    for name in ("__pane", "__t", SPAN_START):
+        chunk = chunk.set_column(chunk.column_names.index(name), name, time)
+    return chunk
