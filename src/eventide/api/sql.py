@@ -113,11 +113,28 @@ class SqlScript:
                 from eventide.engine.local_engine import LocalEngine
 
                 opened_inputs = {name: data.opened(self.plan.stream(name)) for name, data in inputs.items()}
-                return LocalEngine(self.plan, folder, opened, opened_inputs, every=settings.every or 0.0, tick=tick)
+                return LocalEngine(
+                    self.plan,
+                    folder,
+                    opened,
+                    opened_inputs,
+                    every=settings.every or 0.0,
+                    tick=tick,
+                    scheduling=settings.scheduling,
+                )
             from eventide.engine.spark_engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
-            return SparkEngine(session or _session(settings), self.plan, folder, opened, frames, every=pause, tick=tick)
+            return SparkEngine(
+                session or _session(settings),
+                self.plan,
+                folder,
+                opened,
+                frames,
+                every=pause,
+                tick=tick,
+                scheduling=settings.scheduling,
+            )
 
         place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
         return running_in(made, place, opened, given, format, ends)

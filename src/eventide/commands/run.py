@@ -36,6 +36,7 @@ from eventide.commands.screen_status import StatusLine
 from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
 from eventide.commands.settings import RunSettings, checked_engine, pairs
 from eventide.engine.running import Running
+from eventide.engine.trace import written_to
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
 from eventide.language.statements import ExplainStatement, ShowStatement
@@ -55,6 +56,7 @@ class RunRequest:
     conf: list[str] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
     checkpoint: str | None = None
+    trace: str | None = None
 
 
 def run_file(request: RunRequest) -> None:
@@ -102,7 +104,8 @@ def _run(script: Script, request: RunRequest) -> None:
             say("running until Ctrl-C (--bounded: to the end of what is there now)")
         if given is None and not bounded:
             say("the checkpoint is temporary and removed in the end (--checkpoint DIR: a later run goes on from it)")
-        engine = stack.enter_context(engine_for(script, where, checkpoint, outputs.sinks, settings))
+        trace = stack.enter_context(written_to(request.trace))
+        engine = stack.enter_context(engine_for(script, where, checkpoint, outputs.sinks, settings, trace))
         ended_before = engine.engine.ended
         for watcher in (line, losses):
             watcher.watch(engine)

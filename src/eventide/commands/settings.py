@@ -7,7 +7,7 @@
 Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: there is no setting 'checkpiont'; did you mean 'checkpoint'? There are checkpoint, \
-driver_bytes, engine, every, master, tick, and those of Spark, which begin with spark.
+driver_bytes, engine, every, heartbeats, master, tick, timestamps, and those of Spark, which begin with spark.
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.scheduling import Scheduling
+from eventide.language.scheduling_words import scheduling_of
 
-KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "master", "tick")
+KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "heartbeats", "master", "tick", "timestamps")
 ENGINES = ("spark", "local")
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`)."""
+    """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`).
+
+    `scheduling`: when silent streams are asked (`timestamps`), and by which `heartbeats` operators go.
+    """
 
     engine: str | None = None
     master: str | None = None
@@ -32,6 +37,7 @@ class RunSettings:
     every: float | None = None
     tick: float | None = None
     driver_bytes: int | None = None
+    scheduling: Scheduling = field(default_factory=Scheduling)
     spark: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -54,6 +60,7 @@ class RunSettings:
             every=_seconds("every", own.get("every")),
             tick=_seconds("tick", own.get("tick")),
             driver_bytes=_whole("driver_bytes", own.get("driver_bytes")),
+            scheduling=scheduling_of(own),
             spark=spark,
         )
 

@@ -80,7 +80,7 @@ class Committed:
             run = work.runs[name] = self._placement.placed(work.runs[name], work.number)
             taken = work.taken.get(name)
             self.saved.keep(name, run, work.number, taken.accepted if taken else None)
-        kept = {name: run.kept() for name, run in work.operators.items()}
+        kept = {name: work.kept(name) for name in work.operators}
         for name, kinds in kept.items():
             self.saved.keep_series(name, kinds, work.number)
         for name, heartbeat in work.heartbeats.items():
@@ -95,8 +95,11 @@ class Committed:
                 name: stream.saved() | self.saved.sources(name, stream, work.number)
                 for name, stream in self.streams.items()
             },
-            {name: run.saved() | self.saved.of(name) for name, run in work.runs.items()}
-            | {name: run.saved() | self.saved.of_series(name, kept[name]) for name, run in work.operators.items()},
+            {name: run.saved() | self.saved.of(name) | work.saved.get(name, {}) for name, run in work.runs.items()}
+            | {
+                name: run.saved() | self.saved.of_series(name, kept[name]) | work.saved.get(name, {})
+                for name, run in work.operators.items()
+            },
             work.positions,
             self.saved.files(),
         )

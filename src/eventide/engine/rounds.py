@@ -17,25 +17,27 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from eventide.engine.advancing import Advance, would_close
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
 from eventide.engine.delivery import deliver
-from eventide.engine.frontiers import of_stream
 from eventide.engine.ledger import Ledger, late_rows
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
+from eventide.engine.scheduler import Scheduler
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.taken import Taken
+from eventide.engine.trace import Trace
 from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import EngineError
+from eventide.eventtime.asking import When
 from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.binding import BoundProgram, Way
 from eventide.plan.bound import Bound
 from eventide.plan.broken import careful
@@ -55,7 +57,8 @@ FEW_ROWS = 50_000
 class Engine:
     """Runs a program round by round, from its last committed round on.
 
-    `now` is the wall clock in microseconds, for rounds that are not told their clock.
+    `now` is the wall clock in microseconds, for rounds that are not told their clock. `scheduling` says when silent
+    streams are asked and by which heartbeats operators go; `trace` is told every decision about that.
     """
 
     def __init__(
@@ -67,12 +70,16 @@ class Engine:
         observer: Observer | None = None,
         now: Callable[[], int] | None = None,
         driver_bytes: int = DRIVER_BYTES,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.backend = backend
         self.sinks = dict(sinks or {})
         self._observer = observer or (lambda round, step: None)
         self._now = now or (lambda: time.time_ns() // 1000)
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
+        self.scheduling = scheduling or Scheduling()
+        self._trace = trace
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS
         self._has_run = False
@@ -147,7 +154,12 @@ class Engine:
                 return None
             self.forget_intent()
         clock = self._now() if clock is None else clock
-        if self._would_close({name: stream.promise(_moment(stream, clock)) for name, stream in self.streams.items()}):
+        asking = self.scheduling.timestamps
+        if asking.when is not When.ON_DEMAND and not asking.is_due(self.committed.clock, clock):
+            return None
+        promised = {name: stream.promise(_moment(stream, clock)) for name, stream in self.streams.items()}
+        state = self.committed
+        if self._scheduler.would_close(state.runs, state.operators, self.streams, promised):
             return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
@@ -213,7 +225,10 @@ class Engine:
         operators = self.committed.operators.items()
         queries += tuple(QueryStatus.of_operator(name, run) for name, run in operators)
         state = self.committed
-        return Status(self.backend.name, state.round, state.clock, state.ended, streams, queries, dict(self._seconds))
+        seconds, words = dict(self._seconds), self.scheduling.words
+        return Status(
+            self.backend.name, state.round, state.clock, state.ended, streams, queries, seconds, scheduling=words
+        )
 
     # The round
 
@@ -251,6 +266,7 @@ class Engine:
                 self._observer(work.number, name)
         except BaseException:
             self.committed.roll_back(self.program)
+            self._scheduler = self._made_scheduler()
             raise
         finally:
             self.backend.release()
@@ -268,18 +284,23 @@ class Engine:
                 work.reductions[stream.name] = reduction
 
     def _promise(self, work: Round) -> None:
+        is_due = self.scheduling.timestamps.is_due(self.committed.clock, work.clock)
         for name, stream in self.streams.items():
             reduction = work.reductions.get(name)
-            if reduction is None:
-                heartbeat = stream.promise(_moment(stream, work.clock), work.promises.get(name))
-            else:
+            moment = _moment(stream, work.clock)
+            if reduction is not None:
                 moment = stream.moment(work.clock, reduction.cells)
                 for way in self.plan.ways_from(name):
                     self._set_aside(work, way, deliver(work, way, reduction.chunks[way.name], moment))
                 stream.observe(moment, reduction.cells, reduction.source_columns)
                 stream.losses.rejected += sum(part.num_rows for part in work.rejects.get(name, ()))
-                heartbeat = stream.promise(moment, work.promises.get(name))
-            work.heartbeats[name] = heartbeat
+            spoke = reduction is not None and reduction.rows > 0
+            if spoke or is_due:
+                work.heartbeats[name] = stream.promise(moment, work.promises.get(name))
+                continue
+            work.heartbeats[name] = max(stream.heartbeat, work.promises.get(name, NEVER))
+            if self.scheduling.timestamps.when is When.ON_DEMAND:
+                work.silent[name] = moment
 
     def _set_aside(self, work: Round, way: Way, taken: Taken) -> None:
         """Count what is late for a query or operator, and fetch the rows."""
@@ -293,7 +314,7 @@ class Engine:
             work.late.setdefault(way.source, []).append(late_rows(way.bound, rows, work.number, heartbeat))
 
     def _advance(self, work: Round) -> None:
-        Advance(self.plan, self._levels, self.streams).run(work)
+        self._scheduler.run(work, self._levels, self.streams)
 
     def _emit(self, work: Round) -> None:
         for name, results in work.results.items():
@@ -328,6 +349,7 @@ class Engine:
 
     def _write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their slices, change."""
+        self._scheduler = self._made_scheduler()
         self._levels = levels_of(self.plan, self.backend, self._cluster)
         placed = self._on_cluster()
         self._reducers = {
@@ -339,12 +361,9 @@ class Engine:
         runs = self.committed.runs.items()
         return frozenset(name for name, run in runs if run.slices.placement == "cluster")
 
-    def _would_close(self, heartbeats: Mapping[str, int]) -> bool:
-        """Whether these heartbeats of streams would answer a window, or tell a row, on any level above."""
-        if all(heartbeat <= self.streams[name].heartbeat for name, heartbeat in heartbeats.items()):
-            return False
-        frontiers = {name: of_stream(self.streams[name].stream, beat) for name, beat in heartbeats.items()}
-        return would_close(self.plan, self.committed.runs, self.committed.operators, frontiers)
+    def _made_scheduler(self) -> Scheduler:
+        saved = {} if self.committed.record is None else self.committed.record.queries
+        return Scheduler(self.plan, self.scheduling, saved, self._trace)
 
     def _time(self, name: str) -> int:
         """How far a stream, query or operator had come after the last round."""

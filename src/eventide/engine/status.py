@@ -105,7 +105,8 @@ class QueryStatus:
 class Status:
     """An engine after its last round; `seconds` is the time of that round by step.
 
-    `warnings` has a sentence for everything in the checkpoint that was found damaged.
+    `warnings` has a sentence for everything in the checkpoint that was found damaged; `scheduling` says when silent
+    streams are asked, and by which heartbeats operators go.
     """
 
     engine: str
@@ -117,6 +118,7 @@ class Status:
     seconds: dict[str, float] = field(default_factory=dict)
     rows_per_second: float = 0.0
     warnings: tuple[str, ...] = ()
+    scheduling: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""

@@ -25,6 +25,8 @@ import pyarrow as pa
 import yaml
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.scheduling import Scheduling
+from eventide.language.scheduling_words import KEYS, scheduling_of
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
 from eventide.testing.transcript_operators import known_keys
@@ -33,7 +35,7 @@ from eventide.testing.transcript_rows import table_of
 from eventide.testing.transcript_values import instant
 
 TRANSCRIPT_KEYS = (
-    "name", "note", "streams", "queries", "query", "operators", "rounds", "splittable", "refused", "fails"
+    "name", "note", "streams", "queries", "query", "operators", "scheduling", "rounds", "splittable", "refused", "fails"
 )  # fmt: skip
 STEP_KEYS = ("rows", "clock", "heartbeat", "restart", "end", "note", "expect")
 EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state", "in_order")
@@ -84,6 +86,7 @@ class Transcript:
     refusal: DeclarationError | None = None
     fails: str | None = None
     file: str | None = None
+    scheduling: Scheduling = field(default_factory=Scheduling)
 
     def __str__(self) -> str:
         return self.file or self.name
@@ -109,10 +112,13 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, operators, rounds, splittable, refused, fails
+streams, queries, query, operators, scheduling, rounds, splittable, refused, fails
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
         told = {key: written[key] for key in ("splittable", "refused", "fails") if key in written}
+        if "scheduling" in written:
+            known_keys(written["scheduling"], KEYS, "`scheduling`")
+            told["scheduling"] = scheduling_of(written["scheduling"])
         name = str(written.get("name", file or "a transcript"))
         try:
             program = program_of(written)

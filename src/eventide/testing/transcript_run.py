@@ -94,7 +94,9 @@ def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSes
     assert told.program is not None
     with (
         tempfile.TemporaryDirectory(prefix="transcript-") as folder,
-        Trial(told.program, Path(folder), engine, spark, driver_bytes=driver_bytes) as trial,
+        Trial(
+            told.program, Path(folder), engine, spark, driver_bytes=driver_bytes, scheduling=told.scheduling
+        ) as trial,
     ):
         for step in told.steps:
             if step.restart or variant is Variant.RESTARTED:

@@ -32,8 +32,10 @@ from eventide.engine.backend import Backend
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.rounds import Engine
+from eventide.engine.trace import Trace
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.program import Program
 from eventide.results.results import Results
 
@@ -75,7 +77,7 @@ class Trial:
     """A running program; use it as a context, so that it is closed in the end.
 
     Many trials start faster where they share a `workbench`; without one, a restart has nothing of the engine before.
-    With 0 `driver_bytes`, Spark keeps all slices on the cluster.
+    With 0 `driver_bytes`, Spark keeps all slices on the cluster. `scheduling` and `trace` are the engine's.
     """
 
     def __init__(
@@ -86,6 +88,8 @@ class Trial:
         spark: SparkSession | None = None,
         workbench: Workbench | None = None,
         driver_bytes: int = DRIVER_BYTES,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
     ) -> None:
         if engine not in ("local", "spark"):
             raise DeclarationError(f"there is no engine {engine!r}: write 'local' or 'spark'")
@@ -96,6 +100,8 @@ class Trial:
         self._spark = spark if engine == "spark" else None
         self._workbench = workbench
         self._driver_bytes = driver_bytes
+        self._scheduling = scheduling
+        self._trace = trace
         self._shown = Shown()
         self._seen: set[object] = set()
         self._engine = self._started()
@@ -140,7 +146,15 @@ class Trial:
         # What others read is told in what they tell of it.
         unread = [operator for operator in self.program.operators if not self.program.readers(operator.name)]
         sinks = {step.name: self._shown for step in (*self.program.queries, *unread)}
-        return Engine(self.program, backend, str(self._checkpoint), sinks, driver_bytes=self._driver_bytes)
+        return Engine(
+            self.program,
+            backend,
+            str(self._checkpoint),
+            sinks,
+            driver_bytes=self._driver_bytes,
+            scheduling=self._scheduling,
+            trace=self._trace,
+        )
 
     def _is_new(self, key: object) -> bool:
         new = key not in self._seen
