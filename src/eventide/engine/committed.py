@@ -7,18 +7,17 @@ what the last record says, and runs of queries are values that were never replac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
-from eventide.engine.delivery import kind_of_operator, run_of
 from eventide.engine.operator_run import OperatorRun
 from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
 from eventide.engine.record import RoundRecord
 from eventide.engine.row_run import RowRun
+from eventide.engine.run_of import bench_of, continued, run_of
 from eventide.engine.saved_slices import SavedSlices
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.work import Positions, Round, Run
@@ -137,13 +136,12 @@ class Committed:
         return restored(query, bench, saved, self.saved.tables(name), None)
 
     def _operator(self, bound: BoundOperator) -> OperatorRun:
-        bench = self._backend.bench(replace(bound.ports[0], driver_exact=all(p.driver_exact for p in bound.ports)))
+        bench = bench_of(bound, self._backend)
         saved = None if self.record is None else self.record.queries.get(bound.name)
         if saved is None:
             # Whether a plain merge runs depends on who is told of it, and that may change from one start to the next.
             return run_of(bound, bench)
-        restored: Callable[..., OperatorRun] = kind_of_operator(bound).restored
-        return restored(bound, bench, saved, self.saved.series(bound.name, saved["series"]))
+        return continued(bound, bench, saved, self.saved.series(bound.name, saved["series"]))
 
 
 def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun]:

@@ -6,19 +6,13 @@ through a merge, all that comes in a round is as if it had come at once.
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from eventide.engine.cluster_slices import Chunk
-from eventide.engine.operator_run import OperatorRun
-from eventide.engine.rows_run import RowsRun
 from eventide.engine.slices import slice_schema
 from eventide.engine.taken import Taken
 from eventide.engine.work import Round
-from eventide.engine.workbench import Bench
-from eventide.plan.binding import BoundOperator, Way
-from eventide.plan.port import SPAN_START
-from eventide.plan.stream import Timestamps
+from eventide.plan.binding import Way
 
 
 def deliver(work: Round, way: Way, chunk: pa.Table | Chunk, clock: int | None = None) -> Taken:
@@ -26,7 +20,7 @@ def deliver(work: Round, way: Way, chunk: pa.Table | Chunk, clock: int | None = 
     if way.into_port:
         assert isinstance(chunk, pa.Table)
         if clock is not None:
-            chunk = _stamped(way, chunk, clock)
+            chunk = work.operators[way.step].stamped(way.name, chunk, clock)
         work.operators[way.step], taken = work.operators[way.step].take(way.name, chunk)
         work.came[way.step] = work.came.get(way.step, 0) + taken.wanted
         return taken
@@ -40,22 +34,3 @@ def deliver(work: Round, way: Way, chunk: pa.Table | Chunk, clock: int | None = 
     before = work.taken.get(way.step)
     work.taken[way.step] = taken if before is None else before.with_more(taken)
     return taken
-
-
-def run_of(bound: BoundOperator, bench: Bench) -> OperatorRun:
-    """An operator that has seen nothing."""
-    return kind_of_operator(bound)(bound, bench)
-
-
-def kind_of_operator(bound: BoundOperator) -> type[RowsRun]:
-    """How an operator runs."""
-    return RowsRun
-
-
-def _stamped(way: Way, chunk: pa.Table, clock: int) -> pa.Table:
-    if way.bound.stream.timestamps is Timestamps.EXTERNAL or chunk.num_rows == 0:
-        return chunk
-    time = pa.array(np.full(chunk.num_rows, clock, dtype=np.int64))
-    for name in ("__pane", "__t", SPAN_START):
-        chunk = chunk.set_column(chunk.column_names.index(name), name, time)
-    return chunk

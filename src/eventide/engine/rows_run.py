@@ -26,6 +26,7 @@ from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound_rows import BoundRows
 from eventide.plan.port import SPAN_START
+from eventide.plan.stream import Timestamps
 from eventide.plan.temporal import DAY
 
 START = "__start"
@@ -57,6 +58,16 @@ class RowsRun:
         """The times of rows that are held, ascending, each once."""
         found = [pc.unique(table.column("__t")).to_numpy() for table in self.waiting]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+
+    def stamped(self, port: str, chunk: pa.Table, clock: int) -> pa.Table:
+        """Rows without a time of their own: theirs is the clock of the round."""
+        [into] = (into for into in self.bound.ports if into.query.name == port)
+        if into.stream.timestamps is Timestamps.EXTERNAL or chunk.num_rows == 0:
+            return chunk
+        time = pa.array(np.full(chunk.num_rows, clock, dtype=np.int64))
+        for name in ("__pane", "__t", SPAN_START):
+            chunk = chunk.set_column(chunk.column_names.index(name), name, time)
+        return chunk
 
     def take(self, port: str, chunk: pa.Table) -> tuple[Self, Taken]:
         """Add the rows of a round that came into a port; those that the frontier has passed are late."""

@@ -26,7 +26,10 @@ from typing import Protocol
 
 from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound, bind
+from eventide.plan.bound_join import BoundJoin, bind_join
 from eventide.plan.bound_rows import BoundRows, bind_rows, check_mergeable
+from eventide.plan.carriers import carriers
+from eventide.plan.join_names import meeting
 from eventide.plan.program import Operator, Program, Step, reads
 from eventide.plan.query import Query
 from eventide.plan.rows import Rows
@@ -34,7 +37,7 @@ from eventide.plan.stream import Stream
 
 SPAN = re.compile(r"\bwindow_(start|end)\b", re.IGNORECASE)
 
-BoundOperator = BoundRows
+BoundOperator = BoundRows | BoundJoin
 
 
 class Types(Protocol):
@@ -136,9 +139,13 @@ class BoundProgram:
 
     def _with_operator(self, operator: Operator, types: Types) -> BoundProgram:
         inputs = self._declared(operator.inputs, types)
-        if not isinstance(operator, Rows):
-            raise DeclarationError(f"{operator.name!r} is a join, which cannot run yet")
-        bound = bind_rows(operator, inputs, types.type_of)
+        bound: BoundOperator
+        if isinstance(operator, Rows):
+            bound = bind_rows(operator, inputs, types.type_of)
+        else:
+            left, right = inputs[0], inputs[-1]
+            types.declare(meeting(operator, left, right))
+            bound = bind_join(operator, left, right, types.type_of, tuple(carriers(left)), tuple(carriers(right)))
         ways = (Way(port.stream.name, operator.name, port) for port in bound.ports)
         return replace(self, operators={**self.operators, operator.name: bound}, ways=(*self.ways, *ways))
 

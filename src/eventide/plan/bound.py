@@ -113,7 +113,7 @@ class Bound:
     @property
     def results(self) -> Derived:
         """Its results as a stream for the queries that read it."""
-        carries: list[tuple[str, Least]] = []
+        carries: list[tuple[str, Least | None]] = []
         if not isinstance(self.query.window, RowWindow):
             back = self.windows.range - 1
             carries.append((WINDOW_START, lambda t: t - back))

@@ -22,7 +22,7 @@ from functools import cached_property
 
 from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound, Key
-from eventide.plan.carriers import carriers, least_of, over_carrier
+from eventide.plan.carriers import carriers, carries_on, least_of, over_carrier
 from eventide.plan.columns import Column
 from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived, Least
 from eventide.plan.expressions import aggregates_in, check_columns, parsed
@@ -75,30 +75,21 @@ class BoundRows:
     @property
     def results(self) -> Derived:
         """Its rows as a stream for whoever reads it."""
-        return Derived.of(self.name, self.outputs, self.kind, Window(1), tuple(self._carries()))
-
-    def _carries(self) -> list[tuple[str, Least]]:
-        found: list[tuple[str, Least]] = []
-        for column in self.outputs:
-            leasts = [least_of(self._sql(column.name), port.stream) for port in self.ports]
-            if all(least is not None for least in leasts):
-                found.append((column.name, _least_of_all([least for least in leasts if least is not None])))
-        starts = [_start_of(port.stream) for port in self.ports]
-        if all(start is not None for start in starts):
-            found.append((WINDOW_START, _least_of_all([start for start in starts if start is not None])))
-        return found
+        leasts: list[tuple[str, Least | None]] = []
+        for name in self.carried:
+            leasts.append((name, _least_of_all([least_of(self._sql(name), port.stream) for port in self.ports])))
+        leasts.append((WINDOW_START, _least_of_all([_start_of(port.stream) for port in self.ports])))
+        return Derived.of(self.name, self.outputs, self.kind, Window(1), tuple(leasts))
 
     @cached_property
     def carried(self) -> dict[str, dict[str, Carried]]:
         """The outputs that carry time in every input: by port, the column each is made of."""
         found: dict[str, dict[str, Carried]] = {}
         for column in self.outputs:
-            if least := [name for name, _ in self._carries() if name == column.name]:
-                found[least[0]] = {}
-                for into in self.ports:
-                    over = over_carrier(self._sql(column.name), into.stream)
-                    assert over is not None
-                    found[least[0]][into.query.name] = Carried(*over)
+            over = {into.query.name: over_carrier(self._sql(column.name), into.stream) for into in self.ports}
+            made = {name: Carried(*one) for name, one in over.items() if one is not None and carries_on(one[1])}
+            if len(made) == len(self.ports):
+                found[column.name] = made
         return found
 
     def _sql(self, output: str) -> str:
@@ -195,5 +186,6 @@ def _start_of(stream: Stream) -> Least | None:
     return carriers(stream).get(WINDOW_START) if isinstance(stream, Derived) else lambda t: t
 
 
-def _least_of_all(leasts: list[Least]) -> Least:
-    return lambda t: min(least(t) for least in leasts)
+def _least_of_all(leasts: list[Least | None]) -> Least | None:
+    known = [least for least in leasts if least is not None]
+    return (lambda t: min(least(t) for least in known)) if len(known) == len(leasts) else None

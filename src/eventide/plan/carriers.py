@@ -19,8 +19,8 @@ from eventide.plan.stream import Stream, TimeKind, kind_of
 from eventide.plan.temporal import Temporal, temporal
 
 
-def carriers(stream: Stream) -> dict[str, Least]:
-    """The columns that carry time, each with its least value for a time.
+def carriers(stream: Stream) -> dict[str, Least | None]:
+    """The columns that carry time, each with its least value for a time, where that is known before it runs.
 
     >>> from eventide.plan.columns import columns
     >>> from eventide.plan.window import Window
@@ -59,7 +59,14 @@ def least_of(sql: str, stream: Stream) -> Least | None:
         return None
     name, carried = found
     below = carriers(stream)[name]
-    if not carried.increasing or not carried.whole:
-        # A fraction is rounded when it is computed, so that its least value is not exactly known.
+    if below is None or not carries_on(carried):
         return None
     return lambda t: carried.value(below(t))  # type: ignore[arg-type]
+
+
+def carries_on(carried: Temporal) -> bool:
+    """Whether a column that is computed so has a least value too.
+
+    A fraction is rounded when it is computed, so that its least value is not exactly known.
+    """
+    return carried.increasing and carried.whole

@@ -25,7 +25,7 @@ from eventide.plan.window import Window
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 
 Least = Callable[[int], int | Fraction]
-"""What a column has at least in a row of a time (`plan.carriers`)."""
+"""What a column has at least in a row of a time (`plan.carriers`); None where only the running operator knows."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Derived(Stream):
     """The stream of a query's final results; `windows` are those of the query, `carries` its columns with time."""
 
     windows: Window = field(default_factory=lambda: Window(1))
-    carries: tuple[tuple[str, Least], ...] = field(default=(), compare=False)
+    carries: tuple[tuple[str, Least | None], ...] = field(default=(), compare=False)
 
     @classmethod
     def of(
@@ -42,7 +42,7 @@ class Derived(Stream):
         outputs: tuple[Column, ...],
         kind: TimeKind,
         windows: Window,
-        carries: tuple[tuple[str, Least], ...] = (),
+        carries: tuple[tuple[str, Least | None], ...] = (),
     ) -> Derived:
         """The stream of the query of that name, whose windows have edges of that kind."""
         edge = "BIGINT" if kind is TimeKind.SEQUENCE else "TIMESTAMP"

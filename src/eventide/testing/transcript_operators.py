@@ -77,7 +77,10 @@ def _band(written: Sequence[Any], kind: TimeKind) -> Band:
 
 def _edge(written: Any, kind: TimeKind) -> int:
     """A number, or a length of time such as `5 s`; a band may relate numbers although times are no numbers."""
-    return int(written) if isinstance(written, int) else length(written, kind)
+    if isinstance(written, int):
+        return written
+    text = str(written)
+    return -length(text[1:], kind) if text.startswith("-") else length(text, kind)
 
 
 def known_keys(written: Any, known: Sequence[str], owner: str) -> None:
