@@ -90,7 +90,10 @@ class Outcome:
 def brute_force(scenario: Scenario) -> list[Outcome]:
     """Row by row; the last outcome is that of the end."""
     beats = [NEVER] * scenario.streams
-    behind, waiting, numbered, found = NEVER, [], [], []
+    behind = NEVER
+    waiting: list[Row] = []
+    numbered: list[Row] = []
+    found: list[Outcome] = []
     windows: dict[str, dict[int, list[int]]] = {"sums": {}, "above": {}}
     end = ((),) * scenario.streams, (FOREVER,) * scenario.streams, False
     for brought, given, _ in (*scenario.rounds, end):

@@ -46,7 +46,7 @@ def agree(scenario: Scenario, trial: Trial) -> None:
         assert engine == oracle, f"round {number}"
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
 def test_local_engine_merges_as_brute_force_does(workbench: Workbench, scenario: Scenario) -> None:
     with tempfile.TemporaryDirectory() as folder, Trial(scenario.program, Path(folder), workbench=workbench) as trial:
@@ -97,7 +97,7 @@ def test_the_clock_closes_windows_through_a_merge_and_over_an_operator(tmp_path:
     engine = Engine(program, LocalBackend(), str(tmp_path), {query.name: sink for query in sums})
     engine.round({"north": rows(3), "south": rows(7)}, clock=7)
     assert engine.tick(clock=9) is not None  # a row of `doubled` goes on
-    assert engine.tick(clock=12) is not None
+    assert engine.tick(clock=13) is not None
     assert sink.rows("of_both") == []
     assert engine.tick(clock=15) is not None
     assert [row["total"] for row in (*sink.rows("of_both"), *sink.rows("of_doubled"))] == [2, 4]

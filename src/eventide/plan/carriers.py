@@ -38,7 +38,8 @@ def over_carrier(sql: str, stream: Stream) -> tuple[str, Temporal] | None:
 
     None where it is made of no such column or of several, or does not carry time on. The function may be decreasing.
 
-    >>> name, doubled = over_carrier("2 * TS", Stream("s", (Column("ts", "BIGINT"),), time="ts"))
+    >>> from eventide.plan.columns import columns
+    >>> name, doubled = over_carrier("2 * TS", Stream("s", columns("ts BIGINT"), time="ts"))
     >>> name, doubled.value(7) == 14
     ('ts', True)
     """
