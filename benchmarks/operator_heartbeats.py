@@ -128,6 +128,9 @@ def latency_ms(played: Played, behind: int) -> float:
     """From the arrival of the row of S3 that completes a result to the end of the round that told it."""
     waits = []
     for clock, seconds, table in played.told.get("O2", ()):
+        if clock == played.until:
+            # Told because everything ended, not because anyone had caught up.
+            continue
         # A row of S3 comes with the round that ends its quarter of a second, `behind` later.
         came = np.asarray(table.column("id3")) // ROUND * ROUND + ROUND + behind * SECOND
         waits += [(clock - one) / 1000 + 1000 * seconds for one in came.tolist()]

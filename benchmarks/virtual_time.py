@@ -91,7 +91,7 @@ def play(
     tick: int = SECOND,
     waiting: Iterable[str] = (),
 ) -> Played:
-    """Run a program over these arrivals, to the clock `until`.
+    """Run a program over these arrivals, to the clock `until`, at which everything ends and is told.
 
     `told` are the queries and operators whose rows are kept; `waiting` are those whose rows count as held, all by
     default.
@@ -131,6 +131,9 @@ def play(
             note(clock, started)
             last = clock
         tick_until(last, until)
+        started = time.perf_counter()
+        engine.end(until)
+        note(until, started)
     finally:
         engine.close()
         engine.backend.close()

@@ -16,6 +16,7 @@ from eventide.eventtime.heartbeat_labels import Level, labels
 from eventide.eventtime.instant import FOREVER
 from eventide.eventtime.plan_shape import Node, Shape
 from eventide.plan.binding import BoundProgram, Way
+from eventide.plan.input_managers import input_managers
 from eventide.plan.stream import Stream
 from eventide.plan.window import RowWindow
 
@@ -33,6 +34,7 @@ class Holding:
         names = [step.name for step in plan.program.steps if step.name in plan.queries or step.name in plan.operators]
         inputs = {name: tuple(dict.fromkeys(way.source for way in plan.ways_into(name))) for name in names}
         self.plain = Shape(tuple(self._streams), tuple(Node(name, inputs[name]) for name in names))
+        self._managers = input_managers(plan.program)
         self._seen: dict[str, list[Frontier]] = {}
         self.others: dict[str, tuple[str, ...]] = {}
         self.shape = self.plain
@@ -42,6 +44,9 @@ class Holding:
         """Assign the labels; whether any has changed."""
         found = labels(self.plain, self._level, selectivity)
         others = {name: self._comparable(name, found[name] - self.plain.below(name)) for name in found}
+        if self._level is Level.MEMORY:
+            # What is kept before a join goes by what the join goes by.
+            others |= {name: others[join] for name, join in self._managers.items()}
         changed = others != self.others
         if changed:
             # Whoever goes by a stream reads its time.

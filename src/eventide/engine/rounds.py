@@ -36,11 +36,13 @@ from eventide.engine.trace import Trace
 from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import EngineError
 from eventide.eventtime.asking import When
+from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.binding import BoundProgram, Way
 from eventide.plan.bound import Bound
 from eventide.plan.broken import careful
+from eventide.plan.input_managers import with_input_managers
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.reduce_text import late_text
@@ -79,6 +81,8 @@ class Engine:
         self._now = now or (lambda: time.time_ns() // 1000)
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
         self.scheduling = scheduling or Scheduling()
+        if self.scheduling.heartbeats is not Level.OPERATOR:
+            program = with_input_managers(program)
         self._trace = trace
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS
