@@ -83,7 +83,8 @@ def would_tell(work: Round, holding: Holding, operator: str, known: Mapping[str,
     """Whether a query or operator would close a window or tell or free a row, if its inputs had come so far."""
     inputs = holding.inputs(operator, known)
     if operator in work.operators:
-        return work.operators[operator].would_tell({way.name: frontier for way, frontier in inputs})
+        run = work.operators[operator]
+        return run.rows > 0 and run.would_tell({way.name: frontier for way, frontier in inputs})
     return could_close(work.runs[operator], least_time(frontier for _, frontier in inputs))
 
 
