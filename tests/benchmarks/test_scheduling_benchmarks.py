@@ -51,17 +51,14 @@ def test_the_full_outer_join_of_flows_is_told_in_the_benchmark(tmp_path: Path) -
     assert gigascope.peak(gigascope.join_query(), size, Asking.on_demand(), tmp_path) > 0
 
 
-def test_memory_aware_heartbeats_hold_as_little_as_the_better_of_the_others(tmp_path: Path) -> None:
-    for name, keys in (("selective", 10_000), ("proliferating", 4)):
-        case = operator_heartbeats.Case(keys=keys, rate=40, behind=2, seconds=3)
-        found = operator_heartbeats.run(case, tmp_path / name)
-        answers = [operator_heartbeats.rows_told(found[level]) for level in found]
-        assert answers[0] == answers[1] == answers[2]
-        peak = {level: played.peak_rows for level, played in found.items()}
-        if name == "selective":
-            assert peak[Level.MEMORY] == peak[Level.OPERATOR] < peak[Level.QUERY]
-        else:
-            assert peak[Level.MEMORY] < peak[Level.OPERATOR]
+def test_memory_aware_heartbeats_hold_back_a_join_that_proliferates_and_the_results_are_the_same(
+    tmp_path: Path,
+) -> None:
+    case = operator_heartbeats.Case(keys=3, rate=32, behind=1, seconds=2)
+    found = operator_heartbeats.run(case, tmp_path)
+    answers = [operator_heartbeats.rows_told(played) for played in found.values()]
+    assert answers[0] == answers[1] == answers[2] != []
+    assert found[Level.MEMORY].peak_rows < found[Level.OPERATOR].peak_rows
 
 
 def test_the_share_of_waiting_is_that_of_the_clock() -> None:
