@@ -57,15 +57,11 @@ class Holding:
 
     def _comparable(self, name: str, sources: frozenset[str]) -> tuple[str, ...]:
         """Those of the streams whose time is the operator's own kind of time, not the number of a row."""
-        for below in (name, *self._below(name)):
-            query = self._plan.queries.get(below)
-            if below != name and query is not None and isinstance(query.query.window, RowWindow):
-                return ()
+        queries = (self._plan.queries.get(below) for below in self.plain.operators_below(name))
+        if any(query is not None and isinstance(query.query.window, RowWindow) for query in queries):
+            return ()
         kinds = {self._streams[source].time_kind for source in self.plain.below(name)}
         return tuple(sorted(one for one in sources if {self._streams[one].time_kind} == kinds))
-
-    def _below(self, name: str) -> list[str]:
-        return [node.name for node in self.plain.operators if name in self.plain.above(node.name)]
 
     def remember(self, name: str, frontier: Frontier) -> None:
         """Note how far a query or operator has come."""

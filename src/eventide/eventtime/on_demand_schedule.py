@@ -152,14 +152,8 @@ class _Schedule:
         return any(self._execution.gives(read, operator) for read in self._shape.inputs(operator))
 
     def _unfinished_below(self, operator: str) -> str | None:
-        """An operator below that has something to take, and nothing below it has; None where there is none."""
-        for read in self._shape.inputs(operator):
-            found = self._unfinished_below(read)
-            if found is not None:
-                return found
-            if self._takes(read):
-                return read
-        return None
+        """The first operator below that has something to take; None where there is none."""
+        return next((below for below in self._shape.operators_below(operator) if self._takes(below)), None)
 
     def _may_move(self, operator: str) -> tuple[str, ...]:
         return tuple(read for read in self._shape.inputs(operator) if self._shape.below(read) & self.silent)

@@ -80,6 +80,23 @@ class Shape:
         return self._below[name]
 
     @cached_property
+    def _operators_below(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = dict.fromkeys(self.sources, ())
+        place = {node.name: number for number, node in enumerate(self.operators)}
+        for node in self.operators:
+            below = {name for read in node.inputs for name in (*found[read], read) if name in place}
+            found[node.name] = tuple(sorted(below, key=place.__getitem__))
+        return found
+
+    def operators_below(self, name: str) -> tuple[str, ...]:
+        """The operators that its rows come through, each after what it reads, itself left out.
+
+        >>> Shape(("S",), (Node("a", ("S",)), Node("b", ("a",)), Node("c", ("S",)))).operators_below("b")
+        ('a',)
+        """
+        return self._operators_below[name]
+
+    @cached_property
     def roots(self) -> tuple[str, ...]:
         """The operators that nobody reads."""
         return tuple(node.name for node in self.operators if not self._readers[node.name])
