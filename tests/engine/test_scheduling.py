@@ -15,12 +15,13 @@ from eventide.engine.local_backend import LocalBackend
 from eventide.engine.rounds import Engine
 from eventide.engine.trace import TraceLine
 from eventide.engine.workbench import Workbench
-from eventide.errors import DeclarationError
+from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.asking import Asking
 from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.scheduling import Scheduling
 from eventide.language.scheduling_words import scheduling_of
+from eventide.plan.join import Band, Join, Side
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.rows import Rows
@@ -151,6 +152,18 @@ def test_without_timestamps_the_clock_alone_makes_no_round_and_periodic_ones_mak
         finally:
             engine.close()
             engine.backend.close()
+
+
+def test_a_checkpoint_of_joins_says_which_heartbeats_it_goes_on_with(tmp_path: Path) -> None:
+    pairs = Join("pairs", Side("a"), Side("b"), (Band("t", "t"),))
+    program, sinks = Program((A, B), operators=(pairs,)), {"pairs": Nobody()}
+    engine = Engine(program, LocalBackend(), str(tmp_path), sinks)
+    engine.round({}, 5)
+    engine.close()
+    engine.backend.close()
+    with pytest.raises(CheckpointError) as refused:
+        Engine(program, LocalBackend(), str(tmp_path), sinks, scheduling=Scheduling(heartbeats=Level.QUERY))
+    assert "begun with 'operator'" in refused.value.__notes__[0]
 
 
 class Nobody:

@@ -26,8 +26,14 @@ from eventide.eventtime.instant import NEVER
 from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound import Bound
 from eventide.plan.fingerprint import described, refuse_changes
+from eventide.plan.join import Join
 from eventide.plan.program import Program
 from eventide.plan.window import RowWindow
+
+KEPT_BEFORE_JOINS = (
+    "SET heartbeats decides what is kept before joins: what was begun with 'operator' goes on with that, "
+    "what was begun with 'query' or 'memory' with one of these"
+)
 
 
 class Committed:
@@ -42,7 +48,12 @@ class Committed:
         self.saved = SavedSlices(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
         if self.record is not None:
-            refuse_changes(self.record.plan, described(program))
+            try:
+                refuse_changes(self.record.plan, described(program))
+            except CheckpointError as refusal:
+                if any(isinstance(operator, Join) for operator in program.operators):
+                    refusal.add_note(KEPT_BEFORE_JOINS)
+                raise
         self.streams: dict[str, StreamTime] = {}
         self.roll_back(program)
         self.runs: dict[str, Run] = {name: self._continued(name, query) for name, query in plan.queries.items()}
