@@ -12,6 +12,7 @@ from typing import Any
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
+from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
 from eventide.engine.record import RoundRecord
@@ -126,6 +127,8 @@ class Committed:
         return restored(query, bench, saved, self.saved.tables(name), None)
 
 
-def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun]:
-    """Windows of time and windows of rows run differently."""
+def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun] | type[GroupwiseRun]:
+    """Windows of time, windows that close source by source, and windows of rows run differently."""
+    if query.query.by_source:
+        return GroupwiseRun
     return RowRun if isinstance(query.query.window, RowWindow) else QueryRun

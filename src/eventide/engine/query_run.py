@@ -23,7 +23,7 @@ from eventide.engine.answers import nothing, output_schema
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.cluster_slices import Chunk, ClusterSlices
 from eventide.engine.slices import DriverSlices
-from eventide.engine.taken import Answer, Answers, Taken
+from eventide.engine.taken import Answer, Answers, Taken, rows_in
 from eventide.engine.windows import bound_of, closing, first_ending_after, holding, missing_starts, needed_from
 from eventide.engine.workbench import Bench
 from eventide.errors import DataFaultError
@@ -80,7 +80,7 @@ class QueryRun:
         if isinstance(chunk, Chunk):
             return self._take_files(chunk)
         assert isinstance(self.slices, DriverSlices)
-        wanted = _rows(chunk, self.query)
+        wanted = rows_in(chunk, self.query)
         if self.bound == NEVER or chunk.num_rows == 0:
             return replace(self, slices=self.slices.added(chunk)), Taken(wanted, chunk)
         panes = chunk.column("__pane")
@@ -95,14 +95,14 @@ class QueryRun:
         if before.num_rows:
             # Rows of before the query began were never its own, so they are not late for it.
             late = late.filter(pc.greater_equal(late.column("__pane"), self.begins))
-            wanted -= _rows(before, self.query)
+            wanted -= rows_in(before, self.query)
         taken = Taken(
             wanted,
             accepted,
             tuple(pc.unique(late.column("__pane")).to_pylist()),
-            _rows(late, self.query),
+            rows_in(late, self.query),
             tuple(pc.unique(revising.column("__pane")).to_pylist()),
-            _rows(revising, self.query),
+            rows_in(revising, self.query),
             revising,
         )
         return replace(self, slices=self.slices.added(accepted)), taken
@@ -256,9 +256,3 @@ class QueryRun:
         slices = DriverSlices(query, bench, tuple(table for table in tables if table.num_rows))
         run = cls(query, bench, slices, *rest)
         return replace(run, slices=slices.freed(run.live()).closing(run.bound))
-
-
-def _rows(chunk: pa.Table, query: Bound) -> int:
-    if query.keeps_rows:
-        return int(chunk.num_rows)
-    return int(pc.sum(chunk.column("__n")).as_py() or 0)

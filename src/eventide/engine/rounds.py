@@ -22,6 +22,7 @@ from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
+from eventide.engine.groupwise_run import late_among, met, told_to
 from eventide.engine.ledger import Ledger, late_rows, lost_values
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
@@ -33,7 +34,7 @@ from eventide.engine.stream_time import StreamTime
 from eventide.engine.taken import Answers
 from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import DataFaultError, EngineError
-from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound, bind
 from eventide.plan.broken import careful
 from eventide.plan.program import Program
@@ -140,8 +141,8 @@ class Engine:
         clock = self._now() if clock is None else clock
         for name, stream in self.streams.items():
             moment = stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)
-            heartbeat = stream.promise(moment)
-            if heartbeat > stream.heartbeat and self._would_close(name, heartbeat):
+            beats = stream.promise(moment)
+            if self._would_close(name, beats.combined, beats.by_source):
                 return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
@@ -168,7 +169,7 @@ class Engine:
         program = self.program.with_query(query)
         bound = self._bind(query, program)
         below = program.below(query)
-        latest = self.streams[query.stream].latest if below is None else self.committed.runs[below.name].promised()
+        latest = self.streams[query.stream].latest if below is None else told_to(self.committed.runs[below.name])
         begins = NEVER if latest == NEVER else latest + 1
         if latest != NEVER and isinstance(query.window, SameWindow):
             # No result of a window that ends later has been told.
@@ -266,17 +267,23 @@ class Engine:
             reduction = work.reductions.get(name)
             if reduction is None:
                 moment = stream.clock if stream.stream.arrival is not None else max(work.clock, stream.clock)
-                heartbeat = stream.promise(moment, work.promises.get(name))
             else:
                 moment = stream.moment(work.clock, reduction.cells)
+                self._meet(work, name)
                 for query, chunk in reduction.chunks.items():
                     chunk = work.runs[query].stamped(chunk, moment)
                     work.runs[query], work.taken[query] = work.runs[query].take(chunk)
                 self._set_aside(work, name)
                 stream.observe(moment, reduction.cells, reduction.source_columns)
                 stream.losses.rejected += sum(part.num_rows for part in work.rejects.get(name, ()))
-                heartbeat = stream.promise(moment, work.promises.get(name))
-            work.heartbeats[name] = heartbeat
+            beats = stream.promise(moment, work.promises.get(name))
+            work.heartbeats[name] = beats.combined
+            self._meet(work, name, beats.by_source)
+
+    def _meet(self, work: Round, name: str, promises: Instants | None = None) -> None:
+        """Tell the queries that close source by source who the sources of a stream are, and what each has promised."""
+        for query in self.program.of_stream(name):
+            work.runs[query.name] = met(work.runs[query.name], self.streams[name].sources, promises)
 
     def _set_aside(self, work: Round, name: str) -> None:
         """Count what is late for the queries of a stream, and fetch the rows."""
@@ -289,7 +296,8 @@ class Engine:
                 bound = self.bound[query.name]
                 bound = careful(bound) if name in work.careful else bound
                 rows = self.backend.ask(late_text(bound, taken.late_panes))
-                part = late_rows(self.bound[query.name], rows, work.number, stream.heartbeat)
+                rows, behind = late_among(work.runs[query.name], rows, stream.heartbeat)
+                part = late_rows(self.bound[query.name], rows, work.number, behind)
                 work.late.setdefault(name, []).append(part)
 
     def _advance(self, work: Round) -> None:
@@ -369,9 +377,11 @@ class Engine:
         runs = self.committed.runs.items()
         return frozenset(name for name, run in runs if run.slices.placement == "cluster")
 
-    def _would_close(self, read: str, heartbeat: int) -> bool:
+    def _would_close(self, read: str, heartbeat: int, by_source: Instants | None = None) -> bool:
         """Whether a heartbeat of a stream, or of a query's results, would answer a window on any level above."""
         runs = [self.committed.runs[query.name] for query in self.program.of_stream(read)]
+        if by_source is not None:
+            runs = [met(run, self.streams[read].sources, by_source) for run in runs]
         if any(run.would_close(heartbeat) for run in runs):
             return True
         return any(self._would_close(run.query.query.name, run.promised(heartbeat)) for run in runs)

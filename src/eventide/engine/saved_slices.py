@@ -14,6 +14,7 @@ from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Chunk, ClusterSlices
 from eventide.engine.record import RoundRecord, StateFile
 from eventide.engine.slices import DriverSlices
+from eventide.engine.source_slices import SourceSlices
 from eventide.engine.stream_time import StreamTime
 
 MOST_FILES = 64
@@ -23,7 +24,7 @@ class Saveable(Protocol):
     """A query while it runs, as far as its files go."""
 
     @property
-    def slices(self) -> DriverSlices | ClusterSlices:
+    def slices(self) -> DriverSlices | ClusterSlices | SourceSlices:
         """What it keeps."""
         ...
 

@@ -1,6 +1,7 @@
 """The time of one stream while it runs: who its sources are, what its policy has promised, what it lost.
 
-Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed.
+Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed. The
+heartbeats of single sources are the pacemaker's, whose snapshot keeps them, and never behind the combined one.
 Sources are numbered as they appear; a number is never given twice."""
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.future_guard import FutureGuard
-from eventide.eventtime.heartbeat import Pacemaker, Policy
+from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import NEVER
+from eventide.eventtime.per_source import grown
 from eventide.plan.stream import Stream, Timestamps
 
 RECENT_ROWS = 10_000
@@ -93,11 +95,15 @@ class StreamTime:
             arrivals = arrivals_of(clock, self._numbers(cells, source_columns), _int64(cells, "__n"), lows, highs)
         self.pacemaker.observe(arrivals)
 
-    def promise(self, clock: int, explicit: int | None = None) -> int:
-        """How far time has come at this clock; `explicit` is a promise given from outside."""
+    def promise(self, clock: int, explicit: int | None = None) -> Heartbeats:
+        """How far time has come at this clock, for all sources together and for each by its number.
+
+        `explicit` is a promise given from outside, for all of them. No source is behind the combined heartbeat.
+        """
         external = self.stream.timestamps is Timestamps.EXTERNAL
-        said = self.pacemaker.heartbeats(clock).combined if external else clock
-        return max(self.heartbeat, said, explicit if explicit is not None else NEVER)
+        said = self.pacemaker.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
+        combined = max(self.heartbeat, said.combined, explicit if explicit is not None else NEVER)
+        return Heartbeats(combined, np.maximum(grown(said.by_source, len(self.sources), NEVER), combined))
 
     def name_of(self, number: int) -> str:
         """The name of a source."""

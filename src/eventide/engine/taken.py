@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from eventide.engine.cluster_slices import Chunk
+    from eventide.plan.bound import Bound
 
 
 @dataclass(frozen=True)
@@ -56,3 +58,10 @@ class Answers:
 
     final: Answer
     revised: Answer
+
+
+def rows_in(chunk: pa.Table, query: Bound) -> int:
+    """How many rows some partials of a query stand for."""
+    if query.keeps_rows:
+        return int(chunk.num_rows)
+    return int(pc.sum(chunk.column("__n")).as_py() or 0)

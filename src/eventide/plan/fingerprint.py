@@ -72,6 +72,7 @@ WORDS = {
     "order": "ORDER BY",
     "limit": "LIMIT",
     "sample": "the share of rows that it takes",
+    "by_source": "whether it closes by source",
 }
 """How a field is called in a sentence; one that is not here goes by its own name."""
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from eventide.errors import DeclarationError
+from eventide.plan.by_source import why_not
 from eventide.plan.query import Query
 from eventide.plan.stream import Stream
 from eventide.plan.window import SameWindow
@@ -53,6 +54,8 @@ class Program:
                 self._check_over_stream(query)
             else:
                 _check_over_query(query, below)
+            if query.by_source and (reason := self.not_by_source(query)) is not None:
+                raise DeclarationError(f"query {query.name!r} cannot close by source: {reason}")
         _ = self.in_order
 
     def _check_over_stream(self, query: Query) -> None:
@@ -67,6 +70,10 @@ class Program:
                 f"query {query.name!r} reads the stream {query.stream!r}, which has no windows: give it a window of "
                 "its own"
             )
+
+    def not_by_source(self, query: Query) -> str | None:
+        """What keeps a query from closing source by source; None where nothing does."""
+        return why_not(query, next((stream for stream in self.streams if stream.name == query.stream), None))
 
     def below(self, query: Query) -> Query | None:
         """The query that a query reads; None where it reads a stream."""

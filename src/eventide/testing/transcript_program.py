@@ -1,7 +1,7 @@
 """The declarations of a transcript: its streams and queries, read into a program.
 
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
-`window`, `retain`, `order`, `limit`, `sample`. A query over another one (`from`) may have no window: it then has that
+`window`, `retain`, `order`, `limit`, `sample`, `by_source`. A query over another one (`from`) may have no window: it then has that
 of the query it reads. Lengths and instants are in the units of the stream (seconds, or numbers of a sequence). A stream
 without a policy moves only by explicit heartbeats.
 
@@ -33,7 +33,7 @@ from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
 STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future")
-QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample")
+QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source")
 WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
 
 
@@ -152,6 +152,7 @@ def _query(name: str, written: Any, streams: dict[str, Stream], kinds: dict[str,
         order=order_by(*([order] if isinstance(order, str) else map(str, order))),
         limit=written.get("limit"),
         sample=written.get("sample"),
+        by_source=bool(written.get("by_source", False)),
     )
 
 
