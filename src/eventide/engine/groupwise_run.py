@@ -84,7 +84,8 @@ class GroupwiseRun:
         if self.promises is None:
             return self.beats
         size = max(len(self.beats), len(self.promises))
-        return np.maximum(grown(self.beats, size, NEVER), grown(self.promises, size, NEVER))
+        after: Instants = np.maximum(grown(self.beats, size, NEVER), grown(self.promises, size, NEVER))
+        return after
 
     def take(self, chunk: pa.Table | Chunk) -> tuple[GroupwiseRun, Taken]:
         """Add the partials of a round; those of panes that are closed for their source are late."""

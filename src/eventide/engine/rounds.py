@@ -274,7 +274,7 @@ class Engine:
                     chunk = work.runs[query].stamped(chunk, moment)
                     work.runs[query], work.taken[query] = work.runs[query].take(chunk)
                 self._set_aside(work, name)
-                stream.observe(moment, reduction.cells, reduction.source_columns)
+                stream.observe(moment, reduction.cells, reduction.source_columns, reduction.promises)
                 stream.losses.rejected += sum(part.num_rows for part in work.rejects.get(name, ()))
             beats = stream.promise(moment, work.promises.get(name))
             work.heartbeats[name] = beats.combined

@@ -54,6 +54,7 @@ class StreamStatus:
     heartbeat: int | None
     latest: int | None
     lag: int | None
+    punctuations: int = 0
 
     @classmethod
     def of(cls, stream: StreamTime) -> StreamStatus:
@@ -73,6 +74,7 @@ class StreamStatus:
             beat,
             latest,
             None if beat is None or latest is None else max(0, latest - beat),
+            losses.punctuations,
         )
 
 

@@ -57,6 +57,7 @@ WORDS = {
     "timestamps": "the kind of its timestamps",
     "policy": "its policy",
     "input": "the format of its input",
+    "punctuation": "the column of its promises",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",

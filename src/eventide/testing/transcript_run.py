@@ -135,7 +135,10 @@ def _parts(step: Step, variant: Variant) -> Iterator[Step]:
 def _splittable(transcript: Transcript) -> bool:
     if transcript.splittable is not None or transcript.program is None:
         return bool(transcript.splittable)
-    return all(stream.policy == Punctuated() and not stream.arrival for stream in transcript.program.streams)
+    return all(
+        stream.policy == Punctuated() and not stream.arrival and not stream.punctuation
+        for stream in transcript.program.streams
+    )
 
 
 def _check(step: Step, trial: Trial, expect: Expect) -> None:
