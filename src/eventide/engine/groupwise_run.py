@@ -3,8 +3,9 @@
 Laws. The *bound* of a source is that of its own heartbeat or of the combined one, whichever is later; a source that the
 pacemaker does not know yet has the combined one. *Late row*: a row is late when its pane was closed for its own source
 by a round before. *Final*: a group is answered once for each window, in the round in which the bound of its source
-passes the window's end; results of one window may come in many rounds. *Promised*: for queries that read this one the
-combined bound counts, which is never after that of a source.
+passes the window's end; results of one window may come in many rounds. Where they would be too many for one round,
+those of the windows that end first are told (`slow_flush`). *Promised*: for queries that read this one the combined
+bound counts, which is never after that of a source, or the end of the last window told while others wait.
 
 Group-wise heartbeats are punctuations `[time <= t, sensor = 7]` (prodding thesis, section 6, after Tucker).
 """
@@ -22,6 +23,7 @@ from eventide.engine.answers import nothing
 from eventide.engine.cluster_slices import Chunk
 from eventide.engine.query_run import QueryRun
 from eventide.engine.row_run import RowRun
+from eventide.engine.slow_flush import flushed
 from eventide.engine.source_slices import SourceSlices
 from eventide.engine.source_windows import bounds_of, numbers_of
 from eventide.engine.taken import Answer, Answers, Taken, rows_in
@@ -41,7 +43,8 @@ def _no_beats() -> Instants:
 class GroupwiseRun:
     """The state of one query; arrays have one place for each source, `names` says which.
 
-    `beats` are the heartbeats by which groups have been closed, `promises` those of the round under way.
+    `beats` are the heartbeats by which groups have been closed, `promises` those of the round under way. Windows that
+    end by `told` have been answered for a source; those that end by `told_for_all`, for every one.
     """
 
     query: Bound
@@ -50,13 +53,15 @@ class GroupwiseRun:
     bound: int = NEVER
     begins: int = NEVER
     beats: Instants = field(default_factory=_no_beats)
+    told: Instants = field(default_factory=_no_beats)
+    told_for_all: int = NEVER
     names: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     promises: Instants | None = None
 
     @classmethod
     def start(cls, query: Bound, bench: Bench, begins: int = NEVER) -> GroupwiseRun:
         """A query that has seen nothing; rows before `begins` are not for it."""
-        return cls(query, bench, SourceSlices(query, bench, source_keys(query)), begins, begins)
+        return cls(query, bench, SourceSlices(query, bench, source_keys(query)), begins, begins, told_for_all=begins)
 
     @property
     def holds(self) -> Instants:
@@ -121,49 +126,64 @@ class GroupwiseRun:
         return bool(self._closing(heartbeat).num_rows)
 
     def _closing(self, heartbeat: int) -> pa.Table:
-        before = self._bounds(self.beats, self.bound)
-        return self.slices.closing(before, self._bounds(self._beats_after(), self._bound_after(heartbeat)))
+        return self.slices.closing(self._told(), self._bounds(self._beats_after(), self._bound_after(heartbeat)))
 
-    def advance(self, heartbeat: int, taken: Taken | None = None, latest: int = NEVER) -> tuple[GroupwiseRun, Answers]:
-        """Answer what closes, for each source by its own bound; then free."""
+    def _told(self) -> Instants:
+        """Up to where each source has been answered, by its number; in the last place, where all others have."""
+        told: Instants = np.append(grown(self.told, len(self.names), self.told_for_all), self.told_for_all)
+        return told
+
+    def advance(
+        self, heartbeat: int, taken: Taken | None = None, latest: int = NEVER, most: int | None = None
+    ) -> tuple[GroupwiseRun, Answers]:
+        """Answer what closes, for each source by its own bound; then free.
+
+        `most`: so many results are told at once, but when everything ends.
+        """
         windows = self._closing(heartbeat)
         bound, beats = self._bound_after(heartbeat), self._beats_after()
-        final = self._shown(self.slices.answer(windows), beats, heartbeat) if windows.num_rows else None
-        slices = self.slices.freed(self._bounds(beats, bound))
-        run = replace(self, slices=slices, bound=bound, beats=beats, promises=None)
+        answer, last = flushed(windows, None if bound == FOREVER else most, self.slices.answer)
+        told, for_all = self._bounds(beats, bound), bound
+        if last is not None:
+            told, for_all = np.maximum(self._told(), np.minimum(told, last)), max(self.told_for_all, min(bound, last))
+        run = replace(self, bound=bound, beats=beats, promises=None, told=told[:-1], told_for_all=for_all)
         nobody = Answer.of(nothing(self.query))
-        return run, Answers(final or nobody, nobody)
+        final = nobody if answer is None else self._shown(answer, beats, heartbeat)
+        return replace(run, slices=self.slices.freed(told)), Answers(final, nobody)
 
     def _shown(self, answer: Answer, beats: Instants, combined: int) -> Answer:
         """The answer with the heartbeat that closed each result."""
-        [table] = answer.parts()
         keys = tuple(self.query.keys[place].name for place in _places(self.query))
         own = np.maximum(np.append(grown(beats, len(self.names), NEVER), NEVER), combined)
-        closed_by = own[numbers_of(table, keys, self.names)]
-        shown = pa.array(closed_by, pa.int64(), mask=closed_by == FOREVER)
-        return Answer.of(table.append_column("heartbeat", shown), answer.lossy)
+        parts = []
+        for part in answer.parts():
+            closed_by = own[numbers_of(part, keys, self.names)]
+            shown = pa.array(closed_by, pa.int64(), mask=closed_by == FOREVER)
+            parts.append(part.append_column("heartbeat", shown))
+        return Answer(answer.rows, lambda: iter(parts), answer.lossy)
 
     def _bound_after(self, heartbeat: int) -> int:
         return max(self.bound, bound_of(self.query.panes, heartbeat))
 
     def promised(self, heartbeat: int = NEVER) -> int:
         """Every later result has its last instant after this; `heartbeat`: once that has been given."""
-        return _before(self._bound_after(heartbeat))
+        return _before(self.told_for_all if heartbeat == NEVER else self._bound_after(heartbeat))
 
     def reached(self) -> int:
         """No result that was told has its last instant after this."""
-        return _before(int(self._bounds(self.beats, self.bound).max()))
+        return _before(int(self._told().max()))
 
     # What the round record keeps
 
     def saved(self) -> dict[str, Any]:
         """Plain data beside the slices themselves; the names of the sources are saved with the stream."""
-        return {"bound": self.bound, "begins": self.begins, "beats": self.beats.tolist()}
+        told = {"told": self.told.tolist(), "told_for_all": self.told_for_all}
+        return {"bound": self.bound, "begins": self.begins, "beats": self.beats.tolist(), **told}
 
     def live(self) -> int:
         """State of panes before this is not needed by any source."""
         panes = self.slices.panes
-        return int(panes[0]) if len(panes) else needed_from(self.query.panes, self.bound)
+        return int(panes[0]) if len(panes) else needed_from(self.query.panes, self.told_for_all)
 
     def state_table(self) -> pa.Table:
         """All that it holds."""
@@ -180,8 +200,8 @@ class GroupwiseRun:
     ) -> GroupwiseRun:
         """Continue from what was saved; what was answered before is let go in the first round."""
         slices = SourceSlices(query, bench, source_keys(query), fresh=tuple(t for t in tables if t.num_rows))
-        beats = np.array(saved["beats"], dtype=np.int64)
-        return cls(query, bench, slices, saved["bound"], saved["begins"], beats)
+        beats, told = (np.array(saved[name], dtype=np.int64) for name in ("beats", "told"))
+        return cls(query, bench, slices, saved["bound"], saved["begins"], beats, told, saved["told_for_all"])
 
 
 def met(

@@ -33,7 +33,7 @@ from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.taken import Answers
 from eventide.engine.work import Observer, Positions, Round
-from eventide.errors import DataFaultError, EngineError
+from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound, bind
 from eventide.plan.broken import careful
@@ -53,7 +53,8 @@ FEW_ROWS = 50_000
 class Engine:
     """Runs a program round by round, from its last committed round on.
 
-    `now` is the wall clock in microseconds, for rounds that are not told their clock.
+    `now` is the wall clock in microseconds, for rounds that are not told their clock. `flush_rows`: about so many
+    results of a query are told in one round, the others in the next ones.
     """
 
     def __init__(
@@ -65,9 +66,13 @@ class Engine:
         observer: Observer | None = None,
         now: Callable[[], int] | None = None,
         driver_bytes: int = DRIVER_BYTES,
+        flush_rows: int | None = None,
     ) -> None:
+        if flush_rows is not None and flush_rows < 1:
+            raise DeclarationError(f"flush_rows {flush_rows} would never tell anything: give 1 or more")
         self.program = program
         self.backend = backend
+        self._flush_rows = flush_rows
         self.sinks = dict(sinks or {})
         self._observer = observer or (lambda round, step: None)
         self._now = now or (lambda: time.time_ns() // 1000)
@@ -307,7 +312,7 @@ class Engine:
             heartbeat = work.heartbeats[query.stream] if below is None else below.promised()
             latest = self.streams[query.stream].latest if below is None else NEVER
             try:
-                work.runs[name], answers = run.advance(heartbeat, work.taken.get(name), latest)
+                work.runs[name], answers = run.advance(heartbeat, work.taken.get(name), latest, self._flush_rows)
             except DataFaultError as fault:
                 raise EngineError(
                     f"query {name!r}: an aggregate of it fails over the rows of a window; "
