@@ -12,6 +12,7 @@ from typing import Any
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
+from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.operator_run import OperatorRun
 from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
@@ -141,6 +142,8 @@ class Committed:
         return continued(bound, bench, saved, self.saved.series(bound.name, saved["series"]))
 
 
-def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun]:
-    """Windows of time and windows of rows run differently."""
+def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun] | type[GroupwiseRun]:
+    """Windows of time, windows that close source by source, and windows of rows run differently."""
+    if query.query.by_source:
+        return GroupwiseRun
     return RowRun if isinstance(query.query.window, RowWindow) else QueryRun

@@ -55,6 +55,7 @@ class StreamStatus:
     heartbeat: int | None
     latest: int | None
     lag: int | None
+    punctuations: int = 0
 
     @classmethod
     def of(cls, stream: StreamTime) -> StreamStatus:
@@ -74,6 +75,7 @@ class StreamStatus:
             beat,
             latest,
             None if beat is None or latest is None else max(0, latest - beat),
+            losses.punctuations,
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.operator_run import Frontier, OperatorRun
 from eventide.engine.query_run import QueryRun
 from eventide.engine.reduction import Reduction
@@ -15,7 +16,7 @@ from eventide.engine.row_run import RowRun
 from eventide.engine.taken import Answers, Taken
 from eventide.results.results import Results
 
-Run = QueryRun | RowRun
+Run = QueryRun | RowRun | GroupwiseRun
 Positions = dict[str, dict[str, Any]]
 Observer = Callable[[int, str], None]
 """Told the round and the step that has just ended; tests use it to kill the process exactly there."""

@@ -82,6 +82,18 @@ class Punctuated:
         return pacemaker
 
 
+def punctuated_in(whole: object) -> object | None:
+    """The `Punctuated`, or its pacemaker, among what is wrapped around each other; None where there is none.
+
+    >>> from eventide.eventtime.timeout import Timeout
+    >>> punctuated_in(Timeout(Punctuated(), after=5))
+    Punctuated(inner=None, known=0)
+    """
+    while whole is not None and not isinstance(whole, Punctuated | PunctuatedPacemaker):
+        whole = getattr(whole, "inner", None)
+    return whole
+
+
 class PunctuatedPacemaker:
     """Remembers what was promised to the letter, and what of it is believed: its `frontier`."""
 
@@ -128,6 +140,22 @@ class PunctuatedPacemaker:
         for span in punctuation.promises():
             self._promised = self._promised.closing(span)
             self._believe(span)
+
+    def take_all(self, sources: NDArray[np.intp], times: Instants) -> None:
+        """Accept many promises at once: no more rows up to `times[i]` from source `sources[i]`.
+
+        >>> pacemaker = Punctuated().start()
+        >>> pacemaker.take_all(np.array([1, 0, 1]), np.array([30, 20, 40]))
+        >>> pacemaker.heartbeats(0)
+        Heartbeats(combined=20, by_source=array([20, 40]))
+        """
+        if len(sources) == 0:
+            return
+        self._meet(sources)
+        promised = np.full(len(self._discount), NEVER, dtype=np.int64)
+        np.maximum.at(promised, sources, times)
+        self._promised = self._promised.advanced(Heartbeats(NEVER, promised))
+        self._frontier = self._frontier.advanced(Heartbeats(NEVER, shift_all(promised, -self._discount)))
 
     def _believe(self, span: Span) -> None:
         bound = span.start == NEVER

@@ -33,8 +33,18 @@ from eventide.testing.transcript_rows import table_of
 from eventide.testing.transcript_values import instant
 
 TRANSCRIPT_KEYS = (
-    "name", "note", "streams", "queries", "query", "operators", "rounds", "splittable", "refused", "fails"
-)  # fmt: skip
+    "name",
+    "note",
+    "streams",
+    "queries",
+    "query",
+    "operators",
+    "rounds",
+    "splittable",
+    "refused",
+    "fails",
+    "flush_rows",
+)
 STEP_KEYS = ("rows", "clock", "heartbeat", "restart", "end", "note", "expect")
 EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state", "in_order")
 
@@ -73,7 +83,8 @@ class Transcript:
     """A story of a program, round by round.
 
     `program` is None where the declarations themselves are `refused`, as expected; `refusal` is then the error. A
-    transcript with `fails` must fail, with a message like it: it tests whoever runs it.
+    transcript with `fails` must fail, with a message like it: it tests whoever runs it. `flush_rows` is the engine's:
+    about so many results are told at once.
     """
 
     name: str
@@ -83,6 +94,7 @@ class Transcript:
     refused: str | None = None
     refusal: DeclarationError | None = None
     fails: str | None = None
+    flush_rows: int | None = None
     file: str | None = None
 
     def __str__(self) -> str:
@@ -109,10 +121,10 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, operators, rounds, splittable, refused, fails
+streams, queries, query, operators, rounds, splittable, refused, fails, flush_rows
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
-        told = {key: written[key] for key in ("splittable", "refused", "fails") if key in written}
+        told = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}
         name = str(written.get("name", file or "a transcript"))
         try:
             program = program_of(written)
