@@ -28,7 +28,6 @@ from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound, bind
 from eventide.plan.bound_join import BoundJoin, bind_join
 from eventide.plan.bound_rows import BoundRows, bind_rows, check_mergeable
-from eventide.plan.carriers import carriers
 from eventide.plan.join_names import meeting
 from eventide.plan.program import Operator, Program, Step, reads
 from eventide.plan.query import Query
@@ -145,7 +144,7 @@ class BoundProgram:
         else:
             left, right = inputs[0], inputs[-1]
             types.declare(meeting(operator, left, right))
-            bound = bind_join(operator, left, right, types.type_of, tuple(carriers(left)), tuple(carriers(right)))
+            bound = bind_join(operator, left, right, types.type_of)
         ways = (Way(port.stream.name, operator.name, port) for port in bound.ports)
         return replace(self, operators={**self.operators, operator.name: bound}, ways=(*self.ways, *ways))
 
