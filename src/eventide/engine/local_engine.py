@@ -33,8 +33,8 @@ class LocalEngine(Running):
     """A program on this machine. `inputs` are given for streams without a declared input, or instead of it.
 
     `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
-    alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results of
-    a query are told in one round.
+    alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
+    of a query are told in one round.
     """
 
     def __init__(
