@@ -30,6 +30,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot, check_sna
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of, those
 from eventide.eventtime.waiting import slowest
 
 KIND, VERSION = "idle", 1
@@ -105,6 +106,16 @@ class IdlePacemaker:
         self._meet(len(inner.by_source))
         awake = self._heard[: len(inner.by_source)] > shift(self._clock, -self._after)
         return self._ratchet.lift(max(inner.combined, slowest(inner.by_source, awake)), inner.by_source)
+
+    def why(self, source: int) -> Reason:
+        """The inner policy's reason, unless it is silent for so long."""
+        rule = Reason("idle after", "not waited for after {after:wait} of silence", {"after": self._after})
+        return reason_of(self.inner, source).unless(rule)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The idle ones, and whoever the inner policy does not wait for."""
+        rule = Reason("idle after", "silent for {after:wait} or longer", {"after": self._after})
+        return (*left_out_of(self.inner), *those(rule, self._heard <= shift(self._clock, -self._after)))
 
     def snapshot(self) -> Snapshot:
         """The inner snapshot, when each source spoke last, the clock, and the heartbeats shown."""
