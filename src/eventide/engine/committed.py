@@ -12,12 +12,14 @@ from typing import Any
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
+from eventide.engine.open_windows import OpenQuery, open_of_run
 from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
 from eventide.engine.record import RoundRecord
 from eventide.engine.row_run import RowRun
 from eventide.engine.saved_slices import SavedSlices
 from eventide.engine.stream_time import StreamTime
+from eventide.engine.why import Standing
 from eventide.engine.work import Positions, Round, Run
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import NEVER
@@ -37,6 +39,7 @@ class Committed:
         self._backend = backend
         self._placement = placement
         self._plan: tuple[Program, dict[str, Any]] | None = None
+        self._standing: tuple[RoundRecord, dict[str, Run], Standing] | None = None
         self.saved = SavedSlices(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
         if self.record is not None:
@@ -70,6 +73,20 @@ class Committed:
         """How far the inputs of the local engine were read."""
         return {} if self.record is None else self.record.positions
 
+    def standing(self, program: Program) -> Standing | None:
+        """How the program stands after the last round, for those who ask why; None before the first."""
+        record, runs, streams = self.record, self.runs, self.streams
+        if record is None:
+            return None
+        told = self._standing
+        if told is None or told[0] is not record or told[1] is not runs:
+
+            def opened(name: str) -> OpenQuery:
+                return open_of_run(runs[name], runs[name].query.query.stream)
+
+            told = self._standing = record, runs, Standing(program, record, lambda name: streams[name].sources, opened)
+        return told[2]
+
     def commit(self, program: Program, work: Round) -> None:
         """Make a round happen."""
         for name in work.runs:
@@ -77,7 +94,7 @@ class Committed:
             taken = work.taken.get(name)
             self.saved.keep(name, run, work.number, taken.accepted if taken else None)
         for name, heartbeat in work.heartbeats.items():
-            self.streams[name].heartbeat = heartbeat
+            self.streams[name].reach(heartbeat, work.clock)
         record = RoundRecord(
             work.number,
             self.batch if work.batch is None else work.batch,

@@ -30,7 +30,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
-from eventide.eventtime.reason import LeftOut, Reason
+from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
 from eventide.eventtime.waiting import slowest
 
 KIND, VERSION = "disorder_histogram", 1
@@ -113,8 +113,8 @@ class DisorderHistogramPacemaker:
         )
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """None: everyone who spoke is waited for."""
-        return ()
+        """Only who has not spoken and is not expected."""
+        return those(NOT_EXPECTED, self._largest == NEVER)
 
     def snapshot(self) -> Snapshot:
         """The largest times, the histograms and the heartbeats shown."""

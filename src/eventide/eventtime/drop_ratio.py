@@ -42,7 +42,7 @@ from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.loss_account import LossAccount
 from eventide.eventtime.progress import Progress
 from eventide.eventtime.ratchet import Ratchet
-from eventide.eventtime.reason import LeftOut, Reason, those
+from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
 from eventide.eventtime.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
 from eventide.eventtime.silence import Purse, Silence, Stamped
 
@@ -221,7 +221,7 @@ class DropRatioPacemaker:
             text = "{rows:count} of the {first:count} rows have come before which nothing is promised"
             return Reason("drop ratio", text, {"rows": self.account.rows, "first": _FIRST_ROWS}, common=True)
         if source >= len(self._progress.rows) or self._progress.rows[source] == 0:
-            return Reason("drop ratio", "it has not spoken yet, and is not waited for")
+            return NOT_EXPECTED
         _, silent, ahead, trusted = (array[source] for array in self._judged())
         slack = {"ratio": self.account.drop_ratio, "slack": max(0, int(-ahead))}
         if trusted >= silent:
@@ -232,7 +232,8 @@ class DropRatioPacemaker:
     def left_out(self) -> tuple[LeftOut, ...]:
         """The sources that are gone: silent for ten times longer than ever before."""
         gone = Reason("gone", "silent far longer than ever before")
-        return those(gone, ~self._judged()[0] & (self._progress.rows > 0))
+        unheard = self._progress.rows == 0
+        return (*those(gone, ~self._judged()[0] & ~unheard), *those(NOT_EXPECTED, unheard))
 
     def snapshot(self) -> Snapshot:
         """All of it as plain data; a resumed pacemaker gives the same heartbeats."""

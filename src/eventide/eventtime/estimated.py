@@ -38,7 +38,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
-from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason
+from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.skew_estimates import Adaptivity, SkewEstimates
 from eventide.eventtime.waiting import check_known, slowest
 
@@ -158,8 +158,10 @@ class EstimatedSkewPacemaker:
         return Reason("estimated bound", "its rows trailed by {lag:length} lately", {"lag": lag})
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """None: everyone who spoke is waited for."""
-        return ()
+        """Only who has not spoken and is not expected."""
+        return those(
+            NOT_EXPECTED, (self._reached[:, 0] == NEVER) & (np.arange(len(self._reached)) >= self._policy.known)
+        )
 
     def snapshot(self) -> Snapshot:
         """Times reached, estimates, and the heartbeats shown."""

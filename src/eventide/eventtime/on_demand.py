@@ -30,7 +30,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
-from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason
+from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.waiting import check_known, slowest
 
 KIND, VERSION = "on_demand", 1
@@ -122,8 +122,8 @@ class OnDemandPacemaker:
         return Reason("on demand", text, {"skew": self._policy.max_skew})
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """None: everyone who spoke is waited for."""
-        return ()
+        """Only who has not spoken and is not expected."""
+        return those(NOT_EXPECTED, (self._time == NEVER) & (np.arange(len(self._time)) >= self._policy.known))
 
     def snapshot(self) -> Snapshot:
         """What was heard last and when, the clock, and the heartbeats shown."""

@@ -26,7 +26,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
-from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason
+from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.waiting import check_known, slowest
 
 KIND, VERSION = "own_progress", 1
@@ -94,8 +94,8 @@ class OwnProgressPacemaker:
         return Reason("own progress", text, slack)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """None: everyone who spoke is waited for."""
-        return ()
+        """Only who has not spoken and is not expected."""
+        return those(NOT_EXPECTED, (self._largest == NEVER) & (np.arange(len(self._largest)) >= self._policy.known))
 
     def snapshot(self) -> Snapshot:
         """The largest times and the heartbeats shown."""

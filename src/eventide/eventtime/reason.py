@@ -122,6 +122,7 @@ class Explains(Protocol):
 
 
 NOT_HEARD = Reason(EXPECTED, "it is expected and has not spoken yet")
+NOT_EXPECTED = Reason("not expected", "it has not spoken yet, and is not expected")
 
 
 def reason_of(pacemaker: Pacemaker, source: int) -> Reason:

@@ -116,6 +116,11 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
 
+    def check_named_sources(self) -> None:
+        """Refuse what speaks of a source by its name where no column names them."""
+        if not self.source:
+            raise DeclarationError(f"stream {self.name!r} is one source without a name: give `source` (SOURCE BY)")
+
     @property
     def time_kind(self) -> TimeKind:
         """What the times of this stream look like."""
