@@ -32,7 +32,7 @@ from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
 from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
-STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future")
+STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future", "known")
 QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample")
 WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
 
@@ -103,6 +103,7 @@ def _stream(name: str, written: Any) -> Stream:
         arrival=written.get("arrival"),
         timestamps=kinds[timestamps],
         policy=policy(written["policy"]) if "policy" in written else Punctuated(),
+        known=tuple(map(str, written.get("known", ()))),
     )
     return stream if "future" not in written else _guarded(stream, written["future"])
 
