@@ -148,7 +148,12 @@ class ExpectedPacemaker:
         rule = Reason(EXPECTED, "it never spoke")
         if self._policy.wait is not None:
             rule = Reason(EXPECTED, "it never spoke, and was given up after {wait:wait}", {"wait": self._policy.wait})
-        return (*those(rule, missing), *left_out_of(self.inner))
+        # The inner policy knows nothing of expectations: for it, who has not spoken is nobody.
+        of_inner = (
+            (out, out.sources[~grown(self._missing, int(out.sources.max()) + 1, False)[out.sources]])
+            for out in left_out_of(self.inner)
+        )
+        return (*those(rule, missing), *(LeftOut(out.reason, sources) for out, sources in of_inner if len(sources)))
 
     def snapshot(self) -> Snapshot:
         """The inner snapshot, who has not spoken, who is over, the clocks, and the heartbeats shown."""
