@@ -25,6 +25,7 @@ from eventide.api.query_builder import QueryBuilder
 from eventide.errors import DeclarationError
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
@@ -129,6 +130,17 @@ class EventStream:
     def idle_after(self, silence: Length) -> EventStream:
         """Wait for no source that has been silent for this long."""
         return self._wrapped(Idle(self.declared.policy, length(silence, self._clock_kind, "the silence")))
+
+    def expecting(self, *sources: str, give_up_after: Length | None = None) -> EventStream:
+        """Wait for these sources from the start, even before they speak; for so long at most, if that is given."""
+        declared = self.declared
+        if len(declared.source) != 1:
+            raise DeclarationError(f"stream {declared.name!r} expects sources by name: give one `source` column")
+        wait = None if give_up_after is None else length(give_up_after, self._clock_kind, "how long to wait")
+        known = tuple(dict.fromkeys((*declared.known, *sources)))
+        numbers = tuple(known.index(name) for name in dict.fromkeys(sources))
+        waiting = Expected(declared.policy, numbers, wait)
+        return replace(self, declared=replace(declared, policy=waiting, known=known), chosen=True)
 
     def future(self, ahead: Length, reject: bool = False) -> EventStream:
         """Rows further ahead of the clock than this never move time; they wait for their window, or are rejected."""

@@ -49,6 +49,7 @@ class Promise:
                 stream.losses.rejected += sum(part.num_rows for part in work.rejects.get(name, ()))
             elif stream.stream.arrival is not None:
                 stream.clock = moment
+            stream.end_sources(work.over.get(name, ()))
             beats = stream.promise(moment, work.promises.get(name))
             work.heartbeats[name] = beats.combined
             self._meet(work, name, beats.by_source)

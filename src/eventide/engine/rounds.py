@@ -14,7 +14,7 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from eventide.engine.advancing import Advance, would_close
@@ -135,9 +135,16 @@ class Engine:
         heartbeats: Mapping[str, int] | None = None,
         batch: int | None = None,
         positions: Positions | None = None,
+        over: Mapping[str, Iterable[str]] | None = None,
     ) -> Round:
-        """Run one round over these rows, by stream. `heartbeats` are promises given from outside."""
-        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False)
+        """Run one round over these rows, by stream. `heartbeats` are promises given from outside.
+
+        `over` names sources that are over with this round: time does not wait for them, until one speaks again.
+        """
+        ends = {name: list(sources) for name, sources in (over or {}).items()}
+        for name in ends:
+            self.program.stream(name, "sources are over of").check_named_sources()
+        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False, over=ends)
 
     def tick(self, clock: int | None = None) -> Round | None:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
@@ -162,7 +169,8 @@ class Engine:
         meant = self.checkpoint.pending(self.committed.round)
         if meant is None or meant.batch is not None or _ends(meant):
             return None
-        return self._run({}, meant.clock, meant.heartbeats, None, self.committed.positions, ending=False)
+        positions = self.committed.positions
+        return self._run({}, meant.clock, meant.heartbeats, None, positions, ending=False, over=meant.over)
 
     def forget_intent(self) -> None:
         """The rows of a round that was meant will not come again: what comes next is another round."""
@@ -211,11 +219,11 @@ class Engine:
 
     def status(self) -> Status:
         """How things stand after the last round."""
-        streams = tuple(StreamStatus.of(stream) for stream in self.streams.values())
-        queries = tuple(QueryStatus.of(name, run) for name, run in self.committed.runs.items())
-        operators = self.committed.operators.items()
-        queries += tuple(QueryStatus.of_operator(name, run) for name, run in operators)
+        standing = self.committed.standing(self.program)
+        streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
         state = self.committed
+        queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
+        queries += tuple(QueryStatus.of_operator(name, run) for name, run in state.operators.items())
         return Status(self.backend.name, state.round, state.clock, state.ended, streams, queries, dict(self._seconds))
 
     # The round
@@ -228,6 +236,7 @@ class Engine:
         batch: int | None,
         positions: Positions,
         ending: bool,
+        over: dict[str, list[str]] | None = None,
     ) -> Round:
         for name in (*rows, *promises):
             self.program.stream(name, "rows came for")
@@ -243,9 +252,10 @@ class Engine:
         if before is not None and (before.batch != batch or _ends(before) != ending):
             # What died was another kind of round: with rows where this has none, or the other way around.
             self.forget_intent()
-        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises))
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}))
         state = dict(self.committed.runs), dict(self.committed.operators)
         work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, positions, ending, *state)
+        work.over = meant.over
         try:
             for name, step in self.STEPS:
                 started = time.perf_counter()

@@ -46,6 +46,8 @@ class Round:
     seconds: dict[str, float] = field(default_factory=dict)
     careful: set[str] = field(default_factory=set)
     """The streams that were read in the careful way, because a row breaks a query."""
+    over: dict[str, list[str]] = field(default_factory=dict)
+    """The sources of each stream that are declared over."""
 
     def late_rows(self) -> int:
         """Rows that went to the late table."""

@@ -135,6 +135,11 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                 f"{owner} has promises in {name!r}, and its policy does not take them: use Punctuated({self.policy})"
             )
 
+    def check_named_sources(self) -> None:
+        """Refuse what speaks of a source by its name where no column names them."""
+        if not self.source:
+            raise DeclarationError(f"stream {self.name!r} is one source without a name: give `source` (SOURCE BY)")
+
     @property
     def time_kind(self) -> TimeKind:
         """What the times of this stream look like."""

@@ -45,7 +45,7 @@ TRANSCRIPT_KEYS = (
     "fails",
     "flush_rows",
 )
-STEP_KEYS = ("rows", "clock", "heartbeat", "restart", "end", "note", "expect")
+STEP_KEYS = ("rows", "clock", "heartbeat", "over", "restart", "end", "note", "expect")
 EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state", "in_order")
 
 
@@ -67,12 +67,16 @@ class Expect:
 
 @dataclass(frozen=True)
 class Step:
-    """One round: rows by stream, the clock it has, promises given with it; `end` closes a bounded run after it."""
+    """One round: rows by stream, the clock it has, promises given with it, sources that are over with it.
+
+    `end` closes a bounded run after it.
+    """
 
     number: int
     rows: Mapping[str, pa.Table]
     clock: int
     heartbeats: Mapping[str, int]
+    over: Mapping[str, list[str]]
     restart: bool
     end: bool
     expect: Expect
@@ -154,6 +158,7 @@ def _step(number: int, written: Any, clock: int, program: Program) -> Step:
         rows={name: table_of(given or [], program.stream(name)) for name, given in rows.items()},
         clock=clock,
         heartbeats={name: instant(h, program.stream(name).time_kind) for name, h in promised.items()},
+        over={name: list(map(str, names)) for name, names in _by_stream(written.get("over"), "over", program).items()},
         restart=bool(written.get("restart")),
         end=bool(written.get("end")),
         expect=_expect(written.get("expect")),

@@ -113,9 +113,15 @@ class Trial:
         self._engine.close()
         self._engine = self._started()
 
-    def round(self, batch: Mapping[str, pa.Table], clock: int, heartbeats: Mapping[str, int]) -> None:
-        """Run one round."""
-        self._engine.round(dict(batch), clock, dict(heartbeats))
+    def round(
+        self,
+        batch: Mapping[str, pa.Table],
+        clock: int,
+        heartbeats: Mapping[str, int],
+        over: Mapping[str, list[str]] | None = None,
+    ) -> None:
+        """Run one round; the sources of each stream that are `over` end with it."""
+        self._engine.round(dict(batch), clock, dict(heartbeats), over=over)
 
     def end(self, clock: int) -> None:
         """Close everything that is still open: the end of a bounded run."""
