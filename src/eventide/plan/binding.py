@@ -27,7 +27,9 @@ from typing import Protocol
 from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound, bind
 from eventide.plan.bound_join import BoundJoin, bind_join
+from eventide.plan.bound_lookup import BoundLookup, bind_lookup, joining
 from eventide.plan.bound_rows import BoundRows, bind_rows, check_mergeable
+from eventide.plan.join import Join
 from eventide.plan.join_names import meeting
 from eventide.plan.program import Operator, Program, Step, reads
 from eventide.plan.query import Query
@@ -36,7 +38,7 @@ from eventide.plan.stream import Stream
 
 SPAN = re.compile(r"\bwindow_(start|end)\b", re.IGNORECASE)
 
-BoundOperator = BoundRows | BoundJoin
+BoundOperator = BoundRows | BoundJoin | BoundLookup
 
 
 class Types(Protocol):
@@ -143,8 +145,12 @@ class BoundProgram:
             bound = bind_rows(operator, inputs, types.type_of)
         else:
             left, right = inputs[0], inputs[-1]
-            types.declare(meeting(operator, left, right))
-            bound = bind_join(operator, left, right, types.type_of)
+            join = operator if isinstance(operator, Join) else joining(operator, left, right)
+            types.declare(meeting(join, left, right))
+            if isinstance(operator, Join):
+                bound = bind_join(operator, left, right, types.type_of)
+            else:
+                bound = bind_lookup(operator, left, right, types.type_of)
         ways = (Way(port.stream.name, operator.name, port) for port in bound.ports)
         return replace(self, operators={**self.operators, operator.name: bound}, ways=(*self.ways, *ways))
 
