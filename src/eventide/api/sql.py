@@ -108,16 +108,20 @@ class SqlScript:
         where = chosen_engine(chosen, self.plan)
 
         def made(folder: str) -> Running:
-            tick = settings.tick or TICK
+            tick, flush = settings.tick or TICK, settings.flush_rows
             if where == "local":
                 from eventide.engine.local_engine import LocalEngine
 
                 opened_inputs = {name: data.opened(self.plan.stream(name)) for name, data in inputs.items()}
-                return LocalEngine(self.plan, folder, opened, opened_inputs, every=settings.every or 0.0, tick=tick)
+                every = settings.every or 0.0
+                return LocalEngine(self.plan, folder, opened, opened_inputs, every=every, tick=tick, flush_rows=flush)
             from eventide.engine.spark_engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
-            return SparkEngine(session or _session(settings), self.plan, folder, opened, frames, every=pause, tick=tick)
+            spark_session = session or _session(settings)
+            return SparkEngine(
+                spark_session, self.plan, folder, opened, frames, every=pause, tick=tick, flush_rows=flush
+            )
 
         place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
         return running_in(made, place, opened, given, format, ends)

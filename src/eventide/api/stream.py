@@ -29,6 +29,7 @@ from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
+from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
 from eventide.plan.program import NAME
@@ -106,6 +107,21 @@ class EventStream:
         if not isinstance(policy, Policy):
             raise DeclarationError(f"{policy!r} is no policy: give one of eventide.eventtime, such as DropRatio(0.01)")
         return replace(self, declared=replace(self.declared, policy=policy), chosen=True)
+
+    def punctuated_by(self, column: str) -> EventStream:
+        """Rows in which this BOOLEAN column is TRUE are promises: their source sends no more rows up to their time.
+
+        Where the source of such a row is NULL, no source does. Around what was said of how time moves: each source is
+        as far as its promises, or as that says, whichever is more; without it promises alone move time.
+
+        >>> import pyarrow as pa
+        >>> rows = pa.table({"t": [1, 9, 12], "v": [5, None, 7], "done": [False, True, False]})
+        >>> totals = stream(rows, time="t").punctuated_by("done").window(10).agg(total="sum(v)", n="count(*)")
+        >>> [(row["window_end"], row["total"], row["n"]) for row in totals.run().to_pylist()]
+        [(10, 5, 1), (20, 7, 1)]
+        """
+        policy = Punctuated(self.declared.policy if self.chosen else None)
+        return replace(self, declared=replace(self.declared, policy=policy, punctuation=column), chosen=True)
 
     def timeout(self, after: Length) -> EventStream:
         """When nothing came for this long, whatever is open is over: the clock's last word around the policy."""

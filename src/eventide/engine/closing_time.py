@@ -28,21 +28,21 @@ def reached_at(copy: Callable[[], StreamTime], moment: int, heartbeat: int) -> i
     100
     """
     stream = copy()
-    if stream.promise(moment) >= heartbeat:
+    if stream.promise(moment).combined >= heartbeat:
         return moment
     if stream.stream.arrival is not None:
         # Its clock is in the rows.
         return None
     if stream.stream.timestamps is not Timestamps.EXTERNAL:
         return heartbeat
-    if copy().promise(moment + HORIZON) < heartbeat:
+    if copy().promise(moment + HORIZON).combined < heartbeat:
         return None
     before, step = 0, 1
-    while stream.promise(moment + step) < heartbeat:
+    while stream.promise(moment + step).combined < heartbeat:
         before, step = step, step * 2
     while step - before > 1:
         middle = (before + step) // 2
-        if copy().promise(moment + middle) >= heartbeat:
+        if copy().promise(moment + middle).combined >= heartbeat:
             step = middle
         else:
             before = middle

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from eventide.engine.operator_run import OperatorRun
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.why import Standing
 from eventide.engine.why_data import left_out_data, next_data
@@ -59,6 +60,7 @@ class StreamStatus:
     heartbeat: int | None
     latest: int | None
     lag: int | None
+    punctuations: int = 0
     left_out: tuple[dict[str, Any], ...] = ()
 
     @classmethod
@@ -79,6 +81,7 @@ class StreamStatus:
             beat,
             latest,
             None if beat is None or latest is None else max(0, latest - beat),
+            losses.punctuations,
             () if standing is None else tuple(left_out_data(standing, stream.stream)),
         )
 
@@ -101,6 +104,12 @@ class QueryStatus:
         slices = run.slices
         waits = None if standing is None else next_data(standing, name)
         return cls(name, slices.placement, len(run.holds), slices.rows, slices.bytes, _known(run.bound), waits)
+
+    @classmethod
+    def of_operator(cls, name: str, run: OperatorRun) -> QueryStatus:
+        """The status of an operator: the rows that it holds, by their times, and how far it has come."""
+        time = _known(run.frontier.time)
+        return cls(name, "driver", len(run.holds), run.rows, run.bytes, None if time is None else time + 1)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The time of one stream while it runs: who its sources are, what its policy has promised, what it lost.
 
-Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed.
+Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed. The
+heartbeats of single sources are the pacemaker's, whose snapshot keeps them, and never behind the combined one.
 Sources are numbered as they appear; a number is never given twice. A source that was declared over is not waited for,
 until it speaks again; when all are over, time has come as far as the largest time seen."""
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eventide.engine.promises import SEPARATOR, take_promises
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.expected import tell_end
 from eventide.eventtime.future_guard import FutureGuard
@@ -22,6 +24,7 @@ from eventide.eventtime.hearing import Hearing
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.per_source import grown
+from eventide.eventtime.punctuated import PunctuatedPacemaker, punctuated_in
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
 from eventide.eventtime.waiting import least_without
 from eventide.plan.stream import Stream, Timestamps
@@ -41,6 +44,7 @@ class Losses:
     rejected: int = 0
     recent_wanted: float = 0.0
     recent_late: float = 0.0
+    punctuations: int = 0
 
     def count(self, wanted: int, late: int) -> None:
         """Take a round into account."""
@@ -90,8 +94,10 @@ class StreamTime:
             return max(self.clock, known if known is not None else self.clock)
         return max(self.clock, clock)
 
-    def observe(self, clock: int, summary: pa.Table, source_columns: tuple[str, ...]) -> None:
-        """Learn from the cells of a round."""
+    def observe(
+        self, clock: int, summary: pa.Table, source_columns: tuple[str, ...], promises: pa.Table | None = None
+    ) -> None:
+        """Learn from the cells of a round, then from the promises in it: rows of one round come together."""
         self.clock = clock
         self.losses.rows += int(pc.sum(summary.column("__n")).as_py() or 0)
         if self.stream.timestamps is not Timestamps.EXTERNAL:
@@ -106,6 +112,8 @@ class StreamTime:
         self.hearing.note(arrivals)
         self.over[arrivals.sources[arrivals.sources < len(self.over)]] = False
         self.pacemaker.observe(arrivals)
+        if promises is not None and promises.num_rows:
+            self._believe(promises)
 
     def end_sources(self, names: Iterable[str]) -> None:
         """These sources are over, until one of them speaks again."""
@@ -118,11 +126,26 @@ class StreamTime:
             self.over[number] = True
             tell_end(self.pacemaker, number)
 
-    def promise(self, clock: int, explicit: int | None = None) -> int:
-        """How far time has come at this clock; `explicit` is a promise given from outside."""
+    def promise(self, clock: int, explicit: int | None = None) -> Heartbeats:
+        """How far time has come at this clock, for all sources together and for each by its number.
+
+        `explicit` is a promise given from outside, for all of them. No source is behind the combined heartbeat.
+        """
         external = self.stream.timestamps is Timestamps.EXTERNAL
-        said = self._combined(self.pacemaker.heartbeats(clock)) if external else clock
-        return max(self.heartbeat, said, explicit if explicit is not None else NEVER)
+        said = self.pacemaker.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
+        combined = max(self.heartbeat, self._combined(said), explicit if explicit is not None else NEVER)
+        return Heartbeats(combined, np.maximum(grown(said.by_source, len(self.sources), NEVER), combined))
+
+    def _believe(self, promises: pa.Table) -> None:
+        """Give the promises of a round to the policy, and count them."""
+        self.losses.punctuations += int(pc.sum(promises.column("__n")).as_py())
+        if self.stream.future is not None:
+            # A promise from the future moves time no more than a row does.
+            promises = promises.filter(pc.less_equal(promises.column("__hi"), self.clock + self.stream.future.ahead))
+        pacemaker = punctuated_in(self.pacemaker)
+        assert isinstance(pacemaker, PunctuatedPacemaker)
+        columns = tuple(f"__s{j}" for j in range(len(self.stream.source)))
+        take_promises(pacemaker, promises, columns, self._numbers, lambda: self.sources)
 
     def _combined(self, said: Heartbeats) -> int:
         """What is promised for all together, without those who are over."""
@@ -202,7 +225,7 @@ def policy_of(stream: Stream) -> Policy:
 def source_names(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:
     """One text for each row that tells its source apart from all others."""
     texts = [pc.fill_null(_text(table.column(name)), "(null)") for name in columns]
-    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\x1f")
+    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.groupwise_run import GroupwiseRun
+from eventide.engine.operator_run import Frontier, OperatorRun
 from eventide.engine.query_run import QueryRun
 from eventide.engine.reduction import Reduction
 from eventide.engine.row_run import RowRun
 from eventide.engine.taken import Answers, Taken
 from eventide.results.results import Results
 
-Run = QueryRun | RowRun
+Run = QueryRun | RowRun | GroupwiseRun
 Positions = dict[str, dict[str, Any]]
 Observer = Callable[[int, str], None]
 """Told the round and the step that has just ended; tests use it to kill the process exactly there."""
@@ -32,9 +34,11 @@ class Round:
     positions: Positions
     ending: bool
     runs: dict[str, Run]
+    operators: dict[str, OperatorRun] = field(default_factory=dict)
     reductions: dict[str, Reduction] = field(default_factory=dict)
     taken: dict[str, Taken] = field(default_factory=dict)
     heartbeats: dict[str, int] = field(default_factory=dict)
+    frontiers: dict[str, Frontier] = field(default_factory=dict)
     answers: dict[str, Answers] = field(default_factory=dict)
     results: dict[str, Results] = field(default_factory=dict)
     late: dict[str, list[pa.Table]] = field(default_factory=dict)

@@ -8,7 +8,7 @@ different things of one stream are refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -105,9 +105,13 @@ class Builder:
                 self.bare += 1
         name = tree.this.name if tree.this is not None else f"query_{self.bare}"
         self._new(name, tree.this or tree, "query")
-        output = output_of(name, tree.args.get("into") or [], self.source)
+        clauses = tree.args.get("into") or []
+        by_source = next((clause for clause in clauses if clause.this == "CLOSE BY SOURCE"), None)
+        output = output_of(name, [clause for clause in clauses if clause is not by_source], self.source)
         self._check_directory(output, tree)
         self._compiled(name, tree.expression, {})
+        if by_source is not None:
+            self._close_by_source(name, by_source)
         self.outputs[name.lower()] = output
         return name
 
@@ -134,6 +138,13 @@ class Builder:
         # What does not fit together is told at this statement.
         self.program()
         return known
+
+    def _close_by_source(self, name: str, clause: Clause) -> None:
+        """Let the groups of a query close with their own sources."""
+        known = self.queries[name.lower()]
+        if (reason := self.program().not_by_source(known.query)) is not None:
+            raise self.source.error(f"query {name!r} cannot close by source: {reason}", clause)
+        self.queries[name.lower()] = replace(known, query=replace(known.query, by_source=True))
 
     def _set_policy(self, declared: Declared, query: str, asked: dict[str, Clause]) -> None:
         reader = StreamReader(self.source)

@@ -56,7 +56,12 @@ WINDOW_CLAUSES: Mapping[str, Parts] = {
     "SLACK": ("amount",),
     "DRATIO": ("amount",),
 }
-INTO_CLAUSES: Mapping[str, Parts] = {"INTO": ("output",), "FORMAT": ("name",), "OPTIONS": ("pairs",)}
+INTO_CLAUSES: Mapping[str, Parts] = {
+    "CLOSE BY SOURCE": (),
+    "INTO": ("output",),
+    "FORMAT": ("name",),
+    "OPTIONS": ("pairs",),
+}
 FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
 
 WRAPPED = ("pairs", "bounds", "sources")

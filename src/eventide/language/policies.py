@@ -16,6 +16,7 @@
 | `BOUNDS (...)` | `DeclaredSkew(matrix)` |
 | `ESTIMATED BOUNDS (...)` | `EstimatedSkew(...)` |
 | `OWN PROGRESS [SLACK length]` | `OwnProgress(length)` |
+| `... PUNCTUATED BY column` | `Punctuated(...)`; `Punctuated()` without any other clause of these |
 | `... IDLE AFTER length` | `Idle(..., length)` |
 | `... EXPECTING (a, b) [GIVE UP AFTER length]` | `Expected(..., sources, length)` |
 | `... TIMEOUT length` | `Timeout(..., length)` |
@@ -40,6 +41,7 @@ from eventide.eventtime.kim import Kim
 from eventide.eventtime.kim_adhoc import KimAdhoc
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.skew_estimates import Adaptivity
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
@@ -55,7 +57,6 @@ POLICIES = (
     "ON DEMAND",
     "BOUNDS",
     "ESTIMATED BOUNDS",
-    "PUNCTUATED BY",
     "OWN PROGRESS",
 )
 """Clauses of which a stream has at most one; SLACK goes alone, with DRATIO or with OWN PROGRESS."""
@@ -89,6 +90,8 @@ class PolicyReader:
             policy: Policy = DeclaredSkew(matrix)
         else:
             policy = self._simple(chosen, clauses)
+        if "PUNCTUATED BY" in clauses:
+            policy = Punctuated(policy if chosen is not None or "SLACK" in clauses else None)
         if "IDLE AFTER" in clauses:
             policy = Idle(policy, self._silence(clauses, "IDLE AFTER"))
         if "EXPECTING" in clauses:
@@ -133,12 +136,6 @@ class PolicyReader:
             return OnDemand(self._length(clauses["ON DEMAND"].expressions[0], "ON DEMAND"))
         if chosen == "ESTIMATED BOUNDS":
             return self._estimated(clauses["ESTIMATED BOUNDS"])
-        if chosen == "PUNCTUATED BY":
-            raise self.amounts.source.error(
-                "PUNCTUATED BY cannot be run yet: no engine reads promises from a column",
-                clauses["PUNCTUATED BY"],
-                "until then, choose OWN PROGRESS or DRATIO",
-            )
         if slack is None:
             return DropRatio(0.01)
         return Slack(self.amounts.rows(slack, "SLACK")) if self.amounts.is_rows(slack) else self._delay(slack)

@@ -87,8 +87,21 @@ class StreamReader:
                     "write SOURCE BY and one column",
                 )
         policy, known = reader.read(clauses)
-        declared.stream = replace(stream, policy=policy, known=known)
+        punctuation = self._punctuation(stream, clauses["PUNCTUATED BY"]) if "PUNCTUATED BY" in clauses else None
+        declared.stream = replace(stream, policy=policy, known=known, punctuation=punctuation)
         return declared
+
+    def _punctuation(self, stream: Stream, clause: Clause) -> str:
+        """The column that tells which rows are promises."""
+        column = self._column(clause.expressions[0], stream.columns)
+        if stream.time is None or column.type != "BOOLEAN":
+            why = "rows have no time of their own" if stream.time is None else f"{column.name!r} is {column.type}"
+            raise self.source.error(
+                f"stream {stream.name!r} cannot promise by this column: {why}",
+                clause,
+                "PUNCTUATED BY takes a BOOLEAN column that is TRUE in rows which are promises, up to their time",
+            )
+        return column.name
 
     def _columns(self, tree: CreateStream) -> tuple[Column, ...]:
         found: dict[str, Column] = {}

@@ -57,6 +57,7 @@ WORDS = {
     "timestamps": "the kind of its timestamps",
     "policy": "its policy",
     "input": "the format of its input",
+    "punctuation": "the column of its promises",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
@@ -72,6 +73,7 @@ WORDS = {
     "order": "ORDER BY",
     "limit": "LIMIT",
     "sample": "the share of rows that it takes",
+    "by_source": "whether it closes by source",
 }
 """How a field is called in a sentence; one that is not here goes by its own name."""
 
@@ -80,7 +82,7 @@ def described(program: Program) -> Json:
     """The declarations of a program as plain data, fit for JSON."""
     return {
         "streams": {stream.name: _stream(stream) for stream in program.streams},
-        "queries": {query.name: _without(_plain(query), "name") for query in program.queries},
+        "queries": {step.name: _without(_plain(step), "name") for step in (*program.queries, *program.operators)},
     }
 
 

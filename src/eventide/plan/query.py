@@ -6,11 +6,12 @@ The language compiles to this.
 >>> Query("speeds", "traffic", Window(300, 60), groups=named_as("detector"), select=named_as(mean="avg(speed)"))
 Query(name='speeds', stream='traffic', window=Window(range=300, slide=60, offset=0, empty=False), \
 select=(Named(name='mean', sql='avg(speed)'),), groups=(Named(name='detector', sql='detector'),), \
-where=None, having=None, retain=0, order=(), limit=None, sample=None)
+where=None, having=None, retain=0, order=(), limit=None, sample=None, by_source=False)
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eventide.errors import DeclarationError
@@ -46,7 +47,8 @@ class Query:
     an expression over aggregates of the stream's columns, such as `max(price) - min(price)`; without any, the groups
     of a window are told (SELECT DISTINCT). `retain`: for how long after its end a window can still be revised by a late
     row (0: never). Of each window's results, `having` chooses, `order` orders, and the first `limit` are told.
-    `sample` is the share of the rows that count; which ones, their values decide.
+    `sample` is the share of the rows that count; which ones, their values decide. `by_source`: each group closes on the
+    heartbeat of its own source, not on that of all together (see `plan.by_source`).
 
     >>> Query("q", "s", Window(300), select=named_as(round="count(*)"))
     Traceback (most recent call last):
@@ -65,11 +67,12 @@ class Query:
     order: tuple[OrderBy, ...] = ()
     limit: int | None = None
     sample: float | None = None
+    by_source: bool = False
 
     def __post_init__(self) -> None:
         if not self.select and not self.groups:
             raise DeclarationError(f"query {self.name!r} selects nothing: give at least one aggregate or group")
-        self._check_names()
+        check_names(self.name, (*self.groups, *self.select))
         self._check_retention()
         if isinstance(self.window, Window) and self.window.empty and self.groups:
             raise DeclarationError(
@@ -81,17 +84,6 @@ class Query:
             raise DeclarationError(
                 f"query {self.name!r}: cannot take {self.sample} of the rows: give a share above 0, at most 1"
             )
-
-    def _check_names(self) -> None:
-        seen: set[str] = set()
-        for item in (*self.groups, *self.select):
-            if item.name.lower() in RESERVED:
-                raise DeclarationError(
-                    f"query {self.name!r}: {item.name!r} is a column of every result; choose another name for yours"
-                )
-            if item.name.lower() in seen:
-                raise DeclarationError(f"query {self.name!r}: two columns are named {item.name!r}")
-            seen.add(item.name.lower())
 
     def _check_retention(self) -> None:
         if self.retain < 0:
@@ -105,3 +97,16 @@ class Query:
                 f"query {self.name!r}: its window of {self.window.range} is larger than what is retained "
                 f"({self.retain}), so it could never be revised whole: retain {self.window.range} or more"
             )
+
+
+def check_names(owner: str, outputs: Iterable[Named]) -> None:
+    """Refuse columns of a result that have the name of another, or of one that every result has."""
+    seen: set[str] = set()
+    for item in outputs:
+        if item.name.lower() in RESERVED:
+            raise DeclarationError(
+                f"query {owner!r}: {item.name!r} is a column of every result; choose another name for yours"
+            )
+        if item.name.lower() in seen:
+            raise DeclarationError(f"query {owner!r}: two columns are named {item.name!r}")
+        seen.add(item.name.lower())

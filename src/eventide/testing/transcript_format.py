@@ -27,11 +27,24 @@ import yaml
 from eventide.errors import DeclarationError
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
-from eventide.testing.transcript_program import known_keys, program_of
+from eventide.testing.transcript_operators import known_keys
+from eventide.testing.transcript_program import program_of
 from eventide.testing.transcript_rows import table_of
 from eventide.testing.transcript_values import instant
 
-TRANSCRIPT_KEYS = ("name", "note", "streams", "queries", "query", "rounds", "splittable", "refused", "fails")
+TRANSCRIPT_KEYS = (
+    "name",
+    "note",
+    "streams",
+    "queries",
+    "query",
+    "operators",
+    "rounds",
+    "splittable",
+    "refused",
+    "fails",
+    "flush_rows",
+)
 STEP_KEYS = ("rows", "clock", "heartbeat", "over", "restart", "end", "note", "expect")
 EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state", "in_order")
 
@@ -74,7 +87,8 @@ class Transcript:
     """A story of a program, round by round.
 
     `program` is None where the declarations themselves are `refused`, as expected; `refusal` is then the error. A
-    transcript with `fails` must fail, with a message like it: it tests whoever runs it.
+    transcript with `fails` must fail, with a message like it: it tests whoever runs it. `flush_rows` is the engine's:
+    about so many results are told at once.
     """
 
     name: str
@@ -84,6 +98,7 @@ class Transcript:
     refused: str | None = None
     refusal: DeclarationError | None = None
     fails: str | None = None
+    flush_rows: int | None = None
     file: str | None = None
 
     def __str__(self) -> str:
@@ -110,10 +125,10 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, rounds, splittable, refused, fails
+streams, queries, query, operators, rounds, splittable, refused, fails, flush_rows
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
-        told = {key: written[key] for key in ("splittable", "refused", "fails") if key in written}
+        told = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}
         name = str(written.get("name", file or "a transcript"))
         try:
             program = program_of(written)

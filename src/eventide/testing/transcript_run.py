@@ -94,7 +94,7 @@ def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSes
     assert told.program is not None
     with (
         tempfile.TemporaryDirectory(prefix="transcript-") as folder,
-        Trial(told.program, Path(folder), engine, spark, driver_bytes=driver_bytes) as trial,
+        Trial(told.program, Path(folder), engine, spark, None, driver_bytes, told.flush_rows) as trial,
     ):
         for step in told.steps:
             if step.restart or variant is Variant.RESTARTED:
@@ -133,9 +133,12 @@ def _parts(step: Step, variant: Variant) -> Iterator[Step]:
 
 
 def _splittable(transcript: Transcript) -> bool:
-    if transcript.splittable is not None or transcript.program is None:
+    if transcript.splittable is not None or transcript.program is None or transcript.flush_rows is not None:
         return bool(transcript.splittable)
-    return all(stream.policy == Punctuated() and not stream.arrival for stream in transcript.program.streams)
+    return all(
+        stream.policy == Punctuated() and not stream.arrival and not stream.punctuation
+        for stream in transcript.program.streams
+    )
 
 
 def _check(step: Step, trial: Trial, expect: Expect) -> None:

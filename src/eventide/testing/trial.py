@@ -86,6 +86,7 @@ class Trial:
         spark: SparkSession | None = None,
         workbench: Workbench | None = None,
         driver_bytes: int = DRIVER_BYTES,
+        flush_rows: int | None = None,
     ) -> None:
         if engine not in ("local", "spark"):
             raise DeclarationError(f"there is no engine {engine!r}: write 'local' or 'spark'")
@@ -96,6 +97,7 @@ class Trial:
         self._spark = spark if engine == "spark" else None
         self._workbench = workbench
         self._driver_bytes = driver_bytes
+        self._flush_rows = flush_rows
         self._shown = Shown()
         self._seen: set[object] = set()
         self._engine = self._started()
@@ -143,8 +145,17 @@ class Trial:
             from eventide.engine.spark_backend import SparkBackend
 
             backend = SparkBackend(self._spark)
-        sinks = {query.name: self._shown for query in self.program.queries}
-        return Engine(self.program, backend, str(self._checkpoint), sinks, driver_bytes=self._driver_bytes)
+        # What others read is told in what they tell of it.
+        unread = [operator for operator in self.program.operators if not self.program.readers(operator.name)]
+        sinks = {step.name: self._shown for step in (*self.program.queries, *unread)}
+        return Engine(
+            self.program,
+            backend,
+            str(self._checkpoint),
+            sinks,
+            driver_bytes=self._driver_bytes,
+            flush_rows=self._flush_rows,
+        )
 
     def _is_new(self, key: object) -> bool:
         new = key not in self._seen
