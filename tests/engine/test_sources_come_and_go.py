@@ -99,7 +99,7 @@ def test_time_moves_only_past_sources_that_promise_it_or_are_left_out_by_a_rule(
             for name in {name for name, _ in rows}:
                 heard[name].append((clock, max(at for who, at in rows if who == name)))
         time.end_sources(over)
-        before, after = time.heartbeat, time.promise(clock)
+        before, after = time.heartbeat, time.promise(clock).combined
         assert after >= before
         names = time.sources.to_pylist()
         left_out = {names[source] for out in time.left_out() for source in out.sources if source < len(names)}

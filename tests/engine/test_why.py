@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from eventide.engine.open_windows import OpenTime
 from eventide.engine.record import RoundRecord
 from eventide.engine.rounds import Engine
 from eventide.engine.stream_time import StreamTime
-from eventide.engine.why import QueryWait, Standing, StreamWait
+from eventide.engine.why import OperatorWait, QueryWait, Standing, StreamWait, streams_of
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.clock_skew import ClockSkew
@@ -34,8 +35,10 @@ from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.skew_systems import distributed_sensors
 from eventide.eventtime.timeout import Timeout
-from eventide.plan.program import Program
+from eventide.plan.join import Band, Join, JoinKind, Side
+from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query, named_as
+from eventide.plan.rows import Rows
 from eventide.plan.stream import Stream, TimeKind, columns
 from eventide.plan.window import RowWindow, SameWindow, Window
 
@@ -71,12 +74,12 @@ def stood(policy: Policy, rounds: list[tuple[int, list[tuple[int, int]]]]) -> St
         time.hearing.note(arrivals)
         time.latest = max([time.latest, *(at for _, at in rows)])
         time.pacemaker.observe(arrivals)
-        time.reach(time.promise(clock), clock)
+        time.reach(time.promise(clock).combined, clock)
         panes |= {at - at % 10 for _, at in rows}
     record = RoundRecord(0, 0, clock, False, {}, {"s": json.loads(json.dumps(time.saved()))}, {}, {}, ())
     bound = (time.heartbeat + 1) // 10 * 10
     held = np.array(sorted(pane for pane in panes if pane >= bound), dtype=np.int64)
-    opened = OpenTime("q", "s", TimeKind.SEQUENCE, Window(10), 10, bound, held)
+    opened = OpenTime("q", TimeKind.SEQUENCE, Window(10), 10, bound, held)
     return Standing(program, record, lambda _: time.sources, lambda _: opened)
 
 
@@ -98,7 +101,7 @@ def test_a_window_closes_exactly_when_it_is_said_to(
     for window in standing.windows("q"):
         copy = standing.stream_time(stream)
         clocks = range(standing.record.clock, standing.record.clock + FAR)
-        by_hand = next((clock for clock in clocks if copy.promise(clock) >= window.end - 1), None)
+        by_hand = next((clock for clock in clocks if copy.promise(clock).combined >= window.end - 1), None)
         assert window.closes_at == by_hand
         assert window_words(window)
 
@@ -193,6 +196,55 @@ def test_a_query_over_a_query_is_explained_down_to_the_source(tmp_path: Path) ->
     assert found is not None
     assert "window 10 to 20 waits for query sums, which waits for b" in window_words(found)
     assert read_standing(program, str(tmp_path), "same").window("same", 0) is None, "it is closed"
+
+
+def two(policy: Policy) -> tuple[Stream, Stream]:
+    both = (Stream(name, columns("t BIGINT, who STRING, v INT"), time="t", source=("who",)) for name in ("n", "s"))
+    north, south = (replace(stream, policy=policy) for stream in both)
+    return north, south
+
+
+OPERATORS: Mapping[str, tuple[Operator, str]] = {
+    "read through": (Rows("both", ("n", "s")), "merge both"),
+    "projected": (Rows("both", ("n", "s"), named_as("t", "v")), "merge both"),
+    "joined": (Join("both", Side("n"), Side("s"), (Band("t", "t", -5, 5),), select=named_as(v="n.v")), "join both"),
+}
+
+
+@pytest.mark.parametrize(("operator", "named"), OPERATORS.values(), ids=OPERATORS.keys())
+def test_an_operator_waits_for_its_slowest_input_and_closes_with_the_last(
+    operator: Operator, named: str, tmp_path: Path
+) -> None:
+    asked = Query("q", "both", Window(10), named_as(n="count(v)"))
+    program = Program(two(OnDemand(max_skew=2)), (asked,), (operator,))
+    engine = Engine(program, LocalBackend(), str(tmp_path))
+    north, south = rows((5, "a", 1), (14, "b", 2))["fleet"], rows((4, "c", 1), (6, "d", 4))["fleet"]
+    engine.round({"n": north, "s": south}, clock=0)
+    standing = read_standing(program, str(tmp_path), "q")
+    # Rows that a merge holds for their place in the order are in no window yet.
+    first = standing.window("q", 0)
+    assert first is not None
+    assert isinstance(first.wait, OperatorWait)
+    assert [end.stream.name for end in streams_of(first.wait)] == ["s", "n"]
+    said = window_words(first)
+    assert said.startswith(f"window 0 to 10 waits for {named} (2 inputs are behind), which waits for c (at 4, heard")
+    assert first.closes_at == 8, "the time of c runs on: 4 + 8 - 2"
+    rounds = [engine.tick(clock) for clock in (7, 8)]
+    assert [0 if work is None else work.results["q"].rows for work in rounds] == [0, 1]
+    engine.close()
+
+
+def test_an_outer_join_waits_until_no_partner_can_come(tmp_path: Path) -> None:
+    bands = (Band("t", "t", -5, 5),)
+    join = Join("both", Side("n"), Side("s"), bands, JoinKind.LEFT, select=named_as(v="n.v"))
+    asked = Query("q", "both", Window(10), named_as(n="count(*)"))
+    program = Program(two(OwnProgress()), (asked,), (join,))
+    engine = Engine(program, LocalBackend(), str(tmp_path))
+    engine.round({"n": rows((5, "a", 1))["fleet"], "s": rows((4, "c", 1))["fleet"]}, clock=0)
+    engine.close()
+    [window] = read_standing(program, str(tmp_path), "q").windows("q")
+    assert window.closes_at is None
+    assert window_words(window).endswith("closes when no partner can come any more for a row that join both keeps")
 
 
 def test_a_window_of_rows_waits_for_rows_or_for_their_turn(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from eventide.commands.script_file import script_of
 from eventide.commands.why_words import moment, window_words
-from eventide.engine.checkpoint_reader import read_standing
+from eventide.engine.checkpoint_reader import below, read_standing
 from eventide.engine.open_windows import OpenQuery, OpenTime, known
 from eventide.engine.why import OpenWindow, Standing
 from eventide.engine.why_data import left_out_data, window_data
@@ -51,10 +51,12 @@ def lines(standing: Standing, opened: OpenQuery, windows: list[OpenWindow], star
     if not windows:
         bound = known(opened.bound) if isinstance(opened, OpenTime) else None
         so_far = "" if bound is None else f": all before {moment(bound, plain)} is closed"
-        below = opened.reads if any(one.name == opened.reads for one in standing.program.queries) else None
-        reads = (
-            "" if below is None else f"; it reads query {below}, of which {len(standing.open(below).open()):,} are open"
-        )
+        read = standing.program.query(opened.query).stream
+        reads = ""
+        if standing.program.operator(read) is not None:
+            reads = f"; it reads {read}, which may hold rows that are in no window yet: name the start of one"
+        elif any(one.name == read for one in standing.program.queries):
+            reads = f"; it reads query {read}, of which {len(standing.open(read).open()):,} are open"
         return [f"no window of query {opened.query} is open{so_far}{reads}"]
     told = [window_words(window) for window in windows[:SHOWN]]
     if len(windows) > SHOWN:
@@ -86,14 +88,12 @@ def start_of(text: str, opened: OpenQuery) -> int:
 
 
 def _data(standing: Standing, query: str, windows: list[OpenWindow]) -> dict[str, Any]:
-    streams = {stream.name for stream in standing.program.streams}
-    reads = query
-    while reads not in streams:
-        reads = standing.program.query(reads).stream
+    streams = [stream for stream in standing.program.streams if stream.name in below(standing.program, query)]
+    left = [{"stream": one.name, **out} for one in streams for out in left_out_data(standing, one)]
     return {
         "query": query,
         "round": standing.record.round,
         "clock": standing.record.clock,
         "windows": [window_data(window) | {"words": window_words(window)} for window in windows],
-        "left_out": left_out_data(standing, standing.program.stream(reads)),
+        "left_out": left,
     }

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from eventide.engine.why import Holder, OpenWindow, QueryWait, StreamWait, Wait
+from eventide.engine.why import Holder, OpenWindow, OperatorWait, QueryWait, StreamWait, Wait, rows_missing
 from eventide.eventtime.reason import EXPECTED
 from eventide.plan.stream import Stream, TimeKind, Timestamps, kind_of
 from eventide.profile.amounts import spoken
@@ -82,11 +82,8 @@ def window_words(window: OpenWindow) -> str:
     start, end = moment(window.start, plain), moment(window.end, plain)
     day = "" if plain else start[: start.index(" ") + 1]
     unit = "rows" if hasattr(window.query, "numbered") else "window"
-    rows, way = window.rows, window.wait
-    said = []
-    while isinstance(way, QueryWait):
-        said.append(f"query {way.query}")
-        rows, way = max(rows, way.rows), way.below
+    said, way = _chain(window.wait)
+    rows = max(window.rows, rows_missing(window.wait))
     telling = Telling(way.stream, way.names, day)
     opening = f"{unit} {start} to {end.removeprefix(day) if day else end} "
     if rows:
@@ -100,13 +97,18 @@ def window_words(window: OpenWindow) -> str:
     return "; ".join(parts)
 
 
-def waits_words(wait: Wait) -> str:
-    """Who is waited for, alone."""
-    names = []
-    while isinstance(wait, QueryWait):
-        names.append(f"query {wait.query}")
-        wait = wait.below
-    return ", which waits for ".join([*names, _who(wait, Telling(wait.stream, wait.names))])
+def _chain(wait: Wait) -> tuple[list[str], StreamWait]:
+    """The names on the way down to the slowest stream, and what is waited for there."""
+    said = []
+    while not isinstance(wait, StreamWait):
+        if isinstance(wait, QueryWait):
+            said.append(f"query {wait.query}")
+            wait = wait.below
+        else:
+            behind = f" ({len(wait.inputs)} inputs are behind)" if len(wait.inputs) > 1 else ""
+            said.append(f"{wait.kind} {wait.operator}{behind}")
+            wait = wait.inputs[0]
+    return said, wait
 
 
 def _who(wait: StreamWait, telling: Telling) -> str:
@@ -131,9 +133,23 @@ def _named(holder: Holder, wait: StreamWait, telling: Telling) -> str:
     return f"{name} ({at}, {f'silent since {heard}' if holder.silent else f'heard at {heard}, but behind'})"
 
 
+def _keeping(wait: Wait) -> str | None:
+    """The outer join on the way, if there is one."""
+    while not isinstance(wait, StreamWait):
+        if isinstance(wait, OperatorWait):
+            if wait.partners:
+                return wait.operator
+            wait = wait.inputs[0]
+        else:
+            wait = wait.below
+    return None
+
+
 def _ending(window: OpenWindow, wait: StreamWait, telling: Telling) -> str:
     if window.closes_at is not None:
         return f"closes at {telling.clock(window.closes_at)} if nothing more arrives"
+    if partners := _keeping(window.wait):
+        return f"closes when no partner can come any more for a row that join {partners} keeps"
     who = "a row comes"
     if len(wait.holders) == 1 and wait.holders[0].name is not None:
         who = f"{wait.holders[0].name} speaks"

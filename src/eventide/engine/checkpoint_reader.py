@@ -23,7 +23,7 @@ from eventide.engine.storage import MissingFileError, Storage
 from eventide.engine.why import Standing
 from eventide.errors import CheckpointError
 from eventide.plan.fingerprint import described, refuse_changes
-from eventide.plan.program import Program
+from eventide.plan.program import Program, reads
 
 ROUND = re.compile(r"rounds/(\d+)\.json")
 ATTEMPTS = 20
@@ -33,7 +33,7 @@ ATTEMPTS = 20
 def read_standing(program: Program, place: str, query: str) -> Standing:
     """How a query, and all that it reads, stood after the last round of a checkpoint."""
     storage = Storage.at(place, make=False)
-    way = _way(program, query)
+    way = below(program, program.query(query).name)
     for attempt in range(ATTEMPTS):
         record = last_record(storage)
         _refuse_others(record, program, way)
@@ -63,31 +63,36 @@ def last_record(storage: Storage) -> RoundRecord:
     raise CheckpointError(f"no round in {storage.where} can be read: start the engine, which says what is damaged")
 
 
-def _way(program: Program, query: str) -> list[str]:
-    """The query, and the queries that it reads, one after the other."""
-    one = program.query(query)
-    way = [one.name]
-    while (below := program.below(one)) is not None:
-        way.append(below.name)
-        one = below
-    return way
+def below(program: Program, name: str) -> dict[str, None]:
+    """A query, and all that it reads, however long the way: queries, operators and streams by their names.
+
+    >>> from eventide.plan.query import Query, named_as
+    >>> from eventide.plan.stream import Stream, columns
+    >>> from eventide.plan.window import Window
+    >>> s = Stream("s", columns("t BIGINT"), time="t")
+    >>> q = Query("q", "s", Window(10), named_as(n="count(*)"))
+    >>> list(below(Program((s,), (q, Query("r", "q", Window(60), named_as(n="count(*)")))), "r"))
+    ['r', 'q', 's']
+    """
+    steps = {step.name: step for step in program.steps}
+    found: dict[str, None] = {}
+    ahead = [name]
+    while ahead:
+        found[ahead[0]] = None
+        ahead = [*ahead[1:], *(reads(steps[ahead[0]]) if ahead[0] in steps else ())]
+    return found
 
 
-def _refuse_others(record: RoundRecord, program: Program, way: list[str]) -> None:
+def _refuse_others(record: RoundRecord, program: Program, way: dict[str, None]) -> None:
     """Other queries may have come and gone; what is asked about must be what runs there."""
-    read = program.query(way[-1]).stream
 
     def only(plan: dict[str, Any]) -> dict[str, Any]:
-        queries, streams = plan.get("queries", {}), plan.get("streams", {})
-        return {
-            "queries": {name: queries[name] for name in way if name in queries},
-            "streams": {read: streams[read]} if read in streams else {},
-        }
+        return {kind: {n: one for n, one in plan.get(kind, {}).items() if n in way} for kind in ("queries", "streams")}
 
     refuse_changes(only(record.plan), only(described(program)))
 
 
-def _standing(program: Program, storage: Storage, record: RoundRecord, way: list[str]) -> Standing:
+def _standing(program: Program, storage: Storage, record: RoundRecord, way: dict[str, None]) -> Standing:
     files = {file.name: file for file in record.files}
 
     def table(name: str, column: str) -> pa.Table:
@@ -98,14 +103,16 @@ def _standing(program: Program, storage: Storage, record: RoundRecord, way: list
         return pa.ipc.open_file(data, options=pa.ipc.IpcReadOptions(included_fields=[at])).read_all()
 
     opened: dict[str, OpenQuery] = {}
-    for name in way:
-        query, saved = program.query(name), record.queries[name]
-        column = "__t" if "numbered" in saved else "__pane"
-        tables = [] if "chunks" in saved else [table(file, column) for file, _ in saved["files"]]
-        opened[name] = open_of_record(program, query, saved, tables)
-    read = program.query(way[-1]).stream
-    kept = record.streams[read]["sources"]
-    names = pa.array([], pa.string())
-    if kept is not None:
-        names = table(kept[0], "source").column("source").combine_chunks().slice(0, kept[1])
-    return Standing(program, record, lambda stream: names, lambda query: opened[query])
+    for query in program.queries:
+        if query.name in way:
+            saved = record.queries[query.name]
+            column = "__t" if "numbered" in saved else "__pane"
+            tables = [] if "chunks" in saved else [table(file, column) for file, _ in saved["files"]]
+            opened[query.name] = open_of_record(program, query, saved, tables)
+    names: dict[str, pa.Array] = {}
+    for stream in program.streams:
+        if stream.name in way:
+            kept = record.streams[stream.name]["sources"]
+            known = None if kept is None else table(kept[0], "source").column("source").combine_chunks()
+            names[stream.name] = pa.array([], pa.string()) if known is None else known.slice(0, kept[1])
+    return Standing(program, record, names.__getitem__, opened.__getitem__)

@@ -86,7 +86,7 @@ class Committed:
         if told is None or told[0] is not record or told[1] is not runs:
 
             def opened(name: str) -> OpenQuery:
-                return open_of_run(runs[name], runs[name].query.query.stream)
+                return open_of_run(runs[name])
 
             told = self._standing = record, runs, Standing(program, record, lambda name: streams[name].sources, opened)
         return told[2]

@@ -4,7 +4,7 @@ Law: a window over time closes when the heartbeat of what the query reads reache
 count of rows closes when its last row has a number, which it gets when the heartbeat reaches its time; where that row
 has not come yet, no heartbeat closes it.
 
->>> windows = OpenTime("q", "s", TimeKind.SEQUENCE, Window(20, 10), 20, bound=30, panes=np.array([20, 30]))
+>>> windows = OpenTime("q", TimeKind.SEQUENCE, Window(20, 10), 20, bound=30, panes=np.array([20, 30]))
 >>> windows.open(), windows.needs(40), windows.below(34)
 ([(20, 40), (30, 50)], Need(heartbeat=39, rows=0), Need(heartbeat=39, rows=0))
 """
@@ -42,7 +42,6 @@ class OpenTime:
     """A query over windows of time: `panes` hold something; `length` is how long its windows are said to be."""
 
     query: str
-    reads: str
     kind: TimeKind
     window: Window
     length: int
@@ -75,7 +74,6 @@ class OpenRows:
     """A query over windows of rows: `numbered` have a number, `waiting` are the times of those that have none."""
 
     query: str
-    reads: str
     kind: TimeKind
     window: Window
     numbered: int
@@ -117,15 +115,15 @@ class OpenRows:
 OpenQuery = OpenTime | OpenRows
 
 
-def open_of_run(run: Run, reads: str) -> OpenQuery:
+def open_of_run(run: Run) -> OpenQuery:
     """What is open of a query that runs."""
     query = run.query
     if isinstance(run, RowRun):
         times = [table.column("__t").to_numpy() for table in run.waiting]
         waiting = np.sort(np.concatenate(times)) if times else np.zeros(0, dtype=np.int64)
-        return OpenRows(query.query.name, reads, query.window_kind, query.panes, run.numbered, run.answered, waiting)
+        return OpenRows(query.query.name, query.window_kind, query.panes, run.numbered, run.answered, waiting)
     length = query.windows.range
-    return OpenTime(query.query.name, reads, query.window_kind, query.panes, length, run.bound, run.holds)
+    return OpenTime(query.query.name, query.window_kind, query.panes, length, run.bound, run.holds)
 
 
 def open_of_record(program: Program, query: Query, saved: dict[str, Any], tables: list[pa.Table]) -> OpenQuery:
@@ -135,36 +133,38 @@ def open_of_record(program: Program, query: Query, saved: dict[str, Any], tables
         times = [table.column("__t").to_numpy() for table in tables]
         every = np.sort(np.concatenate(times)) if times else np.zeros(0, dtype=np.int64)
         waiting = every[every >= saved["bound"]]
-        return OpenRows(query.name, query.stream, kind, panes, saved["numbered"], saved["answered"], waiting)
+        return OpenRows(query.name, kind, panes, saved["numbered"], saved["answered"], waiting)
     found = [np.array(chunk_panes, dtype=np.int64) for _, chunk_panes, _ in saved.get("chunks", ())]
     found += [table.column("__pane").to_numpy() for table in tables]
     held = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
     bound = saved["bound"]
     held = held[held >= needed_from(panes, bound)]
-    return OpenTime(query.name, query.stream, kind, panes, windows.range, bound, held)
+    return OpenTime(query.name, kind, panes, windows.range, bound, held)
 
 
 def windows_of(program: Program, query: Query) -> tuple[Window, Window, TimeKind]:
     """Its windows as they are shown, the windows that its slices are cut by, and what their edges are."""
-    below = program.below(query)
     if isinstance(query.window, RowWindow):
         return query.window.over_numbers, query.window.over_numbers, TimeKind.SEQUENCE
-    if below is None:
-        assert isinstance(query.window, Window)
-        return query.window, query.window, kind_of_rows(program, query.stream)
-    windows, _, kind = windows_of(program, below)
-    edges = TimeKind.SEQUENCE if kind is TimeKind.SEQUENCE else TimeKind.TIMESTAMP
+    kind = _kind(program, query.stream)
+    below = program.below(query)
     if isinstance(query.window, SameWindow):
-        return windows, query.window.over(windows), edges
-    return query.window, query.window, edges
+        assert below is not None
+        windows, _, _ = windows_of(program, below)
+        return windows, query.window.over(windows), kind
+    return query.window, query.window, kind
 
 
-def kind_of_rows(program: Program, read: str) -> TimeKind:
-    """What the times of a stream, or of an operator's rows, look like; those of all its inputs look alike."""
-    while (operator := program.operator(read)) is not None:
-        read = operator.inputs[0]
-    below = next((query for query in program.queries if query.name == read), None)
-    return program.stream(read).time_kind if below is None else windows_of(program, below)[2]
+def _kind(program: Program, read: str) -> TimeKind:
+    """What the times of a stream, of results, or of the rows of an operator are."""
+    operator = program.operator(read)
+    if operator is not None:
+        kind = _kind(program, operator.inputs[0])
+    elif any(query.name == read for query in program.queries):
+        kind = windows_of(program, program.query(read))[2]
+    else:
+        return program.stream(read).time_kind
+    return TimeKind.SEQUENCE if kind is TimeKind.SEQUENCE else TimeKind.TIMESTAMP
 
 
 def known(instant: int) -> int | None:

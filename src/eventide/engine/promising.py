@@ -60,7 +60,7 @@ class Promise:
         for name, stream in self._streams.items():
             reduction = work.reductions.get(name)
             found[name] = (
-                silent_moment(stream, work.clock) if reduction is None else stream.moment(work.clock, reduction.cells)
+                stream.moment_of(work.clock) if reduction is None else stream.moment(work.clock, reduction.cells)
             )
         recorded = [name for name, stream in self._streams.items() if stream.stream.arrival is not None]
         arrived = max((found[name] for name in recorded), default=NEVER)
@@ -84,8 +84,3 @@ class Promise:
             if not way.into_port:
                 rows, behind = late_among(work.runs[way.step], rows, heartbeat)
             work.late.setdefault(way.source, []).append(late_rows(way.bound, rows, work.number, behind))
-
-
-def silent_moment(stream: StreamTime, clock: int) -> int:
-    """The clock of a round without rows, for a stream."""
-    return stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)

@@ -27,7 +27,7 @@ from eventide.engine.groupwise_run import met, told_to
 from eventide.engine.ledger import Ledger
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
-from eventide.engine.promising import Promise, silent_moment
+from eventide.engine.promising import Promise
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
@@ -219,9 +219,8 @@ class Engine:
 
     def status(self) -> Status:
         """How things stand after the last round."""
-        standing = self.committed.standing(self.program)
+        standing, state = self.committed.standing(self.program), self.committed
         streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
-        state = self.committed
         queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
         queries += tuple(QueryStatus.of_operator(name, run) for name, run in state.operators.items())
         return Status(self.backend.name, state.round, state.clock, state.ended, streams, queries, dict(self._seconds))
@@ -334,7 +333,7 @@ class Engine:
         """Whether the clock alone would answer a window, or tell a row, anywhere in the plan."""
         runs, frontiers = dict(self.committed.runs), {}
         for name, stream in self.streams.items():
-            beats = stream.promise(silent_moment(stream, clock))
+            beats = stream.promise(stream.moment_of(clock))
             frontiers[name] = of_stream(stream.stream, beats.combined)
             for query in self.program.of_stream(name):
                 runs[query.name] = met(runs[query.name], stream.sources, beats.by_source)

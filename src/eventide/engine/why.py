@@ -2,8 +2,8 @@
 
 Law: everything is told from the last committed round, so asking changes nothing and disturbs nobody. A window waits for
 what its query reads. That is a stream, and then it is held by the sources whose heartbeats are least and not far
-enough, leaving out those that a rule leaves out; or it is another query, which waits for what it reads in turn. Each
-kind of reader has its own function, and the answer is the chain of them.
+enough, leaving out those that a rule leaves out; or it is another query, or an operator, which waits for what it reads
+in turn. Each kind of reader has its own function, and the answer is the chain of them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,12 @@ from eventide.engine.stream_time import StreamTime
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
+from eventide.plan.binding import through
+from eventide.plan.join import JoinKind
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
+from eventide.plan.rows import Rows
 from eventide.plan.stream import Stream, Timestamps
 
 FIRST_FEW = 3
@@ -77,7 +81,21 @@ class QueryWait:
     below: Wait
 
 
-Wait = StreamWait | QueryWait
+@dataclass(frozen=True)
+class OperatorWait:
+    """What is waited for in a merge or join: that its inputs, the slowest first, have all come up to `needed`.
+
+    `partners`: it is an outer join, which holds time back until no partner can come any more for the rows it keeps.
+    """
+
+    operator: str
+    kind: str
+    needed: int
+    inputs: tuple[Wait, ...]
+    partners: bool = False
+
+
+Wait = StreamWait | QueryWait | OperatorWait
 
 
 @dataclass(frozen=True)
@@ -133,35 +151,50 @@ class Standing:
         if not windows or self.record.ended:
             return None
         start, end = windows[0]
-        return start, self.wait(opened.reads, opened.needs(end))
+        return start, self._reading(query, opened.needs(end))
 
     def _window(self, opened: OpenQuery, start: int, end: int, by_clock: bool = True) -> OpenWindow:
         need = opened.needs(end)
-        wait = self.wait(opened.reads, need)
-        rows, at = need.rows, wait
-        while isinstance(at, QueryWait):
-            rows, at = max(rows, at.rows), at.below
-        return OpenWindow(opened, start, end, need.rows, wait, self._closes(at) if by_clock and not rows else None)
+        wait = self._reading(opened.query, need)
+        closes = self._closes(wait) if by_clock and not need.rows else None
+        return OpenWindow(opened, start, end, need.rows, wait, closes)
+
+    def _reading(self, query: str, need: Need) -> Wait:
+        """What stands between a query and the heartbeat it needs; it may read through a merge to the inputs."""
+        reads = self.program.query(query).stream
+        sources = through(self.program, self.program.query(query))
+        return self.wait(reads, need) if sources == (reads,) else self._of_merge(reads, sources, need)
 
     def wait(self, reads: str, need: Need) -> Wait:
-        """What stands between a reader and the heartbeat it needs."""
-        below = next((query for query in self.program.queries if query.name == reads), None)
+        """What stands between a reader and the heartbeat it needs of a stream, a query or an operator."""
         operator = self.program.operator(reads)
-        if below is not None:
-            return self._of_query(below, need)
-        return (
-            self._of_stream(self.program.stream(reads), need) if operator is None else self._of_operator(operator, need)
-        )
-
-    def _of_operator(self, operator: Operator, need: Need) -> QueryWait:
-        """An operator is as far as the slowest of its inputs."""
-        waits = [self.wait(read, need) for read in operator.inputs]
-        return QueryWait(operator.name, need.heartbeat, 0, min(waits, key=_reached))
+        if operator is not None:
+            return self._of_operator(operator, need)
+        if any(query.name == reads for query in self.program.queries):
+            return self._of_query(self.program.query(reads), need)
+        return self._of_stream(self.program.stream(reads), need)
 
     def _of_query(self, query: Query, need: Need) -> QueryWait:
-        opened = self.open(query.name)
-        below = opened.below(need.heartbeat)
-        return QueryWait(query.name, need.heartbeat, below.rows, self.wait(opened.reads, below))
+        below = self.open(query.name).below(need.heartbeat)
+        return QueryWait(query.name, need.heartbeat, below.rows, self._reading(query.name, below))
+
+    def _of_operator(self, operator: Operator, need: Need) -> OperatorWait:
+        """The rows of an operator are as far as the least of its inputs: later ones make later rows."""
+        if isinstance(operator, Rows):
+            return self._of_merge(operator.name, operator.inputs, need)
+        inputs = self._slowest_first(operator.inputs, need)
+        if isinstance(operator, Lookup):
+            return OperatorWait(operator.name, "lookup", need.heartbeat, inputs)
+        return OperatorWait(operator.name, "join", need.heartbeat, inputs, operator.kind is not JoinKind.INNER)
+
+    def _of_merge(self, name: str, sources: tuple[str, ...], need: Need) -> OperatorWait:
+        return OperatorWait(name, "merge", need.heartbeat, self._slowest_first(sources, need))
+
+    def _slowest_first(self, sources: tuple[str, ...], need: Need) -> tuple[Wait, ...]:
+        """What each input waits for, but for those that have come so far; all of them where none is behind."""
+        waits = [self.wait(source, need) for source in dict.fromkeys(sources)]
+        behind = [wait for wait in waits if not _is_there(wait)] or waits
+        return tuple(sorted(behind, key=_least))
 
     def _of_stream(self, stream: Stream, need: Need) -> StreamWait:
         time, said = self._as_it_is(stream)
@@ -202,7 +235,14 @@ class Standing:
             reason_of(time.pacemaker, source),
         )
 
-    def _closes(self, wait: StreamWait) -> int | None:
+    def _closes(self, wait: Wait) -> int | None:
+        """The clock at which all is there that is waited for; None where the clock alone does not bring it."""
+        if isinstance(wait, QueryWait):
+            return None if wait.rows else self._closes(wait.below)
+        if isinstance(wait, OperatorWait):
+            clocks = [self._closes(one) for one in wait.inputs]
+            known_clocks = [clock for clock in clocks if clock is not None]
+            return max(known_clocks) if len(known_clocks) == len(clocks) and not wait.partners else None
         time = self.stream_time(wait.stream)
         if self.record.ended:
             return None
@@ -235,13 +275,36 @@ class Standing:
         return StreamTime.restored(stream, self.record.streams[stream.name], self.names(stream.name))
 
 
+def streams_of(wait: Wait) -> tuple[StreamWait, ...]:
+    """The streams at the ends of a chain, the slowest first."""
+    if isinstance(wait, StreamWait):
+        return (wait,)
+    if isinstance(wait, QueryWait):
+        return streams_of(wait.below)
+    return tuple(sorted((end for one in wait.inputs for end in streams_of(one)), key=_least))
+
+
+def rows_missing(wait: Wait) -> int:
+    """How many rows have to come before time can bring what is waited for."""
+    if isinstance(wait, QueryWait):
+        return max(wait.rows, rows_missing(wait.below))
+    return max(map(rows_missing, wait.inputs)) if isinstance(wait, OperatorWait) else 0
+
+
+def _is_there(wait: Wait) -> bool:
+    """Whether what is waited for has come already."""
+    if rows_missing(wait):
+        return False
+    return all(end.heartbeat is not None and end.heartbeat >= end.needed for end in streams_of(wait))
+
+
+def _least(wait: Wait) -> int:
+    """How far the slowest stream of a chain is."""
+    if isinstance(wait, StreamWait):
+        return NEVER if wait.heartbeat is None else wait.heartbeat
+    return min(map(_least, streams_of(wait)))
+
+
 def name_of(time: StreamTime, source: int) -> str | None:
     """The name of a source as a person reads it; None where the stream itself is the source."""
     return time.name_of(source).replace("\x1f", "|") if time.stream.source else None
-
-
-def _reached(wait: Wait) -> int:
-    """How far the stream has come that a wait ends with."""
-    while isinstance(wait, QueryWait):
-        wait = wait.below
-    return NEVER if wait.heartbeat is None else wait.heartbeat

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.engine.why import FIRST_FEW, Holder, OpenWindow, Standing, StreamWait, Wait
+from eventide.engine.why import FIRST_FEW, Holder, OpenWindow, OperatorWait, Standing, StreamWait, Wait
 from eventide.plan.stream import Stream
 
 Json = dict[str, Any]
@@ -35,6 +35,13 @@ def wait_data(wait: Wait) -> Json:
             "rule": wait.reason.plain(),
             "sources": [_holder(holder) for holder in wait.holders],
             "count": wait.count,
+        }
+    if isinstance(wait, OperatorWait):
+        return {
+            wait.kind: wait.operator,
+            "needed": wait.needed,
+            "partners": wait.partners,
+            "waits_for": [wait_data(one) for one in wait.inputs],
         }
     return {
         "query": wait.query,

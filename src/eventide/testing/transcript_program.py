@@ -33,7 +33,7 @@ from eventide.testing.transcript_operators import inputs_of, known_keys, named_o
 from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
-STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future", "punctuation", "known")
+STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation")
 QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source")
 WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
 
@@ -97,8 +97,8 @@ def _stream(name: str, written: Any) -> Stream:
         arrival=written.get("arrival"),
         timestamps=kinds[timestamps],
         policy=policy(written["policy"]) if "policy" in written else Punctuated(),
-        punctuation=written.get("punctuation"),
         known=tuple(map(str, written.get("known", ()))),
+        punctuation=written.get("punctuation"),
     )
     return stream if "future" not in written else _guarded(stream, written["future"])
 
