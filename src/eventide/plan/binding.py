@@ -89,11 +89,13 @@ class BoundProgram:
         whole = cls(program)
         run = running(program, told)
         for step in program.steps:
-            if isinstance(step, Query):
-                whole = whole._with_query(step, types)
-            elif step.name in run:
-                whole = whole._with_operator(step, types)
+            if isinstance(step, Query) or step.name in run:
+                whole = whole.with_step(step, types)
         return whole
+
+    def with_step(self, step: Step, types: Types) -> BoundProgram:
+        """The same, and one query or operator of the program bound, after all that it reads."""
+        return self._with_query(step, types) if isinstance(step, Query) else self._with_operator(step, types)
 
     def with_query(self, query: Query, types: Types) -> BoundProgram:
         """The same, and one query more."""
