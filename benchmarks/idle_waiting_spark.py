@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
 COLUMNS = "id BIGINT, percent INT, made TIMESTAMP"
 RATE = 50
-WARM = 3.0
-"""Seconds of rows that are not counted: the first batches of Spark take long."""
+WARM_ROUNDS = 4
+"""Rounds whose rows are not counted: the first batches of Spark take long."""
+
+PATIENCE = 300.0
+"""Seconds to wait for these."""
 
 SCENARIOS = {
     "A": (Asking.never(), False),
@@ -103,17 +106,19 @@ def _mean_latency(spark: SparkSession, asking: Asking, latent: bool, folder: Pat
         scheduling=Scheduling(asking),
     ) as engine:
         engine.start()
+        deadline = time.monotonic() + PATIENCE
+        while engine.status().round < WARM_ROUNDS and time.monotonic() < deadline:
+            time.sleep(0.05)
         began = time.time()
-        time.sleep(WARM + 0.75 * seconds)
+        time.sleep(0.75 * seconds)
         _write_slow_row(slow)
         time.sleep(0.25 * seconds)
         ended = time.time()
-        rows = sum(stream.rows for stream in engine.status().streams)
-    known = [late for since, late in sink.by_id.values() if since >= began + WARM]
-    # What came and was not told: the last rows, one every 1/RATE seconds, of which the selection lets 95 % pass.
-    untold = max(0, round(0.95 * rows) - len(sink.by_id))
-    waited = [min(ended - began, (place + 1) / RATE) for place in range(untold)]
-    return float(np.mean([*known, *waited])) if known or waited else ended - began
+    known = [late for since, late in sink.by_id.values() if began <= since <= ended]
+    # What was made and not told: the last rows, one every 1/RATE seconds, of which the selection lets 95 % pass.
+    untold = max(0, round(0.95 * RATE * (ended - began)) - len(known))
+    waited = [(place + 1) / RATE for place in range(untold)]
+    return float(np.mean([*known, *waited]))
 
 
 def _rate(spark: SparkSession) -> DataFrame:

@@ -19,6 +19,7 @@ from eventide.engine.saved_slices import MOST_FILES
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.clock_skew import ClockSkew
+from eventide.plan.join import Band, Join, JoinKind, Side
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.rows import Rows
@@ -63,6 +64,37 @@ def test_spark_engine_merges_as_brute_force_does(spark: SparkSession, scenario: 
         Trial(scenario.program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
     ):
         agree(scenario, trial)
+
+
+class DiedError(Exception):
+    """The process, as far as the engine knows."""
+
+
+@pytest.mark.parametrize("step", ["reduce", "promise", "advance", "emit", "commit"])
+def test_an_engine_that_dies_within_a_round_tells_it_once(tmp_path: Path, step: str) -> None:
+    pairs = Join("pairs", Side("north"), Side("south"), (Band("t", "t", -5, 5),), JoinKind.FULL)
+    program = Program((NORTH, SOUTH), (), (BOTH, pairs))
+    sink = Memory()
+
+    def dies(number: int, name: str) -> None:
+        if (number, name) == (1, step):
+            raise DiedError
+
+    rounds = [{"north": rows(3, 12), "south": rows(4)}, {"north": rows(14), "south": rows(6, 11)}]
+    engine = Engine(program, LocalBackend(), str(tmp_path), {"both": sink, "pairs": sink}, observer=dies)
+    engine.round(rounds[0], clock=9, batch=0)
+    with pytest.raises(DiedError):
+        engine.round(rounds[1], clock=17, batch=1)
+    engine.close()
+    again = Engine(program, LocalBackend(), str(tmp_path), {"both": sink, "pairs": sink})
+    for number in range(again.last_batch + 1, 2):
+        again.round(rounds[number], clock=99, batch=number)
+    assert [row["t"] for row in sink.rows("both")] == [3, 4, 6, 11]
+    again.end(clock=99)
+    again.close()
+    assert [row["t"] for row in sink.rows("both")] == [3, 4, 6, 11, 12, 14]
+    found = sorted((row["north_t"], row["south_t"]) for row in sink.rows("pairs"))
+    assert found == [(3, 4), (3, 6), (12, 11), (14, 11)]
 
 
 NORTH = Stream("north", columns("t BIGINT, v INT"), time="t", policy=ClockSkew(0))

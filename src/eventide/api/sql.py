@@ -94,11 +94,12 @@ class SqlScript:
         session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
         of Arrow data. `checkpoint` and `bounded` as in `ContinuousQuery.start`.
         """
-        if not self.plan.queries:
+        if not self.plan.steps:
             raise DeclarationError("this script has no query to start: add a SELECT")
         given = dict(sinks or {})
         for name in given:
-            self.plan.query(name)
+            if self.plan.operator(name) is None:
+                self.plan.query(name)
         settings = RunSettings.of(self.script.settings)
         opened = {**self._named_sinks(), **{name: given_sink(sink, format) for name, sink in given.items()}}
         frames, inputs = self._given()
@@ -108,7 +109,7 @@ class SqlScript:
         where = chosen_engine(chosen, self.plan)
 
         def made(folder: str) -> Running:
-            tick = settings.tick or TICK
+            tick, flush = settings.tick or TICK, settings.flush_rows
             if where == "local":
                 from eventide.engine.local_engine import LocalEngine
 
@@ -120,6 +121,7 @@ class SqlScript:
                     opened_inputs,
                     every=settings.every or 0.0,
                     tick=tick,
+                    flush_rows=flush,
                     scheduling=settings.scheduling,
                 )
             from eventide.engine.spark_engine import SparkEngine
@@ -133,6 +135,7 @@ class SqlScript:
                 frames,
                 every=pause,
                 tick=tick,
+                flush_rows=flush,
                 scheduling=settings.scheduling,
             )
 

@@ -96,6 +96,7 @@ def engine_for(
             backend=backend,
             scheduling=settings.scheduling,
             trace=trace,
+            flush_rows=settings.flush_rows,
         ) as engine:
             yield engine
         return
@@ -138,6 +139,7 @@ def _on_spark(
                 driver_bytes=driver_bytes,
                 scheduling=settings.scheduling,
                 trace=trace,
+                flush_rows=settings.flush_rows,
             ) as engine:
                 yield engine
         finally:

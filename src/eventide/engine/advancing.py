@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from eventide.engine.answers import operator_schema, result_schema, results_of
 from eventide.engine.frontiers import least_time, of_query, of_stream
+from eventide.engine.groupwise_run import met
 from eventide.engine.holding import Holding
 from eventide.engine.ledger import lost_rows, lost_values
 from eventide.engine.levels import Level
@@ -38,9 +39,11 @@ class Advance:
         levels: Mapping[str, Level],
         streams: Mapping[str, StreamTime],
         holding: Holding,
+        flush_rows: int | None = None,
         trace: Trace | None = None,
     ) -> None:
         self._plan = plan
+        self._flush_rows = flush_rows
         self._levels = levels
         self._streams = streams
         self._holding = holding
@@ -57,7 +60,16 @@ class Advance:
                 self._trace(TraceLine(work.number, work.clock, one.at, one.move.value, one.to, one.why))
 
     def _asked(self, work: Round, stream: str) -> int:
-        return self._streams[stream].promise(work.silent[stream])
+        beats = self._streams[stream].promise(work.silent[stream])
+        for query in self._plan.program.of_stream(stream):
+            work.runs[query.name] = met(work.runs[query.name], self._streams[stream].sources, beats.by_source)
+        return beats.combined
+
+    def _most(self, work: Round, query: str) -> int | None:
+        """How many results may still be told in this round, about; None where there is no limit."""
+        if self._flush_rows is None or query not in work.answers:
+            return self._flush_rows
+        return max(1, self._flush_rows - work.answers[query].final.rows)
 
     def _turn(self, work: Round, name: str) -> bool:
         """One turn of a query or operator; whether it told a row."""
@@ -75,7 +87,7 @@ class Advance:
         # What came revises once, in the first turn.
         taken = work.taken.get(name) if name not in work.answers else None
         try:
-            work.runs[name], answers = run.advance(heartbeat, taken, latest)
+            work.runs[name], answers = run.advance(heartbeat, taken, latest, self._most(work, name))
         except DataFaultError as fault:
             raise EngineError(
                 f"query {name!r}: an aggregate of it fails over the rows of a window; "

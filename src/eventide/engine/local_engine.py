@@ -35,8 +35,9 @@ class LocalEngine(Running):
     """A program on this machine. `inputs` are given for streams without a declared input, or instead of it.
 
     `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
-    alone may close windows. `backend`: one that knows more functions than DuckDB. `scheduling`: when
-    silent streams are asked, and by which heartbeats operators go; `trace` is told every decision about that.
+    alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
+    of a query are told in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
+    go; `trace` is told every decision about that.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class LocalEngine(Running):
         tick: float = 1.0,
         observer: Observer | None = None,
         backend: LocalBackend | None = None,
+        flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class LocalEngine(Running):
                 checkpoint,
                 sinks,
                 observer,
+                flush_rows=flush_rows,
                 scheduling=scheduling,
                 trace=trace,
             )

@@ -132,9 +132,9 @@ class RowsRun:
         return pa.schema([*fields, *((column.name, arrow_type(column.type)) for column in self.bound.outputs)])
 
     def _told(self, ready: list[pa.Table]) -> pa.Table:
-        """Rows as an answer, in the order of time and values."""
+        """Rows as an answer: in the order of time and values, where that is asked for."""
         rows = pa.concat_tables(ready) if ready else self._schema.empty_table()
-        if rows.num_rows > 1:
+        if rows.num_rows > 1 and self.bound.rows.ordered:
             names = ["__t", *(column.name for column in self.bound.outputs), START]
             order = ", ".join(f"`{name}`" for name in names)
             rows = self.bench.ask(f"SELECT * FROM ready ORDER BY {order}", {"ready": rows})

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from eventide.engine.advancing import Advance, would_close
-from eventide.engine.frontiers import of_stream
 from eventide.engine.holding import Holding
 from eventide.engine.levels import Level as RowsLevel
 from eventide.engine.measuring import Measuring
-from eventide.engine.operator_run import OperatorRun
+from eventide.engine.operator_run import Frontier, OperatorRun
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.trace import Trace, TraceLine
 from eventide.engine.work import Round, Run
@@ -28,9 +27,15 @@ class Scheduler:
     """Goes through the queries and operators of a program, round by round; `saved` is what the record says of them."""
 
     def __init__(
-        self, plan: BoundProgram, scheduling: Scheduling, saved: Mapping[str, Mapping[str, Any]], trace: Trace | None
+        self,
+        plan: BoundProgram,
+        scheduling: Scheduling,
+        saved: Mapping[str, Mapping[str, Any]],
+        flush_rows: int | None,
+        trace: Trace | None,
     ) -> None:
         self._plan = plan
+        self._flush_rows = flush_rows
         self._holding = Holding(plan, scheduling.heartbeats)
         # Only labels that depend on it need it measured.
         self._measuring = Measuring(saved) if scheduling.heartbeats is Level.MEMORY else None
@@ -40,7 +45,7 @@ class Scheduler:
         """Step 3 of a round."""
         if self._measuring is not None and self._holding.label(self._measuring.ratios()):
             self._tell_labels(work)
-        Advance(self._plan, levels, streams, self._holding, self._trace).run(work)
+        Advance(self._plan, levels, streams, self._holding, self._flush_rows, self._trace).run(work)
         if self._measuring is not None:
             self._measure(work, self._measuring)
 
@@ -48,14 +53,10 @@ class Scheduler:
         self,
         runs: Mapping[str, Run],
         operators: Mapping[str, OperatorRun],
-        streams: Mapping[str, StreamTime],
-        heartbeats: Mapping[str, int],
+        streams: Mapping[str, Frontier],
     ) -> bool:
-        """Whether these heartbeats of the streams would answer a window or tell a row, anywhere in the plan."""
-        if all(heartbeat <= streams[name].heartbeat for name, heartbeat in heartbeats.items()):
-            return False
-        frontiers = {name: of_stream(streams[name].stream, beat) for name, beat in heartbeats.items()}
-        return would_close(self._holding, runs, operators, frontiers)
+        """Whether these frontiers of the streams would answer a window or tell a row, anywhere in the plan."""
+        return would_close(self._holding, runs, operators, streams)
 
     def _measure(self, work: Round, measuring: Measuring) -> None:
         for node in self._holding.plain.operators:

@@ -42,8 +42,9 @@ class SparkEngine(Running):
 
     `every`: start a round at most so often (such as `1 second`); by default the next one starts when one has ended.
     `tick`: seconds after which the clock alone may close windows. `by_files=False` leaves also the reduce of Parquet
-    files to Spark SQL (`file_reduce`). `scheduling`: when silent streams are asked, and by which heartbeats operators
-    go; `trace` is told every decision about that.
+    files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are told in one round.
+    `scheduling`: when silent streams are asked, and by which heartbeats operators go; `trace` is told every decision
+    about that.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class SparkEngine(Running):
         observer: Observer | None = None,
         driver_bytes: int = DRIVER_BYTES,
         by_files: bool = True,
+        flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
     ) -> None:
@@ -77,6 +79,7 @@ class SparkEngine(Running):
                 sinks,
                 observer,
                 driver_bytes=driver_bytes,
+                flush_rows=flush_rows,
                 scheduling=scheduling,
                 trace=trace,
             )

@@ -13,9 +13,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from eventide.engine.cluster_slices import Chunk
+    from eventide.plan.bound import Bound
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,13 @@ class Answers:
     def with_more(self, other: Answers) -> Answers:
         """Both, one after the other."""
         return Answers(self.final.with_more(other.final), self.revised.with_more(other.revised))
+
+
+def rows_in(chunk: pa.Table, query: Bound) -> int:
+    """How many rows some partials of a query stand for."""
+    if query.keeps_rows:
+        return int(chunk.num_rows)
+    return int(pc.sum(chunk.column("__n")).as_py() or 0)
 
 
 def _both(one: Any, other: Any) -> Any:

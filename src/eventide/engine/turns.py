@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from eventide.engine.frontiers import least_time, of_stream
+from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.holding import Holding
 from eventide.engine.operator_run import Frontier
 from eventide.engine.query_run import QueryRun
@@ -70,13 +71,15 @@ class Turns:
 
     def ask(self, source: str) -> bool:
         """Ask a silent stream how far its time has come; whether that is further than before."""
-        heartbeat = self._promise(source)
-        if heartbeat <= self._work.heartbeats[source]:
-            return False
-        self._work.heartbeats[source] = heartbeat
-        self._work.frontiers[source] = of_stream(self._streams[source], heartbeat)
-        self._news.update((source, reader) for reader in self._shape.readers(source))
-        return True
+        heartbeat, readers = self._promise(source), self._shape.readers(source)
+        if heartbeat > self._work.heartbeats[source]:
+            self._work.heartbeats[source] = heartbeat
+            self._work.frontiers[source] = of_stream(self._streams[source], heartbeat)
+        else:
+            # Some of its sources may have moved, though not all of them.
+            readers = tuple(one for one in readers if isinstance(self._work.runs.get(one), GroupwiseRun))
+        self._news.update((source, reader) for reader in readers)
+        return bool(readers)
 
 
 def would_tell(work: Round, holding: Holding, operator: str, known: Mapping[str, Frontier]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.operator_run import Frontier, Kept, OperatorRun
 from eventide.engine.query_run import QueryRun
 from eventide.engine.reduction import Reduction
@@ -15,7 +16,7 @@ from eventide.engine.row_run import RowRun
 from eventide.engine.taken import Answers, Taken
 from eventide.results.results import Results
 
-Run = QueryRun | RowRun
+Run = QueryRun | RowRun | GroupwiseRun
 Positions = dict[str, dict[str, Any]]
 Observer = Callable[[int, str], None]
 """Told the round and the step that has just ended; tests use it to kill the process exactly there."""
@@ -53,6 +54,8 @@ class Round:
     """What else is to be in the round record about a query or operator."""
     careful: set[str] = field(default_factory=set)
     """The streams that were read in the careful way, because a row breaks a query."""
+    over: dict[str, list[str]] = field(default_factory=dict)
+    """The sources of each stream that are declared over."""
 
     def kept(self, operator: str) -> dict[str, Kept]:
         """What an operator keeps, with all that came to it in this round."""

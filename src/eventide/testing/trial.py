@@ -88,6 +88,7 @@ class Trial:
         spark: SparkSession | None = None,
         workbench: Workbench | None = None,
         driver_bytes: int = DRIVER_BYTES,
+        flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
     ) -> None:
@@ -102,6 +103,7 @@ class Trial:
         self._driver_bytes = driver_bytes
         self._scheduling = scheduling
         self._trace = trace
+        self._flush_rows = flush_rows
         self._shown = Shown()
         self._seen: set[object] = set()
         self._engine = self._started()
@@ -117,9 +119,15 @@ class Trial:
         self._engine.close()
         self._engine = self._started()
 
-    def round(self, batch: Mapping[str, pa.Table], clock: int, heartbeats: Mapping[str, int]) -> None:
-        """Run one round."""
-        self._engine.round(dict(batch), clock, dict(heartbeats))
+    def round(
+        self,
+        batch: Mapping[str, pa.Table],
+        clock: int,
+        heartbeats: Mapping[str, int],
+        over: Mapping[str, list[str]] | None = None,
+    ) -> None:
+        """Run one round; the sources of each stream that are `over` end with it."""
+        self._engine.round(dict(batch), clock, dict(heartbeats), over=over)
 
     def end(self, clock: int) -> None:
         """Close everything that is still open: the end of a bounded run."""
@@ -154,6 +162,7 @@ class Trial:
             driver_bytes=self._driver_bytes,
             scheduling=self._scheduling,
             trace=self._trace,
+            flush_rows=self._flush_rows,
         )
 
     def _is_new(self, key: object) -> bool:
