@@ -7,7 +7,8 @@
 Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: there is no setting 'checkpiont'; did you mean 'checkpoint'? There are checkpoint, \
-driver_bytes, engine, every, flush.rows, heartbeats, master, tick, timestamps, and those of Spark, which begin with spark.
+driver_bytes, engine, every, flush.rows, heartbeats, master, tick, timestamps, and those of Spark, which begin with \
+spark.
 """
 
 from __future__ import annotations

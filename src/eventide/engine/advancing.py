@@ -65,14 +65,17 @@ class Advance:
             work.runs[query.name] = met(work.runs[query.name], self._streams[stream].sources, beats.by_source)
         return beats.combined
 
-    def _most(self, work: Round, query: str) -> int | None:
+    def _most(self, work: Round, name: str) -> int | None:
         """How many results may still be told in this round, about; None where there is no limit."""
-        if self._flush_rows is None or query not in work.answers:
+        if self._flush_rows is None or name not in work.answers or name in work.operators:
             return self._flush_rows
-        return max(1, self._flush_rows - work.answers[query].final.rows)
+        return max(0, self._flush_rows - work.answers[name].final.rows)
 
     def _turn(self, work: Round, name: str) -> bool:
         """One turn of a query or operator; whether it told a row."""
+        if self._most(work, name) == 0:
+            # It has told what it may in this round.
+            return False
         final = self._operator(work, name) if name in work.operators else self._query(work, name)
         self._holding.remember(name, work.frontiers[name])
         if name in self._levels:

@@ -1,8 +1,9 @@
 """Step 2 of a round: what was reduced goes to whom it is for, and streams promise how far their time has come.
 
 Laws. A row is judged by the heartbeats of the round before: what its own round brings cannot make it late. Streams
-learn from all rows of a round before they promise. A stream without rows promises when it is asked (`eventtime.asking`). Arrival times that rows know are one clock for all streams that have
-them, so a stream that falls silent in a recording grows old with the others.
+learn from all rows of a round before they promise. A stream without rows promises only when it is asked
+(`eventtime.asking`). Arrival times that rows know are one clock for all streams that have them, so a stream that falls
+silent in a recording grows old with the others.
 """
 
 from __future__ import annotations
