@@ -103,7 +103,7 @@ class Promise:
         if taken.late_panes:
             bound = careful(way.bound) if way.source in work.careful else way.bound
             rows = self._backend.ask(late_text(bound, taken.late_panes))
-            heartbeat = min(self._time_of(read.source) for read in self._plan.ways_into(way.step))
+            heartbeat = min(self._time_of(source) for source in self._plan.judged_by(way))
             behind: int | Instants = heartbeat
             if not way.into_port:
                 rows, behind = late_among(work.runs[way.step], rows, heartbeat)
