@@ -23,7 +23,6 @@ from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.join import Join
 from eventide.plan.program import Operator, Step
 from eventide.plan.query import Query
-from eventide.plan.rows import Rows
 from eventide.plan.stream import Stream, TimeKind
 from eventide.plan.temporal import Temporal, temporal
 from eventide.plan.window import Window
@@ -91,7 +90,7 @@ class Known:
     @property
     def operator(self) -> Operator | None:
         """The same where it gives rows, not windows."""
-        return self.query if isinstance(self.query, Rows | Join) else None
+        return None if isinstance(self.query, Query) else self.query
 
 
 Hide = Callable[[Operator, tuple[Column, ...], Clock, exp.Expr], Known]
