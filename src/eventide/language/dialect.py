@@ -2,7 +2,7 @@
 
 Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE FUNCTION, DROP, SHOW, EXPLAIN, SET. In a SELECT: a
 window in brackets behind a stream, or `WINDOW [...]` before or after WHERE; `[interface].stream`; a name for an
-expression in GROUP BY; `word foundIn(text)` for `foundIn(word, text)`.
+expression in GROUP BY; `word foundIn(text)` for `foundIn(word, text)`; behind it, CLOSE BY SOURCE and INTO.
 
 >>> read("select Max(speed) from S Window[Range=30 Second, Slide=10 Second]").sql(EVENTIDE)
 'SELECT MAX(speed) FROM S [RANGE 30 second SLIDE 10 second]'
@@ -104,6 +104,12 @@ class Eventide(Spark4):
                 self._match(TokenType.WINDOW)
                 table.set("stream_window", self._parse_stream_window())
             return table
+
+        def _parse_table_alias(self, *rest: Any, **options: Any) -> exp.TableAlias | None:
+            # Behind a stream, CLOSE BY begins a clause; CLOSE alone may be a name.
+            if self._curr.text.upper() == "CLOSE" and self._next.text.upper() == "BY":
+                return None
+            return super()._parse_table_alias(*rest, **options)
 
         def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
             # Behind a stream a bracket opens a window, not the place of an element.
