@@ -97,6 +97,16 @@ def window_words(window: OpenWindow) -> str:
     return "; ".join(parts)
 
 
+def operator_words(wait: OperatorWait, time: int | None, plain: bool) -> str:
+    """The sentence about a merge or join: how far it has come, and what it waits for to go on."""
+    said, way = _chain(wait)
+    telling = Telling(way.stream, way.names)
+    chain = ", which waits for ".join([*said[1:], _who(way, telling)])
+    so_far = "has told nothing for sure yet" if time is None else f"has come up to {moment(time, plain)}"
+    since = "" if way.since is None else f"; time stands since {telling.clock(way.since)}"
+    return f"{said[0]} {so_far} and waits for {chain}, {way.reason.words(telling)}{since}"
+
+
 def _chain(wait: Wait) -> tuple[list[str], StreamWait]:
     """The names on the way down to the slowest stream, and what is waited for there."""
     said = []

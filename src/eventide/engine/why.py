@@ -20,7 +20,7 @@ from eventide.engine.open_windows import Need, OpenQuery, known
 from eventide.engine.record import RoundRecord
 from eventide.engine.stream_time import StreamTime
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import NEVER, Instants
+from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
 from eventide.plan.binding import through
 from eventide.plan.join import JoinKind
@@ -151,6 +151,14 @@ class Standing:
             return None
         start, end = windows[0]
         return start, self._reading(query, opened.needs(end))
+
+    def operator(self, name: str) -> tuple[int | None, OperatorWait] | None:
+        """How far an operator has come, and what it waits for to go on; None where it does not run by itself."""
+        operator, saved = self.program.operator(name), self.record.queries.get(name)
+        if operator is None or saved is None or self.record.ended:
+            return None
+        time = int(saved["time"] if "time" in saved else saved["frontier"]["time"])
+        return known(time), self._of_operator(operator, Need(max(time, -EDGE) + 1))
 
     def _window(self, opened: OpenQuery, start: int, end: int, by_clock: bool = True) -> OpenWindow:
         need = opened.needs(end)
