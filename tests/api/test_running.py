@@ -16,6 +16,7 @@ import pytest
 
 import eventide
 from eventide.api.query import ContinuousQuery
+from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.plan.program import Program
@@ -267,4 +268,5 @@ def test_a_script_reads_streams_that_were_made_in_python() -> None:
 
 
 def replace_names(query: ContinuousQuery, stream: str, name: str) -> Program:
+    assert isinstance(query.stream, EventStream)
     return Program((replace(query.stream.declared, name=stream),), (replace(query.declared, name=name, stream=stream),))

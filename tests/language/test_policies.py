@@ -19,6 +19,7 @@ from eventide.eventtime.kim import Kim
 from eventide.eventtime.kim_adhoc import KimAdhoc
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.skew_bounds import RowBound, TimeBound
 from eventide.eventtime.skew_estimates import Adaptivity
 from eventide.eventtime.skew_matrix import SkewMatrix
@@ -55,6 +56,9 @@ POLICIES: dict[str, Policy] = {
     "ESTIMATED BOUNDS (WINDOW 50, WEIGHT 0.25, TOLERATED 5%)": EstimatedSkew(Adaptivity(50, 0.25, 0.05)),
     "DRATIO 1% TIMEOUT 1 minute": Timeout(DropRatio(0.01), 60 * SECOND),
     "IDLE AFTER 30 s OWN PROGRESS TIMEOUT 60": Timeout(Idle(OwnProgress(), 30 * SECOND), 60 * SECOND),
+    "PUNCTUATED BY done": Punctuated(),
+    "OWN PROGRESS PUNCTUATED BY done TIMEOUT 5 s": Timeout(Punctuated(OwnProgress()), 5 * SECOND),
+    "PUNCTUATED BY done SLACK 10": Punctuated(Slack(10)),
     "TIMEOUT 5 s": Timeout(DropRatio(0.01), 5 * SECOND),
     "EXPECTING (a, 'b')": Expected(DropRatio(0.01), (0, 1)),
     "EXPECTING (a) GIVE UP AFTER 5 s DELAY 1": Expected(FixedDelay(SECOND), (0,), 5 * SECOND),
@@ -69,7 +73,7 @@ BOUNDS = """BOUNDS (
     SOURCE 'A' LATENCY 2 s, b TRAILS 'A' BY 5 s AFTER 1 s, 'A' TRAILS 'A' BY 0, b TRAILS b BY 1 AFTER 3 ROWS)"""
 
 
-def stream(clauses: str, columns: str = "ts TIMESTAMP, k STRING") -> Stream:
+def stream(clauses: str, columns: str = "ts TIMESTAMP, k STRING, done BOOLEAN") -> Stream:
     return read_script(f"CREATE STREAM s ({columns}) SOURCE BY k {clauses}").program.streams[0]
 
 

@@ -94,11 +94,12 @@ class SqlScript:
         session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
         of Arrow data. `checkpoint` and `bounded` as in `ContinuousQuery.start`.
         """
-        if not self.plan.queries:
+        if not self.plan.steps:
             raise DeclarationError("this script has no query to start: add a SELECT")
         given = dict(sinks or {})
         for name in given:
-            self.plan.query(name)
+            if self.plan.operator(name) is None:
+                self.plan.query(name)
         settings = RunSettings.of(self.script.settings)
         opened = {**self._named_sinks(), **{name: given_sink(sink, format) for name, sink in given.items()}}
         frames, inputs = self._given()

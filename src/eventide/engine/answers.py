@@ -83,7 +83,7 @@ def result_table(
     """Part of an answer with the columns that every result has."""
     count = answer.num_rows
     told = {"query": name, "kind": kind.value, "round": round, "heartbeat": heartbeat}
-    if heartbeat is not None and "heartbeat" in answer.column_names:
+    if "heartbeat" in answer.column_names:
         # Each result was closed by the heartbeat of its own source.
         del told["heartbeat"]
     columns = []

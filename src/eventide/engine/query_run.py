@@ -208,9 +208,10 @@ class QueryRun:
         if following is None:
             return final, None
         if bound == FOREVER:
-            # Nothing comes after the last row of the stream, wanted or not: the last window that holds it is the last.
+            # Nothing comes after the last row of the stream, wanted or not: the last window that holds it is the last,
+            # but for those that were over before and wait to be told.
             ends = [int(pane) for pane in panes[-1:]] + ([] if latest == NEVER else [window.pane_of(latest)])
-            bound = max(ends) + window.range if ends else following
+            bound = max(self.bound, max(ends) + window.range if ends else following)
         if following + window.range > bound:
             # Until a window has closed, an earlier row can still come, and the windows begin with that.
             return final, self.following

@@ -133,8 +133,11 @@ class StreamTime:
         """
         external = self.stream.timestamps is Timestamps.EXTERNAL
         said = self.pacemaker.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
-        combined = max(self.heartbeat, self._combined(said), explicit if explicit is not None else NEVER)
-        return Heartbeats(combined, np.maximum(grown(said.by_source, len(self.sources), NEVER), combined))
+        together = self._combined(said) if external else clock
+        combined = max(self.heartbeat, together, explicit if explicit is not None else NEVER)
+        own = grown(said.by_source, len(self.sources), NEVER)
+        over = grown(self.over, len(own), False)
+        return Heartbeats(combined, np.maximum(np.where(over, np.maximum(own, self.latest), own), combined))
 
     def _believe(self, promises: pa.Table) -> None:
         """Give the promises of a round to the policy, and count them."""

@@ -24,6 +24,7 @@ from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
 from eventide.plan.binding import through
 from eventide.plan.join import JoinKind
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
 from eventide.plan.rows import Rows
@@ -190,6 +191,8 @@ class Standing:
         if isinstance(operator, Rows):
             return self._of_merge(operator.name, operator.inputs, need)
         inputs = self._slowest_first(operator.inputs, need)
+        if isinstance(operator, Lookup):
+            return OperatorWait(operator.name, "lookup", need.heartbeat, inputs)
         return OperatorWait(operator.name, "join", need.heartbeat, inputs, operator.kind is not JoinKind.INNER)
 
     def _of_merge(self, name: str, sources: tuple[str, ...], need: Need) -> OperatorWait:

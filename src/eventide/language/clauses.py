@@ -61,6 +61,7 @@ INTO_CLAUSES: Mapping[str, Parts] = {
     "INTO": ("output",),
     "FORMAT": ("name",),
     "OPTIONS": ("pairs",),
+    "EMIT IMMEDIATELY": (),
 }
 FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
 

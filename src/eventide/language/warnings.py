@@ -5,7 +5,7 @@ Law: a warning names what will happen and the clause that prevents it. A script 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -50,12 +50,12 @@ def warning_at(message: str, node: exp.Expr | int, source: SourceText) -> Warnin
     return Warning(message, place.line, place.column)
 
 
-def about_stream(declared: Declared, queries: Sequence[Query]) -> Iterator[tuple[str, exp.Expr]]:
+def about_stream(declared: Declared, is_read: bool) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a stream, and the clause it is about."""
     stream, clauses = declared.stream, declared.clauses
     if declared.tree is None:
         return
-    if not any(query.stream == stream.name for query in queries):
+    if not is_read:
         yield f"no query reads the stream {stream.name!r}", declared.tree
     if stream.input is None:
         yield f"stream {stream.name!r} does not say where its rows come from: add FROM format 'path'", declared.tree

@@ -29,6 +29,7 @@ from functools import cached_property
 from eventide.errors import DeclarationError
 from eventide.plan.by_source import why_not
 from eventide.plan.join import Join
+from eventide.plan.lookup import Lookup
 from eventide.plan.query import Query
 from eventide.plan.rows import Rows
 from eventide.plan.stream import Stream
@@ -36,8 +37,8 @@ from eventide.plan.window import SameWindow
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-Operator = Rows | Join
-"""Gives rows, not windows: a merge, a projection, a join."""
+Operator = Rows | Join | Lookup
+"""Gives rows, not windows: a merge, a projection, a join, a lookup in a table."""
 
 Step = Query | Operator
 """Whatever a round goes through after the streams."""
