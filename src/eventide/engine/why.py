@@ -196,7 +196,8 @@ class Standing:
         return OperatorWait(operator.name, "join", need.heartbeat, inputs, operator.kind is not JoinKind.INNER)
 
     def _of_merge(self, name: str, sources: tuple[str, ...], need: Need) -> OperatorWait:
-        return OperatorWait(name, "merge", need.heartbeat, self._slowest_first(sources, need))
+        kind = "merge" if len(sources) > 1 else "rows"
+        return OperatorWait(name, kind, need.heartbeat, self._slowest_first(sources, need))
 
     def _slowest_first(self, sources: tuple[str, ...], need: Need) -> tuple[Wait, ...]:
         """What each input waits for, but for those that have come so far; all of them where none is behind."""
