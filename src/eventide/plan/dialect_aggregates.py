@@ -68,14 +68,6 @@ def _quantile(self: Saying, node: exp.Quantile) -> str:
     return f"QUANTILE_CONT(CAST({self.sql(node.this)} AS DOUBLE), {self.sql(node, 'quantile')})"
 
 
-def _ordered(self: Saying, node: exp.Expression) -> str:
-    """MIN or MAX; arrays and structs may hold NULL, which stands at the other end in DuckDB."""
-    kind = self.kind(node.this) or ""
-    if kind.startswith(("ARRAY", "MAP")):
-        return self.refuse(f"{node.key.upper()} of {kind}")
-    return call(node.key.upper(), self.sql(node.this))
-
-
 def _approximate_distinct(self: Saying, node: exp.ApproxDistinct) -> str:
     sketch = f"eventide_hll_of_texts(list(DISTINCT CAST({self.sql(node.this)} AS TEXT)), 12)"
     return f"eventide_hll_estimate(eventide_hll_union([{sketch}, {sketch}]))"
@@ -92,8 +84,6 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Filter: _filter,
     exp.LogicalAnd: lambda self, n: call("BOOL_AND", self.sql(n.this)),
     exp.LogicalOr: lambda self, n: call("BOOL_OR", self.sql(n.this)),
-    exp.Max: _ordered,
-    exp.Min: _ordered,
     exp.Quantile: _quantile,
     exp.Sum: _sum,
 }
