@@ -68,6 +68,20 @@ def _quantile(self: Saying, node: exp.Quantile) -> str:
     return f"QUANTILE_CONT(CAST({self.sql(node.this)} AS DOUBLE), {self.sql(node, 'quantile')})"
 
 
+def _listed(self: Saying, node: exp.GroupConcat) -> str:
+    """LISTAGG: the texts one after the other, with nothing between them unless something is given."""
+    given, order = node.this, ""
+    if isinstance(given, exp.Order):
+        order = " ORDER BY " + ", ".join(self.sql(one) for one in given.expressions)
+        given = given.this
+    once = isinstance(given, exp.Distinct)
+    value = given.expressions[0] if once else given
+    text = self.sql(value if self.kind(value) == "STRING" else exp.cast(value.copy(), "STRING", dialect=SPARK))
+    between = node.args.get("separator")
+    separator = "''" if between is None or isinstance(between, exp.Null) else self.sql(between)
+    return f"STRING_AGG({'DISTINCT ' if once else ''}{text}, {separator}{order})"
+
+
 def _approximate_distinct(self: Saying, node: exp.ApproxDistinct) -> str:
     sketch = f"eventide_hll_of_texts(list(DISTINCT CAST({self.sql(node.this)} AS TEXT)), 12)"
     return f"eventide_hll_estimate(eventide_hll_union([{sketch}, {sketch}]))"
@@ -82,6 +96,7 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Count: _count,
     exp.CountIf: lambda self, n: f"COUNT(CASE WHEN {self.sql(n.this)} THEN 1 END)",
     exp.Filter: _filter,
+    exp.GroupConcat: _listed,
     exp.LogicalAnd: lambda self, n: call("BOOL_AND", self.sql(n.this)),
     exp.LogicalOr: lambda self, n: call("BOOL_OR", self.sql(n.this)),
     exp.Quantile: _quantile,

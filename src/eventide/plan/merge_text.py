@@ -9,6 +9,7 @@ condition on groups, and in the same way by both engines."""
 
 from __future__ import annotations
 
+from eventide.plan.aggregate_call import FRACTIONS
 from eventide.plan.aggregate_ordered import order_key
 from eventide.plan.bound import HAVING, ROWS, Bound, shown
 from eventide.plan.order import OrderBy
@@ -55,7 +56,7 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
         valued = f"(SELECT *, {_rank(query)} FROM {valued})"
         first = "" if query.query.limit is None else f" WHERE {RANK} <= {query.query.limit}"
     told = ["__start AS window_start", "__end AS window_end", f"{ROWS} AS rows"]
-    told += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
+    told += [f"{_group(f'__k{j}', key.type)} AS `{key.name}`" for j, key in enumerate(query.keys)]
     told += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if shown(value)]
     return f"SELECT {', '.join([*told, '__lost'])} FROM {valued}{first}"
 
@@ -63,6 +64,11 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
 def in_order(query: Bound) -> str:
     """What to write after `merge_text` so that results come in order: windows, and results within each."""
     return f" ORDER BY __start, {RANK}" if _is_ranked(query) else " ORDER BY __start"
+
+
+def _group(key: str, kind: str) -> str:
+    """A group as it is shown. Both zeros are one group; Spark shows it without a sign, DuckDB as the first row has it."""
+    return f"CASE WHEN {key} = 0 THEN CAST(0 AS {kind}) ELSE {key} END" if kind in FRACTIONS else key
 
 
 def _is_ranked(query: Bound) -> bool:
