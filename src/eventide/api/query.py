@@ -81,7 +81,9 @@ class ContinuousQuery:
         return run[one.declared.name]
 
     def run(self) -> pa.Table:
-        """All results, after taking what is there now and closing every window."""
+        """All results, after taking what is there now and closing every window.
+
+        A `LostRowsWarning` tells of rows that came too late, or that were rejected.
+        """
         with self.start(bounded=True) as running:
-            running.awaitTermination()
-            return running.results()
+            return running.together.finished()[self.declared.name]

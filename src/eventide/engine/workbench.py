@@ -62,8 +62,8 @@ class Workbench:
                 names = ", ".join(unknown)
                 raise DeclarationError(f"the local engine has no function {names}: use the Spark engine") from error
             raise DeclarationError(
-                f"the local engine cannot say this as Spark does: {_reason(error)}. Write the cast that is meant, or use "
-                "the Spark engine"
+                f"the local engine cannot say this as Spark does: {_reason(error)}. "
+                "Write the cast that is meant, or use the Spark engine"
             ) from error
         finally:
             for name in tables:
