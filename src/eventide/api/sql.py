@@ -61,6 +61,8 @@ def sql(text: str, file: str | None = None, **streams: EventStream) -> SqlScript
                              ^
       declare it before: CREATE STREAM trafic (ts TIMESTAMP, ...)
     """
+    if not isinstance(text, str):
+        raise DeclarationError(f"a script is a text, not {text!r}: give the SQL itself, or Path(file).read_text()")
     named = {name: _named(name, stream) for name, stream in streams.items()}
     return SqlScript(read_script(text, file, [stream.declared for stream in named.values()]), named)
 
@@ -143,10 +145,12 @@ class SqlScript:
         return running_in(made, place, opened, given, format, ends)
 
     def run(self, *, spark: SparkSession | None = None, engine: str | None = None) -> dict[str, pa.Table]:
-        """All results of every query, after taking what is there now and closing every window."""
+        """All results of every query, after taking what is there now and closing every window.
+
+        A `LostRowsWarning` tells of rows that came too late, or that were rejected.
+        """
         with self.start(dict.fromkeys(self._named_sinks()), spark=spark, engine=engine, bounded=True) as running:
-            running.awaitTermination()
-            return running.results()
+            return running.finished()
 
     def _given(self) -> tuple[dict[str, DataFrame], dict[str, ArrowData]]:
         given = {name: stream.given for name, stream in self.streams.items()}

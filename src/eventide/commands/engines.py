@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eventide.commands.functions import local_backend, register_on_spark
+from eventide.commands.functions import Failures, local_backend, register_on_spark
 from eventide.commands.notes import under_way
 from eventide.commands.settings import RunSettings
 from eventide.engine.local_engine import LocalEngine
@@ -82,11 +82,15 @@ def engine_for(
     sinks: Mapping[str, Sink],
     settings: RunSettings,
     trace: Trace | None = None,
+    failures: Failures | None = None,
 ) -> Iterator[Running]:
-    """An engine for the program of a script that has not started yet; it is stopped in the end."""
+    """An engine for the program of a script that has not started yet; it is stopped in the end.
+
+    `failures` is told what functions of the user raise, on the local engine.
+    """
     if where.engine == "local":
         every, tick = settings.every or 0.0, settings.tick or TICK
-        backend = local_backend(script.functions, run=True)
+        backend = local_backend(script.functions, run=True, failures=failures)
         with LocalEngine(
             script.program,
             checkpoint,
