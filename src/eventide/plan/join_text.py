@@ -81,7 +81,7 @@ def told_text(bound: BoundJoin, told: str, careful: bool = False) -> str:
     outputs = [f"{sql} AS `{value.name}`" for sql, value in zip(values, bound.values, strict=True)]
     chosen = "" if where is None else f" WHERE {where}"
     text = ", ".join([start, end, f"{COUNT} AS `rows`", *outputs, f"{lost} AS __lost"])
-    order = ["window_end", "window_start", "`rows`", *_ordered(bound.outputs)]
+    order = ["window_end", "window_start", "`rows`", *_ordered(bound.outputs), "__lost ASC NULLS FIRST"]
     return f"SELECT * FROM (SELECT {text} FROM {told}{chosen}) ORDER BY {', '.join(order)}"
 
 
