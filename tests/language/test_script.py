@@ -286,7 +286,7 @@ REFUSED = {
     "CREATE STREAM s (t BIGINT) DRATIO 1% OWN PROGRESS": (1, 38, "keep one of them", None),
     "CREATE STREAM s (ts TIMESTAMP) BOUNDS (SOURCE a)": (1, 32, "no column that names them", "SOURCE BY"),
     "CREATE STREAM s (t BIGINT, a INT) SOURCE BY a, t BOUNDS (SOURCE a)": (1, 50, "more than one column", "one column"),
-    "CREATE STREAM s (ts TIMESTAMP, p BIGINT) PUNCTUATED BY p": (1, 42, "cannot be run yet", None),
+    "CREATE STREAM s (ts TIMESTAMP, p BIGINT) PUNCTUATED BY p": (1, 42, "'p' is BIGINT", "a BOOLEAN column"),
     "CREATE STREAM s (t BIGINT) CLOCK SKEW 5": (1, 28, "which no clock follows", "ARRIVAL BY"),
     "CREATE STREAM s (t BIGINT) FROM 'in'": (1, 28, "format of this path", "FROM json"),
     "CREATE STREAM s (t BIGINT) LIMIT 5 FILES PER DAY": (1, 46, "expected ROUND, not 'DAY'", None),

@@ -16,9 +16,9 @@ from eventide.api.startable import Startable
 from eventide.errors import DeclarationError
 from eventide.language.output_names import unused
 from eventide.plan.join import Join
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
-from eventide.plan.rows import Rows
 
 if TYPE_CHECKING:
     from eventide.api.stream import EventStream
@@ -80,5 +80,7 @@ def _over(node: EventRows, name: str, inputs: list[str], is_own: bool) -> Operat
     if isinstance(operator, Join):
         left, right = replace(operator.left, input=inputs[0]), replace(operator.right, input=inputs[-1])
         return replace(operator, name=name, left=left, right=right)
-    assert isinstance(operator, Rows)
+    if isinstance(operator, Lookup):
+        rows, versions = replace(operator.rows, input=inputs[0]), replace(operator.versions, input=inputs[-1])
+        return replace(operator, name=name, rows=rows, versions=versions)
     return replace(operator, name=name, inputs=tuple(inputs), ordered=operator.ordered and is_own)

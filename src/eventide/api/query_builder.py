@@ -52,6 +52,7 @@ class QueryBuilder:
     groups: tuple[Named, ...] = ()
     on_groups: tuple[str, ...] = ()
     retain: int = 0
+    closes_by_source: bool = False
 
     def where(self, condition: Expression) -> QueryBuilder:
         """Only rows for which this holds: SQL text or a Column. Several conditions must all hold."""
@@ -96,6 +97,18 @@ class QueryBuilder:
         groups += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
         return replace(self, groups=(*self.groups, *groups))
 
+    def closeBySource(self) -> QueryBuilder:  # noqa: N802
+        """Let each group close with its own source, not with the slowest; the groups must tell the source.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> rows = pa.table({"t": [1, 12], "detector": ["A", "B"], "speed": [50, 60]})
+        >>> asked = stream(rows, time="t", source="detector").window(10).groupBy("detector").closeBySource()
+        >>> asked.agg(n="count(*)").plan.queries[0].by_source
+        True
+        """
+        return replace(self, closes_by_source=True)
+
     def having(self, condition: Expression) -> QueryBuilder:
         """Only groups for which this holds; it may speak of aggregates, groups, and what `agg` names."""
         return replace(self, on_groups=(*self.on_groups, condition_text(condition, None, self._owner)))
@@ -125,6 +138,7 @@ class QueryBuilder:
             _all_of(self.conditions),
             _all_of(self.on_groups),
             self.retain,
+            by_source=self.closes_by_source,
         )
         return ContinuousQuery(self.stream, query)
 

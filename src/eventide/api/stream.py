@@ -24,9 +24,11 @@ from eventide.api.rows import Reading
 from eventide.errors import DeclarationError
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
+from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
 from eventide.plan.columns import Column
@@ -116,6 +118,21 @@ class EventStream(Reading):
             raise DeclarationError(f"{policy!r} is no policy: give one of eventide.eventtime, such as DropRatio(0.01)")
         return replace(self, declared=replace(self.declared, policy=policy), chosen=True)
 
+    def punctuated_by(self, column: str) -> EventStream:
+        """Rows in which this BOOLEAN column is TRUE are promises: their source sends no more rows up to their time.
+
+        Where the source of such a row is NULL, no source does. Around what was said of how time moves: each source is
+        as far as its promises, or as that says, whichever is more; without it promises alone move time.
+
+        >>> import pyarrow as pa
+        >>> rows = pa.table({"t": [1, 9, 12], "v": [5, None, 7], "done": [False, True, False]})
+        >>> totals = stream(rows, time="t").punctuated_by("done").window(10).agg(total="sum(v)", n="count(*)")
+        >>> [(row["window_end"], row["total"], row["n"]) for row in totals.run().to_pylist()]
+        [(10, 5, 1), (20, 7, 1)]
+        """
+        policy = Punctuated(self.declared.policy if self.chosen else None)
+        return replace(self, declared=replace(self.declared, policy=policy, punctuation=column), chosen=True)
+
     def timeout(self, after: Length) -> EventStream:
         """When nothing came for this long, whatever is open is over: the clock's last word around the policy."""
         return self._wrapped(Timeout(self.declared.policy, length(after, self._clock_kind, "the timeout")))
@@ -123,6 +140,17 @@ class EventStream(Reading):
     def idle_after(self, silence: Length) -> EventStream:
         """Wait for no source that has been silent for this long."""
         return self._wrapped(Idle(self.declared.policy, length(silence, self._clock_kind, "the silence")))
+
+    def expecting(self, *sources: str, give_up_after: Length | None = None) -> EventStream:
+        """Wait for these sources from the start, even before they speak; for so long at most, if that is given."""
+        declared = self.declared
+        if len(declared.source) != 1:
+            raise DeclarationError(f"stream {declared.name!r} expects sources by name: give one `source` column")
+        wait = None if give_up_after is None else length(give_up_after, self._clock_kind, "how long to wait")
+        known = tuple(dict.fromkeys((*declared.known, *sources)))
+        numbers = tuple(known.index(name) for name in dict.fromkeys(sources))
+        waiting = Expected(declared.policy, numbers, wait)
+        return replace(self, declared=replace(declared, policy=waiting, known=known), chosen=True)
 
     def future(self, ahead: Length, reject: bool = False) -> EventStream:
         """Rows further ahead of the clock than this never move time; they wait for their window, or are rejected."""

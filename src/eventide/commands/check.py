@@ -145,4 +145,6 @@ def _at(severity: str, file: str, lines: list[str], line: int, column: int, mess
 def _summary(script: Script | None) -> str:
     assert script is not None
     streams, queries = len(script.program.streams), len(script.program.steps)
-    return f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"
+    told = f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"
+    by_source = [query.name for query in script.program.queries if query.by_source]
+    return told + (f"; closing source by source: {', '.join(by_source)}" if by_source else "")

@@ -112,6 +112,8 @@ def _stream(stream: dict[str, Any]) -> Tree:
     if stream["arrival"]:
         tree.add(_line("clock", f"column {stream['arrival']}, the largest so far"))
     tree.add(_line("time moves", stream["policy"]))
+    if stream["punctuation"]:
+        tree.add(_line("promises", f"rows in which {stream['punctuation']} is TRUE; they are no data"))
     if stream["future"]:
         tree.add(_line("future", stream["future"]))
     if stream["reduce"]:
@@ -125,6 +127,7 @@ def _query(tree: Tree, query: dict[str, Any]) -> Tree:
     window = query["window"]
     panes = f" -> {window['panes']}" if window["panes"] else ""
     branch.add(_line("windows", window["words"] + panes))
+    branch.add(_line("closes", query["closes"]))
     if query["sample"]:
         branch.add(_line("sample", f"{100 * query['sample']:g} % of the rows"))
     if query["where"]:

@@ -53,6 +53,7 @@ def described(
         "streams": [_stream(stream, bound.ways_from(stream.name)) for stream in program.streams],
         "queries": [
             _query(query, _found(query, bound), bound.ways_from(query.name), places.get(query.name))
+            | {"closes": closing_words(query, program), "by_source": query.by_source}
             for query in program.in_order
         ],
         "operators": [_operator(step, bound, places) for step in program.steps if not isinstance(step, Query)],
@@ -83,6 +84,7 @@ def _stream(stream: Stream, readers: list[Bound]) -> dict[str, Any]:
         "temporal": of_stream(stream),
         "source": list(stream.source),
         "arrival": stream.arrival,
+        "punctuation": stream.punctuation,
         "policy": in_words(stream.policy, plain) if stream.timestamps is Timestamps.EXTERNAL else "the clock",
         "future": None if stream.future is None else _future(stream, plain),
         "reduce": _pretty(Reducer.of(stream, readers).text.sql) if readers else None,
@@ -130,6 +132,18 @@ def _query(query: Query, bound: Bound | Unbound, readers: list[Bound], output: s
         "reduce": _pretty(Reducer.of(bound.results, readers).text.sql) if readers else None,
         "note": None,
     }
+
+
+def closing_words(query: Query, program: Program) -> str:
+    """With what the windows of a query close, and what keeps it from closing source by source."""
+    if query.by_source:
+        return "source by source: each group with the heartbeat of its own source"
+    if program.below(query) is not None:
+        return f"with what {query.stream} has promised"
+    reason = program.not_by_source(query)
+    if reason is None:
+        return "with the heartbeat of all sources together; it could close source by source (CLOSE BY SOURCE)"
+    return f"with the heartbeat of all sources together; it cannot close source by source: {reason}"
 
 
 def _window(query: Query, bound: Bound | Unbound) -> dict[str, Any]:
@@ -194,13 +208,15 @@ def _slices(bound: Bound) -> dict[str, Any]:
 
 def _merge(bound: Bound) -> dict[str, Any]:
     limit = f"{DRIVER_BYTES // 2**20} MiB"
-    if isinstance(bound.query.window, RowWindow):
+    if isinstance(bound.query.window, RowWindow) or (bound.query.by_source and bound.driver_exact):
         place = "the driver, in DuckDB"
+    elif bound.query.by_source:
+        place = "Spark, since DuckDB would give other digits; the slices stay with the driver"
     elif bound.driver_exact:
         place = f"the driver, in DuckDB; as a Spark job over Parquet once the slices are above {limit}"
     else:
         place = f"Spark, since DuckDB would give other digits; over Parquet once the slices are above {limit}"
-    return {"place": place, "sql": _pretty(merge_text(bound, "slices", "windows"))}
+    return {"place": place, "sql": _pretty(merge_text(bound, "slices", "windows", by_source=bound.query.by_source))}
 
 
 def _pretty(sql: str) -> str:

@@ -7,7 +7,8 @@
 Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: there is no setting 'checkpiont'; did you mean 'checkpoint'? There are checkpoint, \
-driver_bytes, engine, every, master, tick, and those of Spark, which begin with spark.
+driver_bytes, engine, every, flush.rows, heartbeats, master, tick, timestamps, and those of Spark, which begin with \
+spark.
 """
 
 from __future__ import annotations
@@ -17,14 +18,20 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.scheduling import Scheduling
+from eventide.language.scheduling_words import scheduling_of
 
-KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "master", "tick")
+KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "flush.rows", "heartbeats", "master", "tick", "timestamps")
 ENGINES = ("spark", "local")
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`)."""
+    """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`).
+
+    `flush_rows`: about so many results of a query are told in one round. `scheduling`: when silent streams are asked
+    (`timestamps`), and by which `heartbeats` operators go.
+    """
 
     engine: str | None = None
     master: str | None = None
@@ -32,6 +39,8 @@ class RunSettings:
     every: float | None = None
     tick: float | None = None
     driver_bytes: int | None = None
+    scheduling: Scheduling = field(default_factory=Scheduling)
+    flush_rows: int | None = None
     spark: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -54,6 +63,8 @@ class RunSettings:
             every=_seconds("every", own.get("every")),
             tick=_seconds("tick", own.get("tick")),
             driver_bytes=_whole("driver_bytes", own.get("driver_bytes")),
+            scheduling=scheduling_of(own),
+            flush_rows=_above_zero("flush.rows", own.get("flush.rows")),
             spark=spark,
         )
 
@@ -96,3 +107,9 @@ def _whole(key: str, text: str | None) -> int | None:
     if text is not None and not text.isdecimal():
         raise DeclarationError(f"SET {key} = {text}: give a whole number")
     return None if text is None else int(text)
+
+
+def _above_zero(key: str, text: str | None) -> int | None:
+    if text is not None and _whole(key, text) == 0:
+        raise DeclarationError(f"SET {key} = {text}: nothing would ever be told; give 1 or more")
+    return _whole(key, text)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from eventide.engine.cluster_slices import Chunk
+    from eventide.plan.bound import Bound
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,17 @@ class Answer:
         """An answer that is at hand."""
         return cls(table.num_rows, lambda: iter((table,)), lossy)
 
+    def with_more(self, other: Answer) -> Answer:
+        """Both, one after the other.
+
+        >>> both = Answer.of(pa.table({"rows": [3]})).with_more(Answer.of(pa.table({"rows": [4]})))
+        >>> both.rows, [part.num_rows for part in both.parts()]
+        (2, [1, 1])
+        """
+        if self.rows == 0 or other.rows == 0:
+            return other if self.rows == 0 else self
+        return Answer(self.rows + other.rows, lambda: chain(self.parts(), other.parts()), self.lossy or other.lossy)
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -72,6 +86,17 @@ class Answers:
 
     final: Answer
     revised: Answer
+
+    def with_more(self, other: Answers) -> Answers:
+        """Both, one after the other."""
+        return Answers(self.final.with_more(other.final), self.revised.with_more(other.revised))
+
+
+def rows_in(chunk: pa.Table, query: Bound) -> int:
+    """How many rows some partials of a query stand for."""
+    if query.keeps_rows:
+        return int(chunk.num_rows)
+    return int(pc.sum(chunk.column("__n")).as_py() or 0)
 
 
 def _both(one: Any, other: Any) -> Any:

@@ -125,14 +125,18 @@ class Builder:
                 self.bare += 1
         name = tree.this.name if tree.this is not None else f"query_{self.bare}"
         self._new(name, tree.this or tree, "query")
-        output = output_of(name, tree.args.get("into") or [], self.source)
+        clauses = tree.args.get("into") or []
+        by_source = next((clause for clause in clauses if clause.this == "CLOSE BY SOURCE"), None)
+        output = output_of(name, [clause for clause in clauses if clause is not by_source], self.source)
         self._check_directory(output, tree)
-        at_once = next((c for c in tree.args.get("into") or () if c.this == AT_ONCE), None)
+        at_once = next((clause for clause in clauses if clause.this == AT_ONCE), None)
         known = self._compiled(name, tree.expression, {}, ordered=at_once is None)
         if at_once is not None and known.operator is None:
             raise self.source.error(
                 f"{AT_ONCE} is for rows, and a window is told when it is over", at_once, "leave it out"
             )
+        if by_source is not None:
+            self._close_by_source(name, by_source)
         self.outputs[name.lower()] = output
         return name
 
@@ -175,6 +179,15 @@ class Builder:
         # What does not fit together is told at this statement.
         self.program()
         return known
+
+    def _close_by_source(self, name: str, clause: Clause) -> None:
+        """Let the groups of a query close with their own sources."""
+        known = self.queries[name.lower()]
+        if not isinstance(known.query, Query):
+            raise self.source.error("CLOSE BY SOURCE is for windows, and these are rows", clause, "leave it out")
+        if (reason := self.program().not_by_source(known.query)) is not None:
+            raise self.source.error(f"query {name!r} cannot close by source: {reason}", clause)
+        self.queries[name.lower()] = replace(known, query=replace(known.query, by_source=True))
 
     def _free(self, name: str) -> str:
         return unused(name, (*self.queries, *self.streams))

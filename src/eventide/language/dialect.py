@@ -3,7 +3,7 @@
 Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE INTERFACE SET, CREATE FUNCTION, DROP, SHOW,
 EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
 `[interface].stream`; Gigascope's OUTER_JOIN before FROM; a name for an expression in GROUP BY; `word foundIn(text)` for
-`foundIn(word, text)`; EMIT IMMEDIATELY at the end.
+`foundIn(word, text)`; behind it, CLOSE BY SOURCE, EMIT IMMEDIATELY and INTO.
 
 >>> read("select Max(speed) from S Window[Range=30 Second, Slide=10 Second]").sql(EVENTIDE)
 'SELECT MAX(speed) FROM S [RANGE 30 second SLIDE 10 second]'
@@ -155,10 +155,10 @@ class Eventide(Spark4):
 
         def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
             word = self._curr.text.upper()
-            emits = word == "EMIT" and self._next.text.upper() == "IMMEDIATELY"
+            follows = (word, self._next.text.upper()) in (("EMIT", "IMMEDIATELY"), ("CLOSE", "BY"))
             # On a line of its own, such a word begins the next statement.
             begins = word in BEGINNINGS and bool(self._prev) and self._curr.line > self._prev.line
-            return None if emits or begins else super()._parse_table_alias(alias_tokens)
+            return None if follows or begins else super()._parse_table_alias(alias_tokens)
 
         def _at_join_word(self) -> bool:
             return self._curr.text.upper() in JOIN_WORDS and self._next.token_type is TokenType.FROM

@@ -13,6 +13,7 @@ from sqlglot import exp
 from eventide.eventtime.cap import Cap
 from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
@@ -31,7 +32,7 @@ from eventide.plan.stream import Stream, Timestamps
 from eventide.plan.window import SameWindow, Window
 
 MANY_PANES = 1000
-POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER"}
+POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER"}
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ def about_stream(declared: Declared, is_read: bool) -> Iterator[tuple[str, exp.E
     policy = stream.policy
     has_timeout = isinstance(policy, Timeout)
     inner = policy.inner if isinstance(policy, Timeout) else policy
+    if isinstance(inner, Expected):
+        if inner.wait is None and not has_timeout:
+            yield "an expected source that never speaks holds back all others; add GIVE UP AFTER", clauses["EXPECTING"]
+        inner = inner.inner
     has_idle = isinstance(inner, Idle)
     inner = inner.inner if isinstance(inner, Idle) else inner
     if isinstance(inner, DeclaredSkew):

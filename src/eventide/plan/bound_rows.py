@@ -7,7 +7,7 @@ a result are no columns of it here: they are the span of the row.
 >>> from dataclasses import replace
 >>> from eventide.plan.columns import columns
 >>> north = Stream("north", columns("ts BIGINT, speed INT"), time="ts")
->>> south = replace(north, name="south")
+>>> south = Stream("south", north.columns, time="ts")
 >>> both = bind_rows(Rows("both", ("north", "south")), (north, south), lambda stream, sql: "INT")
 >>> [column.name for column in both.outputs], [port.query.name for port in both.ports], both.results.time
 (['ts', 'speed'], ['both__north', 'both__south'], 'window_end')

@@ -57,6 +57,7 @@ WORDS = {
     "timestamps": "the kind of its timestamps",
     "policy": "its policy",
     "input": "the format of its input",
+    "punctuation": "the column of its promises",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
@@ -79,6 +80,7 @@ WORDS = {
     "order": "ORDER BY",
     "limit": "LIMIT",
     "sample": "the share of rows that it takes",
+    "by_source": "whether it closes by source",
 }
 """How a field is called in a sentence; one that is not here goes by its own name."""
 

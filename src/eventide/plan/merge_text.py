@@ -9,29 +9,36 @@ condition on groups, and in the same way by both engines."""
 
 from __future__ import annotations
 
+from eventide.plan.aggregate_call import FRACTIONS
 from eventide.plan.aggregate_ordered import order_key
 from eventide.plan.bound import HAVING, ROWS, Bound, shown
+from eventide.plan.columns import quoted
 from eventide.plan.order import OrderBy
 
 LISTED = ("__of", "__start", "__end")
 """A pane, and the start and end of a window that holds it: names that no column of a stream has."""
 
+BY = "__by"
+"""The number of a source, in slices and in lists of windows that are closed source by source."""
+
 RANK = "__rank"
 """The place of a result within its window, from 1."""
 
 
-def merge_text(query: Bound, slices: str, windows: str, changed: str | None = None) -> str:
+def merge_text(query: Bound, slices: str, windows: str, changed: str | None = None, by_source: bool = False) -> str:
     """Results: `window_start`, `window_end`, `rows`, groups and values under their names, `__lost` (failed checks).
 
     `changed` names slices, some of the others: only groups that one of these has changed in a window are told. With a
-    limit the whole window is: one group that comes in pushes another out.
+    limit the whole window is: one group that comes in pushes another out. `by_source`: slices and windows have the
+    column `__by`, and a slice counts for the windows of its own source alone.
     """
     keys = [f"__k{j}" for j in range(len(query.keys))]
     together = ["__start", "__end", *keys]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     partition = f"OVER (PARTITION BY {', '.join(together)})"
     beside = ["s.*", "w.__start", "w.__end"]
-    joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of"
+    own = f" AND s.{BY} = w.{BY}" if by_source else ""
+    joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of{own}"
     if over:
         spelled = [f"{sql.replace('OVER merged', partition)} AS {name}" for name, sql in over]
         joined = f"SELECT *, {', '.join(spelled)} FROM ({joined})"
@@ -55,14 +62,19 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
         valued = f"(SELECT *, {_rank(query)} FROM {valued})"
         first = "" if query.query.limit is None else f" WHERE {RANK} <= {query.query.limit}"
     told = ["__start AS window_start", "__end AS window_end", f"{ROWS} AS rows"]
-    told += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
-    told += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if shown(value)]
+    told += [f"{_group(f'__k{j}', key.type)} AS {quoted(key.name)}" for j, key in enumerate(query.keys)]
+    told += [f"{_output(value.name)} AS {quoted(value.name)}" for value in query.values if shown(value)]
     return f"SELECT {', '.join([*told, '__lost'])} FROM {valued}{first}"
 
 
 def in_order(query: Bound) -> str:
     """What to write after `merge_text` so that results come in order: windows, and results within each."""
     return f" ORDER BY __start, {RANK}" if _is_ranked(query) else " ORDER BY __start"
+
+
+def _group(key: str, kind: str) -> str:
+    """A group as it is shown. Both zeros are one, which Spark shows without a sign, DuckDB as the first row has it."""
+    return f"CASE WHEN {key} = 0 THEN CAST(0 AS {kind}) ELSE {key} END" if kind in FRACTIONS else key
 
 
 def _is_ranked(query: Bound) -> bool:
@@ -87,9 +99,9 @@ def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:
     return [f"({sql} IS NULL) {'DESC' if one.nulls_first else 'ASC'}", f"{key[0]} {one.direction}"]
 
 
-def compact_text(query: Bound, slices: str) -> str:
-    """The same slices, merged to one row for each pane and group."""
-    keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys)))]
+def compact_text(query: Bound, slices: str, *beside: str) -> str:
+    """The same slices, merged to one row for each pane and group; `beside`: columns that a group determines."""
+    keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys))), *beside]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     source = slices
     if over:
@@ -105,7 +117,7 @@ def empty_text(query: Bound, rows: str) -> str:
 
     No row at all where such a window does not pass the condition on groups.
     """
-    values = ", ".join(f"{value.sql} AS `{value.name}`" for value in query.values if shown(value))
+    values = ", ".join(f"{value.sql} AS {quoted(value.name)}" for value in query.values if shown(value))
     having = "".join(value.sql for value in query.values if value.name == HAVING)
     if query.keeps_rows and not query.partials:
         return f"SELECT {values} FROM {rows} WHERE FALSE" + (f" HAVING {having}" if having else "")

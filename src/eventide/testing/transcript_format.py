@@ -25,6 +25,8 @@ import pyarrow as pa
 import yaml
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.scheduling import Scheduling
+from eventide.language.scheduling_words import KEYS, scheduling_of
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
 from eventide.testing.transcript_operators import known_keys
@@ -33,9 +35,20 @@ from eventide.testing.transcript_rows import table_of
 from eventide.testing.transcript_values import instant
 
 TRANSCRIPT_KEYS = (
-    "name", "note", "streams", "queries", "query", "operators", "rounds", "splittable", "refused", "fails"
-)  # fmt: skip
-STEP_KEYS = ("rows", "clock", "heartbeat", "restart", "end", "note", "expect")
+    "name",
+    "note",
+    "streams",
+    "queries",
+    "query",
+    "operators",
+    "scheduling",
+    "rounds",
+    "splittable",
+    "refused",
+    "fails",
+    "flush_rows",
+)
+STEP_KEYS = ("rows", "clock", "heartbeat", "over", "restart", "end", "note", "expect")
 EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state", "in_order")
 
 
@@ -57,12 +70,16 @@ class Expect:
 
 @dataclass(frozen=True)
 class Step:
-    """One round: rows by stream, the clock it has, promises given with it; `end` closes a bounded run after it."""
+    """One round: rows by stream, the clock it has, promises given with it, sources that are over with it.
+
+    `end` closes a bounded run after it.
+    """
 
     number: int
     rows: Mapping[str, pa.Table]
     clock: int
     heartbeats: Mapping[str, int]
+    over: Mapping[str, list[str]]
     restart: bool
     end: bool
     expect: Expect
@@ -73,7 +90,8 @@ class Transcript:
     """A story of a program, round by round.
 
     `program` is None where the declarations themselves are `refused`, as expected; `refusal` is then the error. A
-    transcript with `fails` must fail, with a message like it: it tests whoever runs it.
+    transcript with `fails` must fail, with a message like it: it tests whoever runs it. `flush_rows` is the engine's:
+    about so many results are told at once.
     """
 
     name: str
@@ -83,7 +101,9 @@ class Transcript:
     refused: str | None = None
     refusal: DeclarationError | None = None
     fails: str | None = None
+    flush_rows: int | None = None
     file: str | None = None
+    scheduling: Scheduling = field(default_factory=Scheduling)
 
     def __str__(self) -> str:
         return self.file or self.name
@@ -109,10 +129,13 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, operators, rounds, splittable, refused, fails
+streams, queries, query, operators, scheduling, rounds, splittable, refused, fails, flush_rows
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
-        told = {key: written[key] for key in ("splittable", "refused", "fails") if key in written}
+        told = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}
+        if "scheduling" in written:
+            known_keys(written["scheduling"], KEYS, "`scheduling`")
+            told["scheduling"] = scheduling_of(written["scheduling"])
         name = str(written.get("name", file or "a transcript"))
         try:
             program = program_of(written)
@@ -142,6 +165,7 @@ def _step(number: int, written: Any, clock: int, program: Program) -> Step:
         rows={name: table_of(given or [], program.stream(name)) for name, given in rows.items()},
         clock=clock,
         heartbeats={name: instant(h, program.stream(name).time_kind) for name, h in promised.items()},
+        over={name: list(map(str, names)) for name, names in _by_stream(written.get("over"), "over", program).items()},
         restart=bool(written.get("restart")),
         end=bool(written.get("end")),
         expect=_expect(written.get("expect")),
