@@ -44,7 +44,8 @@ SKEW = SECOND
 """The largest skew between two packets of a link, as it is declared."""
 
 INTERVALS = (1, 10, 20, 30, 40, 50, 60)
-START = 1_700_000_000 * SECOND
+START = 1_699_999_980 * SECOND
+"""A full minute: the first intervals of all lengths begin together."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def run(story: Story) -> tuple[Machine, list[Decision]]:
     return machine, list(depth_first(story.shape, machine, story.silent))
 
 
-@limits(max_examples=300)
+@limits(max_examples=100)
 @given(stories())
 def test_every_tuple_is_told_that_asking_every_silent_source_would_have_told(story: Story) -> None:
     machine, _ = run(story)
@@ -104,7 +104,7 @@ def test_every_tuple_is_told_that_asking_every_silent_source_would_have_told(sto
     assert {name: sorted(told) for name, told in machine.told.items()} == expected
 
 
-@limits(max_examples=300)
+@limits(max_examples=100)
 @given(stories())
 def test_a_source_is_asked_only_while_an_operator_above_holds_rows_and_once_at_the_most(story: Story) -> None:
     machine = Machine(story.shape, story.answers, frozenset("x"))
@@ -122,7 +122,7 @@ def test_a_source_is_asked_only_while_an_operator_above_holds_rows_and_once_at_t
     assert asked == machine.asked
 
 
-@limits(max_examples=300)
+@limits(max_examples=100)
 @given(stories())
 def test_every_operator_runs_at_most_once_for_the_rows_and_once_for_every_answer(story: Story) -> None:
     machine, decisions = run(story)

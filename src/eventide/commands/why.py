@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eventide.commands.script_file import script_of
+from eventide.commands.settings import RunSettings
 from eventide.commands.why_words import moment, operator_words, window_words
 from eventide.engine.checkpoint_reader import below, read_standing
 from eventide.engine.open_windows import OpenQuery, OpenTime, kind_of_times, known
 from eventide.engine.why import OpenWindow, Standing
 from eventide.engine.why_data import left_out_data, operator_data, window_data
 from eventide.errors import DeclarationError
+from eventide.plan.input_managers import as_run
 from eventide.plan.stream import TimeKind
 
 SHOWN = 20
@@ -28,7 +30,8 @@ TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
 
 def why_file(file: str, query: str, window: str | None, checkpoint: str, as_json: bool) -> None:
     """Tell why the windows of a query are open, or the one that starts at `window`."""
-    program = script_of(file).program
+    script = script_of(file)
+    program = as_run(script.program, RunSettings.of(script.settings).scheduling.heartbeats)
     standing = read_standing(program, checkpoint, query)
     if program.operator(query) is not None:
         _tell_operator(standing, query, as_json)

@@ -37,12 +37,11 @@ from eventide.engine.trace import Trace
 from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.asking import When
-from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.binding import BoundProgram
 from eventide.plan.bound import Bound
-from eventide.plan.input_managers import with_input_managers
+from eventide.plan.input_managers import as_run
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.stream import Timestamps
@@ -85,8 +84,7 @@ class Engine:
         self._now = now or (lambda: time.time_ns() // 1000)
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
         self.scheduling = scheduling or Scheduling()
-        if self.scheduling.heartbeats is not Level.OPERATOR:
-            program = with_input_managers(program)
+        program = as_run(program, self.scheduling.heartbeats)
         self._trace = trace
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS

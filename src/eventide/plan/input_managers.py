@@ -18,9 +18,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from eventide.eventtime.heartbeat_labels import Level
 from eventide.plan.join import Join, Side
 from eventide.plan.program import Operator, Program
 from eventide.plan.rows import Rows
+
+
+def as_run(program: Program, heartbeats: Level) -> Program:
+    """The program that an engine runs: with input managers, unless every operator goes by its own inputs."""
+    return program if heartbeats is Level.OPERATOR else with_input_managers(program)
 
 
 def with_input_managers(program: Program) -> Program:
