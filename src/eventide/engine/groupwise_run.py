@@ -32,7 +32,7 @@ from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.eventtime.per_source import grown
 from eventide.plan.bound import Bound
-from eventide.plan.by_source import place_of
+from eventide.plan.by_source import among, place_of
 
 
 def _no_beats() -> Instants:
@@ -108,7 +108,10 @@ class GroupwiseRun:
         late, accepted = chunk.filter(pa.array(closed & ~before)), chunk.filter(pa.array(~closed))
         lost = rows_in(late, self.query)
         late_panes = tuple(pc.unique(late.column("__pane")).to_pylist())
-        taken = Taken(rows_in(accepted, self.query) + lost, accepted, late_panes, lost)
+        # A pane that is closed for one source may be open for others, whose rows need not be fetched.
+        named = [pc.unique(late.column(key)).to_pylist() for key in source_keys(self.query)]
+        where = among(self.query.stream, named) if late.num_rows else None
+        taken = Taken(rows_in(accepted, self.query) + lost, accepted, late_panes, lost, late_where=where)
         return replace(self, slices=self.slices.added(accepted)), taken
 
     def late_among(self, rows: pa.Table, combined: int) -> tuple[pa.Table, Instants]:

@@ -300,7 +300,7 @@ class Engine:
             if taken.late_panes:
                 bound = self.bound[query.name]
                 bound = careful(bound) if name in work.careful else bound
-                rows = self.backend.ask(late_text(bound, taken.late_panes))
+                rows = self.backend.ask(late_text(bound, taken.late_panes, taken.late_where))
                 rows, behind = late_among(work.runs[query.name], rows, stream.heartbeat)
                 part = late_rows(self.bound[query.name], rows, work.number, behind)
                 work.late.setdefault(name, []).append(part)

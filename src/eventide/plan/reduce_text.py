@@ -212,15 +212,14 @@ def stored_text(query: Bound, up_to: int | None = None, stamp: int | None = None
     return f"SELECT {', '.join(columns)} FROM ({alone.sql}) WHERE __pane0 IS NOT NULL{wanted}"
 
 
-def late_text(query: Bound, panes: Sequence[int]) -> str:
-    """The rows of these panes that a query wants.
+def late_text(query: Bound, panes: Sequence[int], only: str | None = None) -> str:
+    """The rows of these panes that a query wants; `only`: among those for which this holds.
 
     Spark compiles a list of more than ten numbers to a look-up by reference, so that the compiled code stays the
     same; a shorter list is written into it, and compiled anew each time. Impossible panes fill the list up.
     """
     padded = [*panes, *(-(2**63) + 1 + i for i in range(max(0, 12 - len(panes))))]
-    condition = wants(query)
-    where = f" AND {condition}" if condition else ""
+    where = "".join(f" AND {condition}" for condition in (only, wants(query)) if condition)
     columns = ", ".join(f"`{column.name}`" for column in query.stream.columns)
     numbers = ", ".join(map(str, padded))
     return (
