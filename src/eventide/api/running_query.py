@@ -7,6 +7,7 @@ asks, as one of our own errors.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -16,9 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.api.as_html import html_of
+from eventide.api.why_open import WhyOpen
+from eventide.commands.losses import Losses
 from eventide.engine.running import Running
 from eventide.engine.status import Status
-from eventide.errors import EngineError, EventideError
+from eventide.errors import EngineError, EventideError, LostRowsWarning
 from eventide.sinks.memory import Memory
 from eventide.sinks.sink import Sink
 
@@ -29,8 +32,14 @@ if TYPE_CHECKING:
 class RunningQueries(Mapping[str, "RunningQuery"]):
     """Queries started together, by name. Made by `eventide.start`; as a context it is stopped in the end."""
 
-    def __init__(self, engine: Running, sinks: Mapping[str, Sink], folders: Mapping[str, Path]) -> None:
+    def __init__(
+        self, engine: Running, sinks: Mapping[str, Sink], folders: Mapping[str, Path], checkpoint: str | None = None
+    ) -> None:
         self.engine = engine
+        self.losses = Losses()
+        """Late rows by stream, and rejected rows by reason, since it was started."""
+        self.losses.watch(engine)
+        self._checkpoint = checkpoint
         self._queries = {name: RunningQuery(name, self, sink, folders.get(name)) for name, sink in sinks.items()}
         self._failure: EventideError | None = None
 
@@ -52,9 +61,25 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         """Rows, heartbeats, lag, drop ratio, where the slices are: after the last round."""
         return self.engine.status()
 
+    def why(self, query: str) -> list[WhyOpen]:
+        """Why each open window of a query is open: who holds it, by which rule, and when it closes."""
+        return [WhyOpen.of(window) for window in self.engine.why(query)]
+
+    def end_source(self, stream: str, source: str) -> None:
+        """A source of a stream is over: time does not wait for it any more, unless it speaks again."""
+        self.engine.end_source(stream, source)
+
     def results(self) -> dict[str, pa.Table]:
         """All results so far of every query; see `RunningQuery.results`."""
         return {name: query.results() for name, query in self.items()}
+
+    def finished(self) -> dict[str, pa.Table]:
+        """All results, after it has ended by itself; warns of rows that are in none of them."""
+        self.awaitTermination()
+        for sentence in self.losses.sentences(self._checkpoint, ".start(checkpoint=...)"):
+            # The caller of `.run()`, which called this.
+            warnings.warn(sentence, LostRowsWarning, stacklevel=3)
+        return self.results()
 
     def stop(self) -> None:
         """Finish the round under way, commit it, and end."""
@@ -116,6 +141,10 @@ class RunningQuery:
     def status(self) -> Status:
         """Rows, heartbeats, lag, drop ratio, where the slices are: after the last round."""
         return self.together.status()
+
+    def why(self) -> list[WhyOpen]:
+        """Why each open window is open: who holds it, by which rule, and when it closes if nothing more arrives."""
+        return self.together.why(self.name)
 
     def results(self) -> pa.Table:
         """All results so far, where they are kept in memory or written as Parquet to a directory of this machine."""

@@ -43,16 +43,16 @@ class Losses:
                     # A lost value names its window; here only what happened counts.
                     self.rejected[PLACE.sub("", str(reason["values"]))] += reason["counts"]
 
-    def sentences(self, checkpoint: str | None) -> list[str]:
-        """What to tell in the end; `checkpoint` None says that it was a temporary one."""
+    def sentences(self, checkpoint: str | None, keeping: str = "--checkpoint DIR") -> list[str]:
+        """What to tell in the end; `checkpoint` None says that it was a temporary one, `keeping` how to have one."""
         said = []
         if late := sum(self.late.values()):
-            said.append(f"{_rows(late)} came too late; {_where('late', checkpoint)}")
+            said.append(f"{_rows(late)} came too late; {_where('late', checkpoint, keeping)}")
         if rejected := sum(self.rejected.values()):
             common = self.rejected.most_common()
             reasons = common[0][0] if len(common) == 1 else "; ".join(f"{n:,} {r}" for r, n in common[:REASONS_TOLD])
             more = f"; {len(common) - REASONS_TOLD} more reasons" if len(common) > REASONS_TOLD else ""
-            said.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint)}")
+            said.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint, keeping)}")
         return said
 
 
@@ -60,7 +60,7 @@ def _rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 
-def _where(table: str, checkpoint: str | None) -> str:
+def _where(table: str, checkpoint: str | None, keeping: str) -> str:
     if checkpoint is None:
-        return "gone with the temporary checkpoint (--checkpoint DIR keeps such rows)"
+        return f"gone with the temporary checkpoint ({keeping} keeps such rows)"
     return f"see {checkpoint}/{table}"

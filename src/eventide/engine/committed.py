@@ -13,38 +13,55 @@ from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
 from eventide.engine.groupwise_run import GroupwiseRun
+from eventide.engine.open_windows import OpenQuery, open_of_run
+from eventide.engine.operator_run import OperatorRun
 from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
 from eventide.engine.record import RoundRecord
 from eventide.engine.row_run import RowRun
+from eventide.engine.run_of import bench_of, continued, run_of
 from eventide.engine.saved_slices import SavedSlices
 from eventide.engine.stream_time import StreamTime
+from eventide.engine.why import Standing
 from eventide.engine.work import Positions, Round, Run
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import NEVER
+from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound import Bound
 from eventide.plan.fingerprint import described, refuse_changes
+from eventide.plan.join import Join
 from eventide.plan.program import Program
 from eventide.plan.window import RowWindow
+
+KEPT_BEFORE_JOINS = (
+    "SET heartbeats decides what is kept before joins: what was begun with 'operator' goes on with that, "
+    "what was begun with 'query' or 'memory' with one of these"
+)
 
 
 class Committed:
     """The state of an engine after its last committed round."""
 
-    def __init__(
-        self, program: Program, bound: dict[str, Bound], checkpoint: Checkpoint, backend: Backend, placement: Placement
-    ) -> None:
+    def __init__(self, plan: BoundProgram, checkpoint: Checkpoint, backend: Backend, placement: Placement) -> None:
+        program = plan.program
         self._checkpoint = checkpoint
         self._backend = backend
         self._placement = placement
         self._plan: tuple[Program, dict[str, Any]] | None = None
+        self._standing: tuple[RoundRecord, dict[str, Run], Standing] | None = None
         self.saved = SavedSlices(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
         if self.record is not None:
-            refuse_changes(self.record.plan, described(program))
+            try:
+                refuse_changes(self.record.plan, described(program))
+            except CheckpointError as refusal:
+                if any(isinstance(operator, Join) for operator in program.operators):
+                    refusal.add_note(KEPT_BEFORE_JOINS)
+                raise
         self.streams: dict[str, StreamTime] = {}
         self.roll_back(program)
-        self.runs: dict[str, Run] = {name: self._continued(name, query) for name, query in bound.items()}
+        self.runs: dict[str, Run] = {name: self._continued(name, query) for name, query in plan.queries.items()}
+        self.operators = {name: self._operator(bound) for name, bound in plan.operators.items()}
 
     @property
     def round(self) -> int:
@@ -71,14 +88,31 @@ class Committed:
         """How far the inputs of the local engine were read."""
         return {} if self.record is None else self.record.positions
 
+    def standing(self, program: Program) -> Standing | None:
+        """How the program stands after the last round, for those who ask why; None before the first."""
+        record, runs, streams = self.record, self.runs, self.streams
+        if record is None:
+            return None
+        told = self._standing
+        if told is None or told[0] is not record or told[1] is not runs:
+
+            def opened(name: str) -> OpenQuery:
+                return open_of_run(runs[name])
+
+            told = self._standing = record, runs, Standing(program, record, lambda name: streams[name].sources, opened)
+        return told[2]
+
     def commit(self, program: Program, work: Round) -> None:
         """Make a round happen."""
         for name in work.runs:
             run = work.runs[name] = self._placement.placed(work.runs[name], work.number)
             taken = work.taken.get(name)
             self.saved.keep(name, run, work.number, taken.accepted if taken else None)
+        kept = {name: work.kept(name) for name in work.operators}
+        for name, kinds in kept.items():
+            self.saved.keep_series(name, kinds, work.number)
         for name, heartbeat in work.heartbeats.items():
-            self.streams[name].heartbeat = heartbeat
+            self.streams[name].reach(heartbeat, work.clock)
         record = RoundRecord(
             work.number,
             self.batch if work.batch is None else work.batch,
@@ -89,12 +123,16 @@ class Committed:
                 name: stream.saved() | self.saved.sources(name, stream, work.number)
                 for name, stream in self.streams.items()
             },
-            {name: run.saved() | self.saved.of(name) for name, run in work.runs.items()},
+            {name: run.saved() | self.saved.of(name) | work.saved.get(name, {}) for name, run in work.runs.items()}
+            | {
+                name: run.saved() | self.saved.of_series(name, kept[name]) | work.saved.get(name, {})
+                for name, run in work.operators.items()
+            },
             work.positions,
             self.saved.files(),
         )
         self._checkpoint.commit(record)
-        self.record, self.runs = record, work.runs
+        self.record, self.runs, self.operators = record, work.runs, work.operators
 
     def _described(self, program: Program) -> dict[str, Any]:
         """The plan as plain data, told once for each program: it takes longer than a small round."""
@@ -125,6 +163,14 @@ class Committed:
             placed = ClusterSlices(query, self._placement.cluster, chunks, self.round + 1)
             return restored(query, bench, saved, [], placed)
         return restored(query, bench, saved, self.saved.tables(name), None)
+
+    def _operator(self, bound: BoundOperator) -> OperatorRun:
+        bench = bench_of(bound, self._backend)
+        saved = None if self.record is None else self.record.queries.get(bound.name)
+        if saved is None:
+            # Whether a plain merge runs depends on who is told of it, and that may change from one start to the next.
+            return run_of(bound, bench)
+        return continued(bound, bench, saved, self.saved.series(bound.name, saved["series"]))
 
 
 def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun] | type[GroupwiseRun]:

@@ -89,6 +89,14 @@ def _kll_union(pieces: list[bytes | None] | None, k: int | None) -> bytes:
     return sketches.quantile_union(pieces or (), k)
 
 
+def _upper(text: str | None) -> str | None:
+    return None if text is None else text.upper()
+
+
+def _lower(text: str | None) -> str | None:
+    return None if text is None else text.lower()
+
+
 FUNCTIONS: tuple[tuple[str, Callable[..., Any], list[Any], Any], ...] = (
     ("eventide_hll_of_numbers", _of_two(_hll_of, pa.binary()), ["BIGINT[]", "INTEGER"], "BLOB"),
     ("eventide_hll_of_texts", _of_two(_hll_of, pa.binary()), ["VARCHAR[]", "INTEGER"], "BLOB"),
@@ -97,6 +105,8 @@ FUNCTIONS: tuple[tuple[str, Callable[..., Any], list[Any], Any], ...] = (
     ("eventide_kll_of", _kll_of, ["DOUBLE[]", "INTEGER"], "BLOB"),
     ("eventide_kll_union", _of_two(_kll_union, pa.binary()), ["BLOB[]", "INTEGER"], "BLOB"),
     ("eventide_kll_quantile", _of_two(_quantile, pa.float64()), ["BLOB", "DOUBLE"], "DOUBLE"),
+    ("eventide_upper", _of_one(_upper, pa.string()), ["VARCHAR"], "VARCHAR"),
+    ("eventide_lower", _of_one(_lower, pa.string()), ["VARCHAR"], "VARCHAR"),
     ("eventide_kll_quantiles", _of_two(_quantiles, pa.list_(pa.float64())), ["BLOB", "DOUBLE[]"], "DOUBLE[]"),
 )
 """Name, function over Arrow columns, types of its arguments, type of its result."""

@@ -68,6 +68,10 @@ class GroupwiseRun:
         """What is open: panes that hold something of a source whose windows have not all been answered."""
         return self.slices.panes
 
+    def reading(self, query: Bound) -> GroupwiseRun:
+        """The same: it reads its stream itself."""
+        return self
+
     def stamped(self, chunk: pa.Table | Chunk, clock: int) -> pa.Table | Chunk:
         """Partials as they are: rows that the clock stamps are refused here."""
         return chunk

@@ -14,33 +14,38 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from eventide.engine.answers import results_of
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
-from eventide.engine.groupwise_run import late_among, met, told_to
-from eventide.engine.ledger import Ledger, late_rows, lost_values
+from eventide.engine.frontiers import of_stream
+from eventide.engine.groupwise_run import met, told_to
+from eventide.engine.ledger import Ledger
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
+from eventide.engine.promising import Promise
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
+from eventide.engine.scheduler import Scheduler
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
-from eventide.engine.taken import Answers
+from eventide.engine.trace import Trace
 from eventide.engine.work import Observer, Positions, Round
-from eventide.errors import DataFaultError, DeclarationError, EngineError
-from eventide.eventtime.instant import FOREVER, NEVER, Instants
-from eventide.plan.bound import Bound, bind
-from eventide.plan.broken import careful
+from eventide.errors import DeclarationError, EngineError
+from eventide.eventtime.asking import When
+from eventide.eventtime.heartbeat_labels import Level
+from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.eventtime.scheduling import Scheduling
+from eventide.plan.binding import BoundProgram
+from eventide.plan.bound import Bound
+from eventide.plan.input_managers import with_input_managers
 from eventide.plan.program import Program
 from eventide.plan.query import Query
-from eventide.plan.reduce_text import late_text
-from eventide.plan.stream import Stream, Timestamps
+from eventide.plan.stream import Timestamps
 from eventide.plan.window import SameWindow, Window
 from eventide.sinks.sink import Sink
 
@@ -54,7 +59,8 @@ class Engine:
     """Runs a program round by round, from its last committed round on.
 
     `now` is the wall clock in microseconds, for rounds that are not told their clock. `flush_rows`: about so many
-    results of a query are told in one round, the others in the next ones.
+    results of a query are told in one round, the others in the next ones. `scheduling` says when silent streams are
+    asked and by which heartbeats operators go; `trace` is told every decision about that.
     """
 
     def __init__(
@@ -67,31 +73,33 @@ class Engine:
         now: Callable[[], int] | None = None,
         driver_bytes: int = DRIVER_BYTES,
         flush_rows: int | None = None,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
     ) -> None:
         if flush_rows is not None and flush_rows < 1:
             raise DeclarationError(f"flush_rows {flush_rows} would never tell anything: give 1 or more")
-        self.program = program
         self.backend = backend
         self._flush_rows = flush_rows
         self.sinks = dict(sinks or {})
         self._observer = observer or (lambda round, step: None)
         self._now = now or (lambda: time.time_ns() // 1000)
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
+        self.scheduling = scheduling or Scheduling()
+        if self.scheduling.heartbeats is not Level.OPERATOR:
+            program = with_input_managers(program)
+        self._trace = trace
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS
         self._has_run = False
         for name in self.sinks:
-            program.query(name)
-        for stream in program.streams:
-            backend.declare(stream)
-        self.bound: dict[str, Bound] = {}
-        for query in program.in_order:
-            self.bound[query.name] = self._bind(query, program)
+            if program.operator(name) is None:
+                program.query(name)
+        self.plan = BoundProgram.of(program, backend, told=self.sinks)
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
             self._cluster = Cluster(backend, self.checkpoint) if backend.has_cluster else None
             placement = Placement(self._cluster, driver_bytes)
-            self.committed = Committed(program, self.bound, self.checkpoint, backend, placement)
+            self.committed = Committed(self.plan, self.checkpoint, backend, placement)
             self._write_statements()
             self._reduce_step = ReduceStep(backend, self._cluster)
             self.ledger = Ledger(self.checkpoint.storage)
@@ -101,6 +109,16 @@ class Engine:
             raise
 
     # From the outside
+
+    @property
+    def program(self) -> Program:
+        """What is run."""
+        return self.plan.program
+
+    @property
+    def bound(self) -> Mapping[str, Bound]:
+        """The queries, bound to what they read."""
+        return self.plan.queries
 
     @property
     def next_round(self) -> int:
@@ -129,9 +147,16 @@ class Engine:
         heartbeats: Mapping[str, int] | None = None,
         batch: int | None = None,
         positions: Positions | None = None,
+        over: Mapping[str, Iterable[str]] | None = None,
     ) -> Round:
-        """Run one round over these rows, by stream. `heartbeats` are promises given from outside."""
-        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False)
+        """Run one round over these rows, by stream. `heartbeats` are promises given from outside.
+
+        `over` names sources that are over with this round: time does not wait for them, until one speaks again.
+        """
+        ends = {name: list(sources) for name, sources in (over or {}).items()}
+        for name in ends:
+            self.program.stream(name, "sources are over of").check_named_sources()
+        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False, over=ends)
 
     def tick(self, clock: int | None = None) -> Round | None:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
@@ -144,11 +169,11 @@ class Engine:
                 return None
             self.forget_intent()
         clock = self._now() if clock is None else clock
-        for name, stream in self.streams.items():
-            moment = stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)
-            beats = stream.promise(moment)
-            if self._would_close(name, beats.combined, beats.by_source):
-                return self._run({}, clock, {}, None, self.committed.positions, ending=False)
+        asking = self.scheduling.timestamps
+        if asking.when is not When.ON_DEMAND and not asking.is_due(self.committed.clock, clock):
+            return None
+        if self._would_close(clock):
+            return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
     def resume(self) -> Round | None:
@@ -159,7 +184,8 @@ class Engine:
         meant = self.checkpoint.pending(self.committed.round)
         if meant is None or meant.batch is not None or _ends(meant):
             return None
-        return self._run({}, meant.clock, meant.heartbeats, None, self.committed.positions, ending=False)
+        positions = self.committed.positions
+        return self._run({}, meant.clock, meant.heartbeats, None, positions, ending=False, over=meant.over)
 
     def forget_intent(self) -> None:
         """The rows of a round that was meant will not come again: what comes next is another round."""
@@ -171,10 +197,9 @@ class Engine:
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
         """Run one more query from the next round on; it sees no rows of before: its first window starts after them."""
-        program = self.program.with_query(query)
-        bound = self._bind(query, program)
-        below = program.below(query)
-        latest = self.streams[query.stream].latest if below is None else told_to(self.committed.runs[below.name])
+        plan = self.plan.with_query(query, self.backend)
+        bound = plan.queries[query.name]
+        latest = max(self._latest(way.source) for way in plan.ways_into(query.name))
         begins = NEVER if latest == NEVER else latest + 1
         if latest != NEVER and isinstance(query.window, SameWindow):
             # No result of a window that ends later has been told.
@@ -185,7 +210,7 @@ class Engine:
         if sink is not None:
             sink.rewind(query.name, self.committed.round)
             self.sinks[query.name] = sink
-        self.program, self.bound[query.name] = program, bound
+        self.plan = plan
         run = kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
         # Made anew, not changed: someone may be reading the status.
         self.committed.runs = {**self.committed.runs, query.name: run}
@@ -193,8 +218,7 @@ class Engine:
 
     def remove(self, name: str) -> None:
         """Forget a query and its slices; windows that it has open are not answered."""
-        self.program = self.program.without_query(name)
-        del self.bound[name]
+        self.plan = self.plan.without_query(name)
         self.committed.runs = {other: run for other, run in self.committed.runs.items() if other != name}
         sink = self.sinks.pop(name, None)
         if sink is not None and sink not in self.sinks.values():
@@ -210,10 +234,14 @@ class Engine:
 
     def status(self) -> Status:
         """How things stand after the last round."""
-        streams = tuple(StreamStatus.of(stream) for stream in self.streams.values())
-        queries = tuple(QueryStatus.of(name, run) for name, run in self.committed.runs.items())
-        state = self.committed
-        return Status(self.backend.name, state.round, state.clock, state.ended, streams, queries, dict(self._seconds))
+        standing, state = self.committed.standing(self.program), self.committed
+        streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
+        queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
+        queries += tuple(QueryStatus.of_operator(name, run, standing) for name, run in state.operators.items())
+        seconds, words = dict(self._seconds), self.scheduling.words
+        return Status(
+            self.backend.name, state.round, state.clock, state.ended, streams, queries, seconds, scheduling=words
+        )
 
     # The round
 
@@ -225,6 +253,7 @@ class Engine:
         batch: int | None,
         positions: Positions,
         ending: bool,
+        over: dict[str, list[str]] | None = None,
     ) -> Round:
         for name in (*rows, *promises):
             self.program.stream(name, "rows came for")
@@ -240,9 +269,10 @@ class Engine:
         if before is not None and (before.batch != batch or _ends(before) != ending):
             # What died was another kind of round: with rows where this has none, or the other way around.
             self.forget_intent()
-        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises))
-        runs = dict(self.committed.runs)
-        work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, positions, ending, runs)
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}))
+        state = dict(self.committed.runs), dict(self.committed.operators)
+        work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, positions, ending, *state)
+        work.over = meant.over
         try:
             for name, step in self.STEPS:
                 started = time.perf_counter()
@@ -251,6 +281,7 @@ class Engine:
                 self._observer(work.number, name)
         except BaseException:
             self.committed.roll_back(self.program)
+            self._scheduler = self._made_scheduler()
             raise
         finally:
             self.backend.release()
@@ -268,76 +299,20 @@ class Engine:
                 work.reductions[stream.name] = reduction
 
     def _promise(self, work: Round) -> None:
-        for name, stream in self.streams.items():
-            reduction = work.reductions.get(name)
-            if reduction is None:
-                moment = stream.clock if stream.stream.arrival is not None else max(work.clock, stream.clock)
-            else:
-                moment = stream.moment(work.clock, reduction.cells)
-                self._meet(work, name)
-                for query, chunk in reduction.chunks.items():
-                    chunk = work.runs[query].stamped(chunk, moment)
-                    work.runs[query], work.taken[query] = work.runs[query].take(chunk)
-                self._set_aside(work, name)
-                stream.observe(moment, reduction.cells, reduction.source_columns, reduction.promises)
-                stream.losses.rejected += sum(part.num_rows for part in work.rejects.get(name, ()))
-            beats = stream.promise(moment, work.promises.get(name))
-            work.heartbeats[name] = beats.combined
-            self._meet(work, name, beats.by_source)
-
-    def _meet(self, work: Round, name: str, promises: Instants | None = None) -> None:
-        """Tell the queries that close source by source who the sources of a stream are, and what each has promised."""
-        for query in self.program.of_stream(name):
-            work.runs[query.name] = met(work.runs[query.name], self.streams[name].sources, promises)
-
-    def _set_aside(self, work: Round, name: str) -> None:
-        """Count what is late for the queries of a stream, and fetch the rows."""
-        stream = self.streams[name]
-        for query in self.program.of_stream(name):
-            taken = work.taken[query.name]
-            stream.losses.count(taken.wanted, taken.late_rows)
-            stream.losses.revising += taken.revising_rows
-            if taken.late_panes:
-                bound = self.bound[query.name]
-                bound = careful(bound) if name in work.careful else bound
-                rows = self.backend.ask(late_text(bound, taken.late_panes, taken.late_where))
-                rows, behind = late_among(work.runs[query.name], rows, stream.heartbeat)
-                part = late_rows(self.bound[query.name], rows, work.number, behind)
-                work.late.setdefault(name, []).append(part)
+        asking, last = self.scheduling.timestamps, self.committed.clock
+        Promise(self.plan, self.streams, self.backend, self._time, asking, last).run(work)
 
     def _advance(self, work: Round) -> None:
-        for query in self.program.in_order:
-            name, run = query.name, work.runs[query.name]
-            below = work.runs.get(query.stream)
-            heartbeat = work.heartbeats[query.stream] if below is None else below.promised()
-            latest = self.streams[query.stream].latest if below is None else NEVER
-            try:
-                work.runs[name], answers = run.advance(heartbeat, work.taken.get(name), latest, self._flush_rows)
-            except DataFaultError as fault:
-                raise EngineError(
-                    f"query {name!r}: an aggregate of it fails over the rows of a window; "
-                    f"choose one that gives NULL instead, such as try_sum ({fault})"
-                ) from fault
-            self._told(work, run.query, answers, heartbeat)
-            if name in self._levels:
-                self._levels[name].bring(work, answers.final)
-
-    def _told(self, work: Round, query: Bound, answers: Answers, heartbeat: int) -> None:
-        """Answers as results; values that could not be told are rejected with the reason."""
-        for answer in (answers.final, answers.revised):
-            lost = lost_values(query, answer, work.number)
-            if lost is not None:
-                work.rejects.setdefault(query.stream.name, []).append(lost)
-        shown = None if heartbeat == FOREVER else heartbeat
-        work.results[query.query.name] = results_of(query, work.number, shown, answers)
+        self._scheduler.run(work, self._levels, self.streams)
 
     def _emit(self, work: Round) -> None:
         for name, results in work.results.items():
             if name in self.sinks:
                 self.sinks[name].emit(results)
-        for stream in (*self.program.streams, *(level.stream for level in self._levels.values())):
-            self.ledger.late(stream, work.number, work.late.get(stream.name, []))
-            self.ledger.rejects(stream, work.number, work.rejects.get(stream.name, []))
+        for name, parts in work.late.items():
+            self.ledger.late(name, work.number, parts)
+        for name, parts in work.rejects.items():
+            self.ledger.rejects(name, work.number, parts)
 
     def _commit(self, work: Round) -> None:
         placed = self._on_cluster()
@@ -355,16 +330,6 @@ class Engine:
 
     # Beginning and changing
 
-    def _bind(self, query: Query, program: Program) -> Bound:
-        below = program.below(query)
-        stream: Stream
-        if below is None:
-            stream = program.stream(query.stream)
-        else:
-            stream = self.bound[below.name].results
-            self.backend.declare(stream)
-        return bind(query, stream, lambda sql: self.backend.type_of(stream, sql))
-
     def _rewind(self) -> None:
         """Rounds after the last committed one have not happened, whatever sinks have seen of them."""
         self.ledger.rewind(self.committed.round)
@@ -373,23 +338,45 @@ class Engine:
 
     def _write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their slices, change."""
-        self._levels = levels_of(self.program, self.bound, self.backend, self._cluster)
-        queries = {s.name: [self.bound[q.name] for q in self.program.of_stream(s.name)] for s in self.program.streams}
+        self._scheduler = self._made_scheduler()
+        self._levels = levels_of(self.plan, self.backend, self._cluster)
         placed = self._on_cluster()
-        self._reducers = {s.name: Reducer.of(s, queries[s.name], placed) for s in self.program.streams}
+        self._reducers = {
+            stream.name: Reducer.of(stream, [way.bound for way in self.plan.ways_from(stream.name)], placed)
+            for stream in self.program.streams
+        }
 
     def _on_cluster(self) -> frozenset[str]:
         runs = self.committed.runs.items()
         return frozenset(name for name, run in runs if run.slices.placement == "cluster")
 
-    def _would_close(self, read: str, heartbeat: int, by_source: Instants | None = None) -> bool:
-        """Whether a heartbeat of a stream, or of a query's results, would answer a window on any level above."""
-        runs = [self.committed.runs[query.name] for query in self.program.of_stream(read)]
-        if by_source is not None:
-            runs = [met(run, self.streams[read].sources, by_source) for run in runs]
-        if any(run.would_close(heartbeat) for run in runs):
-            return True
-        return any(self._would_close(run.query.query.name, run.promised(heartbeat)) for run in runs)
+    def _made_scheduler(self) -> Scheduler:
+        saved = {} if self.committed.record is None else self.committed.record.queries
+        return Scheduler(self.plan, self.scheduling, saved, self._flush_rows, self._trace)
+
+    def _would_close(self, clock: int) -> bool:
+        """Whether the clock alone would answer a window, or tell a row, anywhere in the plan."""
+        runs, frontiers = dict(self.committed.runs), {}
+        for name, stream in self.streams.items():
+            beats = stream.promise(stream.moment_of(clock))
+            frontiers[name] = of_stream(stream.stream, beats.combined)
+            for query in self.program.of_stream(name):
+                runs[query.name] = met(runs[query.name], stream.sources, beats.by_source)
+        return self._scheduler.would_close(runs, self.committed.operators, frontiers)
+
+    def _time(self, name: str) -> int:
+        """How far a stream, query or operator had come after the last round."""
+        if name in self.streams:
+            return self.streams[name].heartbeat
+        if name in self.committed.operators:
+            return self.committed.operators[name].frontier.time
+        return self.committed.runs[name].promised()
+
+    def _latest(self, name: str) -> int:
+        """The largest time of a row that has come from a stream, or from a query."""
+        if name in self.streams:
+            return self.streams[name].latest
+        return told_to(self.committed.runs[name]) if name in self.committed.runs else self._time(name)
 
 
 def _ends(meant: Intent) -> bool:

@@ -22,6 +22,7 @@ from eventide.engine.windows import closing, needed_from
 from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
+from eventide.plan.columns import quoted
 from eventide.plan.stream import Timestamps
 
 
@@ -47,6 +48,10 @@ class RowRun:
         """The times of rows that have no number yet."""
         found = [pc.unique(table.column("__t")).to_numpy() for table in self.waiting]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+
+    def reading(self, query: Bound) -> RowRun:
+        """The same, as the query over another input of what it reads."""
+        return self if query is self.query else replace(self, query=query)
 
     def stamped(self, chunk: pa.Table, clock: int) -> pa.Table:
         """Rows without a time of their own: theirs is the clock of the round."""
@@ -110,7 +115,7 @@ class RowRun:
         if not ready:
             return self
         names = slice_schema(self.query).names[1:]
-        order = ", ".join(f"`{name}`" for name in names)
+        order = ", ".join(quoted(name) for name in names)
         # The first column is the pane; it is made anew from the number.
         text = f"SELECT {order} FROM ready ORDER BY {order}"
         rows = self.slices.bench.ask(text, {"ready": pa.concat_tables(ready)})

@@ -2,10 +2,12 @@
 
 Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed. The
 heartbeats of single sources are the pacemaker's, whose snapshot keeps them, and never behind the combined one.
-Sources are numbered as they appear; a number is never given twice."""
+Sources are numbered as they appear; a number is never given twice. A source that was declared over is not waited for,
+until it speaks again; when all are over, time has come as far as the largest time seen."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +18,15 @@ from numpy.typing import NDArray
 
 from eventide.engine.promises import SEPARATOR, take_promises
 from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.expected import tell_end
 from eventide.eventtime.future_guard import FutureGuard
+from eventide.eventtime.hearing import Hearing
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.punctuated import PunctuatedPacemaker, punctuated_in
+from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
+from eventide.eventtime.waiting import least_without
 from eventide.plan.stream import Stream, Timestamps
 
 RECENT_ROWS = 10_000
@@ -70,6 +76,11 @@ class StreamTime:
     clock: int = NEVER
     latest: int = NEVER
     losses: Losses = field(default_factory=Losses)
+    hearing: Hearing = field(default_factory=Hearing)
+    over: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """The sources that were declared over."""
+    moved: int = NEVER
+    """The clock at which the heartbeat moved last."""
 
     @classmethod
     def start(cls, stream: Stream) -> StreamTime:
@@ -98,9 +109,22 @@ class StreamTime:
             lows, highs = _int64(cells, "__lo"), _int64(cells, "__hi")
             self.latest = max(self.latest, int(highs.max()))
             arrivals = arrivals_of(clock, self._numbers(cells, source_columns), _int64(cells, "__n"), lows, highs)
+        self.hearing.note(arrivals)
+        self.over[arrivals.sources[arrivals.sources < len(self.over)]] = False
         self.pacemaker.observe(arrivals)
         if promises is not None and promises.num_rows:
             self._believe(promises)
+
+    def end_sources(self, names: Iterable[str]) -> None:
+        """These sources are over, until one of them speaks again."""
+        for name in names:
+            number = pc.index(self.sources, name).as_py()
+            if number < 0:
+                number = len(self.sources)
+                self.sources = pa.concat_arrays([self.sources, pa.array([name], pa.string())])
+            self.over = grown(self.over, number + 1, False)
+            self.over[number] = True
+            tell_end(self.pacemaker, number)
 
     def promise(self, clock: int, explicit: int | None = None) -> Heartbeats:
         """How far time has come at this clock, for all sources together and for each by its number.
@@ -109,8 +133,11 @@ class StreamTime:
         """
         external = self.stream.timestamps is Timestamps.EXTERNAL
         said = self.pacemaker.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
-        combined = max(self.heartbeat, said.combined, explicit if explicit is not None else NEVER)
-        return Heartbeats(combined, np.maximum(grown(said.by_source, len(self.sources), NEVER), combined))
+        together = self._combined(said) if external else clock
+        combined = max(self.heartbeat, together, explicit if explicit is not None else NEVER)
+        own = grown(said.by_source, len(self.sources), NEVER)
+        over = grown(self.over, len(own), False)
+        return Heartbeats(combined, np.maximum(np.where(over, np.maximum(own, self.latest), own), combined))
 
     def _believe(self, promises: pa.Table) -> None:
         """Give the promises of a round to the policy, and count them."""
@@ -122,6 +149,32 @@ class StreamTime:
         assert isinstance(pacemaker, PunctuatedPacemaker)
         columns = tuple(f"__s{j}" for j in range(len(self.stream.source)))
         take_promises(pacemaker, promises, columns, self._numbers, lambda: self.sources)
+
+    def _combined(self, said: Heartbeats) -> int:
+        """What is promised for all together, without those who are over."""
+        if not self.over.any():
+            return said.combined
+        absent = grown(self.over, max(len(self.sources), len(said.by_source)), False).copy()
+        for out in left_out_of(self.pacemaker):
+            absent[out.sources[out.sources < len(absent)]] = True
+        if absent.all():
+            return max(said.combined, self.latest)
+        return least_without(said, absent)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The sources that nobody waits for, and the rules; as of the last promise."""
+        if self.stream.timestamps is not Timestamps.EXTERNAL:
+            return ()
+        return (*those(Reason("over", "it was declared over"), self.over), *left_out_of(self.pacemaker))
+
+    def reach(self, heartbeat: int, clock: int) -> None:
+        """A round is committed with this heartbeat."""
+        if heartbeat > self.heartbeat:
+            self.heartbeat, self.moved = heartbeat, self.moment_of(clock)
+
+    def moment_of(self, clock: int) -> int:
+        """The clock of a round without rows, for this stream."""
+        return self.clock if self.stream.arrival is not None else max(clock, self.clock)
 
     def name_of(self, number: int) -> str:
         """The name of a source."""
@@ -146,6 +199,9 @@ class StreamTime:
             "clock": self.clock,
             "latest": self.latest,
             "losses": vars(self.losses).copy(),
+            "hearing": self.hearing.snapshot(),
+            "over": np.flatnonzero(self.over).tolist(),
+            "moved": self.moved,
         }
 
     @classmethod
@@ -153,7 +209,13 @@ class StreamTime:
         """Continue from what was saved."""
         pacemaker = policy_of(stream).resume(saved["pacemaker"])
         losses = Losses(**saved["losses"])
-        return cls(stream, pacemaker, sources, saved["heartbeat"], saved["clock"], saved["latest"], losses)
+        # Rounds that were committed before these were kept do not have them.
+        hearing = Hearing.restored(saved["hearing"]) if "hearing" in saved else Hearing()
+        over = np.zeros(max(saved.get("over", ()), default=-1) + 1, dtype=np.bool_)
+        over[saved.get("over", [])] = True
+        moved = saved.get("moved", NEVER)
+        beat, clock, latest = saved["heartbeat"], saved["clock"], saved["latest"]
+        return cls(stream, pacemaker, sources, beat, clock, latest, losses, hearing, over, moved)
 
 
 def policy_of(stream: Stream) -> Policy:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +37,22 @@ class Taken:
     changed: pa.Table | Chunk | None = None
     late_where: str | None = None
 
+    def with_more(self, other: Taken) -> Taken:
+        """Both, as if they had come at once.
+
+        >>> Taken(3, None, (10,), 1).with_more(Taken(2, None, (20, 10), 2)).late_panes
+        (10, 20)
+        """
+        return Taken(
+            self.wanted + other.wanted,
+            _both(self.accepted, other.accepted),
+            tuple(sorted({*self.late_panes, *other.late_panes})),
+            self.late_rows + other.late_rows,
+            tuple(sorted({*self.revising, *other.revising})),
+            self.revising_rows + other.revising_rows,
+            _both(self.changed, other.changed),
+        )
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -53,6 +70,17 @@ class Answer:
         """An answer that is at hand."""
         return cls(table.num_rows, lambda: iter((table,)), lossy)
 
+    def with_more(self, other: Answer) -> Answer:
+        """Both, one after the other.
+
+        >>> both = Answer.of(pa.table({"rows": [3]})).with_more(Answer.of(pa.table({"rows": [4]})))
+        >>> both.rows, [part.num_rows for part in both.parts()]
+        (2, [1, 1])
+        """
+        if self.rows == 0 or other.rows == 0:
+            return other if self.rows == 0 else self
+        return Answer(self.rows + other.rows, lambda: chain(self.parts(), other.parts()), self.lossy or other.lossy)
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -61,9 +89,20 @@ class Answers:
     final: Answer
     revised: Answer
 
+    def with_more(self, other: Answers) -> Answers:
+        """Both, one after the other."""
+        return Answers(self.final.with_more(other.final), self.revised.with_more(other.revised))
+
 
 def rows_in(chunk: pa.Table, query: Bound) -> int:
     """How many rows some partials of a query stand for."""
     if query.keeps_rows:
         return int(chunk.num_rows)
     return int(pc.sum(chunk.column("__n")).as_py() or 0)
+
+
+def _both(one: Any, other: Any) -> Any:
+    """Two tables, or two sets of files, as one."""
+    if one is None or other is None:
+        return other if one is None else one
+    return pa.concat_tables([one, other]) if isinstance(one, pa.Table) else one.with_more(other)

@@ -39,6 +39,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.punctuation import Punctuation
+from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, left_out_of, reason_of, those
 from eventide.eventtime.span import Span
 from eventide.eventtime.waiting import check_known, slowest
 
@@ -209,6 +210,19 @@ class PunctuatedPacemaker:
         by_source = self._frontier.by_source[: len(self._waited_for)]
         self._frontier = self._frontier.advanced(Heartbeats(slowest(by_source, self._waited_for), by_source))
         return Heartbeats(self._frontier.combined, self._frontier.by_source)
+
+    def why(self, source: int) -> Reason:
+        """What it has promised, or what the inner policy says."""
+        if self.inner is not None:
+            return reason_of(self.inner, source)
+        if source >= len(self._frontier.by_source) or self._frontier.by_source[source] == NEVER:
+            return Reason("punctuation", "nothing has been promised of it")
+        return Reason("punctuation", "promised up to {up_to:time}", {"up_to": int(self._frontier.by_source[source])})
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Whoever the inner policy does not wait for, and who has neither spoken nor promised anything."""
+        of_inner = () if self.inner is None else left_out_of(self.inner)
+        return (*of_inner, *those(NOT_EXPECTED, ~self._waited_for))
 
     def snapshot(self) -> Snapshot:
         """What was promised, what is believed, and the credit of every source."""

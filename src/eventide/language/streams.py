@@ -78,13 +78,14 @@ class StreamReader:
                 clauses["CLOCK SKEW"],
                 "give ARRIVAL BY a column that counts in the same numbers, or another policy",
             )
-        if "BOUNDS" in clauses and len(stream.source) != 1:
-            names = "more than one column that names" if stream.source else "no column that names"
-            raise self.source.error(
-                f"stream {stream.name!r} has bounds between sources, and {names} them",
-                clauses["BOUNDS"],
-                "write SOURCE BY and one column",
-            )
+        for clause, what in (("BOUNDS", "has bounds between sources"), ("EXPECTING", "expects sources by name")):
+            if clause in clauses and len(stream.source) != 1:
+                names = "more than one column that names" if stream.source else "no column that names"
+                raise self.source.error(
+                    f"stream {stream.name!r} {what}, and {names} them",
+                    clauses[clause],
+                    "write SOURCE BY and one column",
+                )
         policy, known = reader.read(clauses)
         punctuation = self._punctuation(stream, clauses["PUNCTUATED BY"]) if "PUNCTUATED BY" in clauses else None
         declared.stream = replace(stream, policy=policy, known=known, punctuation=punctuation)

@@ -5,7 +5,7 @@ Law: a warning names what will happen and the clause that prevents it. A script 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -13,6 +13,7 @@ from sqlglot import exp
 from eventide.eventtime.cap import Cap
 from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
@@ -23,12 +24,15 @@ from eventide.eventtime.timeout_needed import timeout_needed
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
 from eventide.language.source_text import SourceText, offset_of
 from eventide.language.streams import Declared
+from eventide.plan.lookup import Lookup
+from eventide.plan.program import Operator
 from eventide.plan.query import Query
-from eventide.plan.stream import Timestamps
+from eventide.plan.rows import Rows
+from eventide.plan.stream import Stream, Timestamps
 from eventide.plan.window import SameWindow, Window
 
 MANY_PANES = 1000
-POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER"}
+POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER"}
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,12 @@ def warning_at(message: str, node: exp.Expr | int, source: SourceText) -> Warnin
     return Warning(message, place.line, place.column)
 
 
-def about_stream(declared: Declared, queries: Sequence[Query]) -> Iterator[tuple[str, exp.Expr]]:
+def about_stream(declared: Declared, is_read: bool) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a stream, and the clause it is about."""
     stream, clauses = declared.stream, declared.clauses
     if declared.tree is None:
         return
-    if not any(query.stream == stream.name for query in queries):
+    if not is_read:
         yield f"no query reads the stream {stream.name!r}", declared.tree
     if stream.input is None:
         yield f"stream {stream.name!r} does not say where its rows come from: add FROM format 'path'", declared.tree
@@ -65,6 +69,10 @@ def about_stream(declared: Declared, queries: Sequence[Query]) -> Iterator[tuple
     policy = stream.policy
     has_timeout = isinstance(policy, Timeout)
     inner = policy.inner if isinstance(policy, Timeout) else policy
+    if isinstance(inner, Expected):
+        if inner.wait is None and not has_timeout:
+            yield "an expected source that never speaks holds back all others; add GIVE UP AFTER", clauses["EXPECTING"]
+        inner = inner.inner
     has_idle = isinstance(inner, Idle)
     inner = inner.inner if isinstance(inner, Idle) else inner
     if isinstance(inner, DeclaredSkew):
@@ -86,6 +94,36 @@ def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     if isinstance(window, Window) and window.range // window.pane > MANY_PANES:
         panes = window.range // window.pane
         yield f"each window is put together from {panes} panes; a SLIDE that divides RANGE needs far fewer", tree
+
+
+def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Stream]) -> Iterator[tuple[str, exp.Expr]]:
+    """What to say about a merge or join: it waits for the slowest of its inputs (STREAM paper, section 5)."""
+    for name in operator.inputs:
+        stream = streams.get(name.lower())
+        if stream is None or len(operator.inputs) < 2 or not _stands_still(stream):
+            continue
+        waits = _waiting(operator, name)
+        if waits is not None:
+            yield f"when {name!r} falls silent, its time stands still, and {waits}; add TIMEOUT to {name!r}", tree
+
+
+def _waiting(operator: Operator, silent: str) -> str | None:
+    if isinstance(operator, Rows):
+        return "the rows of all others wait for it"
+    if isinstance(operator, Lookup):
+        return f"the rows of {operator.rows.alias!r} wait for it" if operator.versions.input == silent else None
+    kept = [
+        side.alias
+        for side, keeps in ((operator.left, operator.kind.keeps_left), (operator.right, operator.kind.keeps_right))
+        if keeps and side.input != silent
+    ]
+    return f"rows of {kept[0]!r} without a partner are not told" if kept else None
+
+
+def _stands_still(stream: Stream) -> bool:
+    """Whether time moves only as rows come."""
+    moves_by_rows = isinstance(stream.policy, Slack | FixedDelay | EstimatedSkew | OwnProgress)
+    return moves_by_rows and stream.timestamps is Timestamps.EXTERNAL
 
 
 def _about_bounds(policy: DeclaredSkew, names: tuple[str, ...], has_timeout: bool) -> Iterator[str]:

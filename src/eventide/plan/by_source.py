@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from eventide.plan.columns import WHOLE_NUMBERS
+from eventide.plan.columns import WHOLE_NUMBERS, quoted
 from eventide.plan.query import Query
 from eventide.plan.spark_grammar import SPARK
 from eventide.plan.stream import Stream, Timestamps
@@ -54,8 +54,8 @@ def why_not(query: Query, stream: Stream | None) -> str | None:
 
 def place_of(column: str, query: Query) -> int | None:
     """Which group is this column itself, counted from 0; None where none is."""
-    spelled = [group.sql.strip().strip("`").lower() for group in query.groups]
-    return spelled.index(column.lower()) if column.lower() in spelled else None
+    same = (column.lower(), quoted(column).lower())
+    return next((place for place, group in enumerate(query.groups) if group.sql.strip().lower() in same), None)
 
 
 def among(stream: Stream, values: Sequence[Sequence[object]]) -> str | None:
@@ -80,6 +80,6 @@ def _is_one_of(name: str, kind: str, values: Sequence[object]) -> str | None:
         for value in values
         if value is not None
     ]
-    parts = [f"`{name}` IN ({', '.join(literals)})"] if literals else []
-    parts += [f"`{name}` IS NULL"] if None in values else []
+    parts = [f"{quoted(name)} IN ({', '.join(literals)})"] if literals else []
+    parts += [f"{quoted(name)} IS NULL"] if None in values else []
     return f"({' OR '.join(parts)})"

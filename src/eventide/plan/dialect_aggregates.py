@@ -68,12 +68,18 @@ def _quantile(self: Saying, node: exp.Quantile) -> str:
     return f"QUANTILE_CONT(CAST({self.sql(node.this)} AS DOUBLE), {self.sql(node, 'quantile')})"
 
 
-def _ordered(self: Saying, node: exp.Expression) -> str:
-    """MIN or MAX; arrays and structs may hold NULL, which stands at the other end in DuckDB."""
-    kind = self.kind(node.this) or ""
-    if kind.startswith(("ARRAY", "MAP")):
-        return self.refuse(f"{node.key.upper()} of {kind}")
-    return call(node.key.upper(), self.sql(node.this))
+def _listed(self: Saying, node: exp.GroupConcat) -> str:
+    """LISTAGG: the texts one after the other, with nothing between them unless something is given."""
+    given, order = node.this, ""
+    if isinstance(given, exp.Order):
+        order = " ORDER BY " + ", ".join(self.sql(one) for one in given.expressions)
+        given = given.this
+    once = isinstance(given, exp.Distinct)
+    value = given.expressions[0] if once else given
+    text = self.sql(value if self.kind(value) == "STRING" else exp.cast(value.copy(), "STRING", dialect=SPARK))
+    between = node.args.get("separator")
+    separator = "''" if between is None or isinstance(between, exp.Null) else self.sql(between)
+    return f"STRING_AGG({'DISTINCT ' if once else ''}{text}, {separator}{order})"
 
 
 def _approximate_distinct(self: Saying, node: exp.ApproxDistinct) -> str:
@@ -90,10 +96,9 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Count: _count,
     exp.CountIf: lambda self, n: f"COUNT(CASE WHEN {self.sql(n.this)} THEN 1 END)",
     exp.Filter: _filter,
+    exp.GroupConcat: _listed,
     exp.LogicalAnd: lambda self, n: call("BOOL_AND", self.sql(n.this)),
     exp.LogicalOr: lambda self, n: call("BOOL_OR", self.sql(n.this)),
-    exp.Max: _ordered,
-    exp.Min: _ordered,
     exp.Quantile: _quantile,
     exp.Sum: _sum,
 }

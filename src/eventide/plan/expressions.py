@@ -79,7 +79,7 @@ def columns_in(expression: exp.Expression) -> tuple[str, ...]:
     found: dict[str, str] = {}
     for column in expression.find_all(exp.Column, bfs=False):
         parts = column.parts
-        if not isinstance(column.this, exp.Star) and parts[0].name.lower() not in _lambda_names(column):
+        if not isinstance(column.this, exp.Star) and parts[0].name.lower() not in lambda_names(column):
             found.setdefault(parts[0].name.lower(), parts[0].name)
     return tuple(found.values())
 
@@ -139,7 +139,7 @@ def only_where(aggregate: str, condition: str) -> str:
     """The same aggregate over only the rows where the condition holds; for aggregates that skip NULL.
 
     >>> only_where("sum(x)", "v > 1"), only_where("count(*)", "ok"), only_where("hll_sketch_agg(x, 12)", "ok")
-    ('SUM(IF(v > 1, x, NULL))', 'COUNT(IF(ok, 1, NULL))', 'HLL_SKETCH_AGG(IF(ok, x, NULL), 12)')
+    ('SUM(IF(v > 1, x, NULL))', 'COUNT(IF(ok, 1, NULL))', 'hll_sketch_agg(IF(ok, x, NULL), 12)')
     """
     call = parsed(aggregate, "a partial")
     test = parsed(condition, "a condition")
@@ -198,7 +198,8 @@ def _aggregates(call: exp.Expression, user: Collection[str]) -> bool:
     return isinstance(call, exp.Func) and (name_of(call) in OTHER_AGGREGATES or name_of(call) in user)
 
 
-def _lambda_names(column: exp.Column) -> set[str]:
+def lambda_names(column: exp.Column) -> set[str]:
+    """The parameters of the lambdas around a column, in small letters: such a name is no column of a stream."""
     names: set[str] = set()
     around = column.find_ancestor(exp.Lambda)
     while around is not None:

@@ -62,6 +62,13 @@ WORDS = {
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
     "stream": "what it reads",
+    "inputs": "what it merges",
+    "ordered": "whether it keeps the order of time",
+    "left": "its left input",
+    "right": "its right input",
+    "kind": "the kind of the join",
+    "condition": "the condition of the join",
+    "bands": "how it relates times",
     "window.over": "its window",
     "window.range": "RANGE",
     "window.slide": "SLIDE",
@@ -82,7 +89,7 @@ def described(program: Program) -> Json:
     """The declarations of a program as plain data, fit for JSON."""
     return {
         "streams": {stream.name: _stream(stream) for stream in program.streams},
-        "queries": {query.name: _without(_plain(query), "name") for query in program.queries},
+        "queries": {step.name: _without(_plain(step), "name") for step in (*program.queries, *program.operators)},
     }
 
 

@@ -1,7 +1,8 @@
-"""A program: the streams and the queries that run together, in one engine, round by round.
+"""A program: the streams, the queries and the operators that run together, in one engine, round by round.
 
-Law: a query reads a stream or another query; none reads itself, however long the way. So there is an order in which
-every query comes after what it reads, and a round goes through the queries in that order.
+Law: a query reads a stream, another query or an operator, an operator reads one or more of them; none reads itself,
+however long the way. So there is an order in which every one comes after what it reads, and a round goes through them
+in that order.
 
 >>> from eventide.plan.stream import Stream, columns
 >>> from eventide.plan.query import Query, named_as
@@ -13,6 +14,10 @@ every query comes after what it reads, and a round goes through the queries in t
 >>> above = Query("above", "q", Window(60), named_as(most="max(total)"))
 >>> [query.name for query in Program((s,), (above, q)).in_order]
 ['q', 'above']
+>>> from eventide.plan.rows import Rows
+>>> both = Program((s, replace(s, name="s2")), (replace(q, stream="all"),), (Rows("all", ("s", "s2")),))
+>>> [step.name for step in both.steps], [step.name for step in both.readers("s2")]
+(['all', 'q'], ['all'])
 """
 
 from __future__ import annotations
@@ -23,24 +28,34 @@ from functools import cached_property
 
 from eventide.errors import DeclarationError
 from eventide.plan.by_source import why_not
+from eventide.plan.join import Join
+from eventide.plan.lookup import Lookup
 from eventide.plan.query import Query
+from eventide.plan.rows import Rows
 from eventide.plan.stream import Stream
 from eventide.plan.window import SameWindow
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+Operator = Rows | Join | Lookup
+"""Gives rows, not windows: a merge, a projection, a join, a lookup in a table."""
+
+Step = Query | Operator
+"""Whatever a round goes through after the streams."""
+
 
 @dataclass(frozen=True)
 class Program:
-    """Streams and the queries over them; names are unique, whatever their capital letters."""
+    """Streams, and the queries and operators over them; names are unique, whatever their capital letters."""
 
     streams: tuple[Stream, ...]
     queries: tuple[Query, ...] = ()
+    operators: tuple[Operator, ...] = ()
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
-        for what, names in (("stream", [s.name for s in self.streams]), ("query", [q.name for q in self.queries])):
-            for name in names:
+        for what, declared in (("stream", self.streams), ("query", self.queries), ("query", self.operators)):
+            for name in (one.name for one in declared):
                 if not NAME.fullmatch(name):
                     raise DeclarationError(
                         f"{name!r} cannot name a {what}: use letters, digits and underscores, a letter first"
@@ -48,27 +63,31 @@ class Program:
                 if name.lower() in seen:
                     raise DeclarationError(f"there are two of name {name!r} among the declarations: rename one")
                 seen.add(name.lower())
+        for step in (*self.queries, *self.operators):
+            for read in reads(step):
+                self._check_known(step, read)
         for query in self.queries:
             below = self.below(query)
-            if below is None:
-                self._check_over_stream(query)
-            else:
+            if below is not None:
                 _check_over_query(query, below)
+            elif isinstance(query.window, SameWindow):
+                raise DeclarationError(
+                    f"query {query.name!r} reads {query.stream!r}, which has no windows: give it a window of its own"
+                )
             if query.by_source and (reason := self.not_by_source(query)) is not None:
                 raise DeclarationError(f"query {query.name!r} cannot close by source: {reason}")
-        _ = self.in_order
+        for operator in self.operators:
+            for query in self.queries:
+                if query.retain and query.name in operator.inputs:
+                    _refuse_revised(query.name, operator.name)
+        _ = self.steps
 
-    def _check_over_stream(self, query: Query) -> None:
-        if all(stream.name != query.stream for stream in self.streams):
-            known = ", ".join([stream.name for stream in self.streams] + [q.name for q in self.queries if q != query])
+    def _check_known(self, step: Step, read: str) -> None:
+        others = [one.name for one in (*self.streams, *self.queries, *self.operators) if one is not step]
+        if read != step.name and read not in others:
             raise DeclarationError(
-                f"query {query.name!r} reads {query.stream!r}, which is neither a stream nor a query; "
-                f"declared: {known or 'none'}"
-            )
-        if isinstance(query.window, SameWindow):
-            raise DeclarationError(
-                f"query {query.name!r} reads the stream {query.stream!r}, which has no windows: give it a window of "
-                "its own"
+                f"query {step.name!r} reads {read!r}, which is neither a stream nor a query; "
+                f"declared: {', '.join(others) or 'none'}"
             )
 
     def not_by_source(self, query: Query) -> str | None:
@@ -76,24 +95,40 @@ class Program:
         return why_not(query, next((stream for stream in self.streams if stream.name == query.stream), None))
 
     def below(self, query: Query) -> Query | None:
-        """The query that a query reads; None where it reads a stream."""
+        """The query that a query reads; None where it reads a stream or an operator."""
         return next((other for other in self.queries if other.name == query.stream), None)
 
+    def operator(self, name: str) -> Operator | None:
+        """The operator of that name; None where that is a stream or a query."""
+        return next((operator for operator in self.operators if operator.name == name), None)
+
     @cached_property
-    def in_order(self) -> tuple[Query, ...]:
-        """The queries, each after the one it reads, otherwise as declared."""
-        order: dict[str, Query] = {}
-        for query in self.queries:
-            way = [query]
-            while (below := self.below(way[-1])) is not None and below.name not in order:
-                if below in way:
-                    circle = " reads ".join(repr(one.name) for one in (*way[way.index(below) :], below))
-                    raise DeclarationError(
-                        f"{circle}: a query cannot read its own results; let one of them read a stream"
-                    )
-                way.append(below)
-            order.update((one.name, one) for one in reversed(way) if one.name not in order)
+    def steps(self) -> tuple[Step, ...]:
+        """The queries and operators, each after all that it reads, otherwise as declared."""
+        known = {step.name: step for step in (*self.operators, *self.queries)}
+        order: dict[str, Step] = {}
+
+        def visit(step: Step, way: tuple[Step, ...]) -> None:
+            if step in way:
+                circle = " reads ".join(repr(one.name) for one in (*way[way.index(step) :], step))
+                raise DeclarationError(f"{circle}: a query cannot read its own results; let one of them read a stream")
+            for read in reads(step):
+                if read in known and read not in order:
+                    visit(known[read], (*way, step))
+            order.setdefault(step.name, step)
+
+        for step in (*self.queries, *self.operators):
+            visit(step, ())
         return tuple(order.values())
+
+    @property
+    def in_order(self) -> tuple[Query, ...]:
+        """The queries alone, each after the one it reads."""
+        return tuple(step for step in self.steps if isinstance(step, Query))
+
+    def readers(self, name: str) -> tuple[Step, ...]:
+        """The queries and operators that read the stream, query or operator of that name."""
+        return tuple(step for step in self.steps if name in reads(step))
 
     def stream(self, name: str, because: str = "there is no") -> Stream:
         """The stream of that name, or an error that says which there are."""
@@ -121,21 +156,38 @@ class Program:
 
     def without_query(self, name: str) -> Program:
         """The same, without that query; refused while another reads it."""
+        if self.operator(name) is not None:
+            raise DeclarationError(
+                f"{name!r} merges or joins, and stays as long as the engine runs: remove what reads it"
+            )
         gone = self.query(name)
-        if above := self.of_stream(name):
+        if above := self.readers(name):
             names = ", ".join(query.name for query in above)
             raise DeclarationError(f"query {name!r} cannot go: {names} would have nothing to read; remove that first")
         return replace(self, queries=tuple(query for query in self.queries if query is not gone))
 
 
+def reads(step: Step) -> tuple[str, ...]:
+    """What a query or operator reads.
+
+    >>> reads(Rows("all", ("north", "south")))
+    ('north', 'south')
+    """
+    return (step.stream,) if isinstance(step, Query) else step.inputs
+
+
 def _check_over_query(query: Query, below: Query) -> None:
     if below.retain:
-        raise DeclarationError(
-            f"query {below.name!r} revises its windows, and query {query.name!r} reads it: what was read cannot be "
-            "taken back. Drop its `retain`; or declare it twice, once with `retain` and once to be read"
-        )
+        _refuse_revised(below.name, query.name)
     if query.retain:
         raise DeclarationError(
             f"query {query.name!r} reads query {below.name!r}, whose results are never late, so it has nothing to "
             "revise: drop its `retain`"
         )
+
+
+def _refuse_revised(below: str, reader: str) -> None:
+    raise DeclarationError(
+        f"query {below!r} revises its windows, and query {reader!r} reads it: what was read cannot be "
+        "taken back. Drop its `retain`; or declare it twice, once with `retain` and once to be read"
+    )

@@ -11,6 +11,7 @@ where=None, having=None, retain=0, order=(), limit=None, sample=None, by_source=
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eventide.errors import DeclarationError
@@ -71,7 +72,7 @@ class Query:
     def __post_init__(self) -> None:
         if not self.select and not self.groups:
             raise DeclarationError(f"query {self.name!r} selects nothing: give at least one aggregate or group")
-        self._check_names()
+        check_names(self.name, (*self.groups, *self.select))
         self._check_retention()
         if isinstance(self.window, Window) and self.window.empty and self.groups:
             raise DeclarationError(
@@ -83,17 +84,6 @@ class Query:
             raise DeclarationError(
                 f"query {self.name!r}: cannot take {self.sample} of the rows: give a share above 0, at most 1"
             )
-
-    def _check_names(self) -> None:
-        seen: set[str] = set()
-        for item in (*self.groups, *self.select):
-            if item.name.lower() in RESERVED:
-                raise DeclarationError(
-                    f"query {self.name!r}: {item.name!r} is a column of every result; choose another name for yours"
-                )
-            if item.name.lower() in seen:
-                raise DeclarationError(f"query {self.name!r}: two columns are named {item.name!r}")
-            seen.add(item.name.lower())
 
     def _check_retention(self) -> None:
         if self.retain < 0:
@@ -107,3 +97,16 @@ class Query:
                 f"query {self.name!r}: its window of {self.window.range} is larger than what is retained "
                 f"({self.retain}), so it could never be revised whole: retain {self.window.range} or more"
             )
+
+
+def check_names(owner: str, outputs: Iterable[Named]) -> None:
+    """Refuse columns of a result that have the name of another, or of one that every result has."""
+    seen: set[str] = set()
+    for item in outputs:
+        if item.name.lower() in RESERVED:
+            raise DeclarationError(
+                f"query {owner!r}: {item.name!r} is a column of every result; choose another name for yours"
+            )
+        if item.name.lower() in seen:
+            raise DeclarationError(f"query {owner!r}: two columns are named {item.name!r}")
+        seen.add(item.name.lower())

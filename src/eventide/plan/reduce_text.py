@@ -22,6 +22,7 @@ from sqlglot import exp
 from eventide.eventtime.instant import EDGE
 from eventide.plan.bound import Bound, instant_sql, time_sql
 from eventide.plan.broken import RowExpressions, computed
+from eventide.plan.columns import quoted
 from eventide.plan.expressions import SPARK, columns_in, parsed, restricted
 from eventide.plan.sample import sampled
 from eventide.plan.stream import Stream, Timestamps
@@ -176,7 +177,7 @@ def kept_text(query: Bound, up_to: int | None = None) -> str:
     if later is not None and not query.careful:
         pane = f"CASE WHEN {later} >= 0 THEN {pane} END"
     keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
-    kept = [f"`{column.name}`" for column in query.kept]
+    kept = [quoted(column.name) for column in query.kept]
     condition = wants(query)
     where = f" AND {condition}" if condition else ""
     return (
@@ -199,7 +200,7 @@ def stored_text(query: Bound, up_to: int | None = None, stamp: int | None = None
         if stamp is None:
             return text
         names = ", ".join(
-            [*(f"__k{j}" for j in range(len(query.keys))), *(f"`{column.name}`" for column in query.kept)]
+            [*(f"__k{j}" for j in range(len(query.keys))), *(quoted(column.name) for column in query.kept)]
         )
         # The pane of before is asked for because it may fail.
         pane = f"CASE WHEN __pane IS NOT NULL THEN CAST({stamp} AS BIGINT) END"
@@ -220,7 +221,7 @@ def late_text(query: Bound, panes: Sequence[int], only: str | None = None) -> st
     """
     padded = [*panes, *(-(2**63) + 1 + i for i in range(max(0, 12 - len(panes))))]
     where = "".join(f" AND {condition}" for condition in (only, wants(query)) if condition)
-    columns = ", ".join(f"`{column.name}`" for column in query.stream.columns)
+    columns = ", ".join(quoted(column.name) for column in query.stream.columns)
     numbers = ", ".join(map(str, padded))
     return (
         f"{timed(query.stream)} SELECT {columns}, __t FROM timed "
@@ -230,8 +231,8 @@ def late_text(query: Bound, panes: Sequence[int], only: str | None = None) -> st
 
 def rejects_text(stream: Stream, beyond: int | None = None) -> str:
     """The rows that no query can take, each with the reason; with `beyond`, also those of later times."""
-    columns = ", ".join(f"`{column.name}`" for column in stream.columns)
-    time = "TRUE" if stream.time is None else f"`{stream.time}` IS NOT NULL"
+    columns = ", ".join(quoted(column.name) for column in stream.columns)
+    time = "TRUE" if stream.time is None else f"{quoted(stream.time)} IS NOT NULL"
     future = "" if beyond is None else f" OR __t > {beyond}"
     reason = (
         f"CASE WHEN {MALFORMED} IS NOT NULL THEN 'malformed row' WHEN NOT ({time}) THEN 'no time' "
@@ -242,7 +243,7 @@ def rejects_text(stream: Stream, beyond: int | None = None) -> str:
 
 def broken_text(stream: Stream, queries: Sequence[Bound], up_to: int | None = None) -> str:
     """The rows that break a query, each with the reasons; columns as in `rejects_text`, without its rows."""
-    columns = ", ".join(f"`{column.name}`" for column in stream.columns)
+    columns = ", ".join(quoted(column.name) for column in stream.columns)
     reasons = [reason for query in queries if (reason := _why_broken(query)) is not None]
     told = f"nullif(concat_ws('; ', {', '.join(reasons)}), '')" if reasons else "CAST(NULL AS STRING)"
     judged = f"judged AS (SELECT *, {told} AS _reason FROM timed WHERE __t IS NOT NULL)"
@@ -269,7 +270,7 @@ def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart
         keyed.append(f"{instant_sql(stream.arrival, stream.column(stream.arrival).type)} AS __arrived")
     if apart:
         keyed.append(f"__t - pmod(__t, {cell}) AS __cell")
-        keyed += [f"`{name}` AS __s{j}" for j, name in enumerate(stream.source)]
+        keyed += [f"{quoted(name)} AS __s{j}" for j, name in enumerate(stream.source)]
     for i, query in enumerate(branches):
         guard = wants(query) is not None
         keyed.append(f"{pane_sql(query)} AS __pane{i}")
@@ -277,7 +278,7 @@ def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart
         for j, key in enumerate(query.keys):
             ours = guard and not (not apart and _is_source(stream, key.sql))
             keyed.append(f"IF(__want{i}, {key.sql}, NULL) AS __k{i}_{j}" if ours else f"{key.sql} AS __k{i}_{j}")
-        keyed += [f"`{name}`" for name in _inputs(query) if f"`{name}`" not in keyed]
+        keyed += [quoted(name) for name in _inputs(query) if quoted(name) not in keyed]
     columns = ", ".join(["*", *wanted])
     wanted_rows = f"wanted AS (SELECT {columns} FROM timed)"
     return f"{timed(stream, up_to)}, {wanted_rows}, keyed AS (SELECT {', '.join(keyed)} FROM wanted)"

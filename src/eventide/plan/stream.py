@@ -123,6 +123,11 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
 
+    def check_named_sources(self) -> None:
+        """Refuse what speaks of a source by its name where no column names them."""
+        if not self.source:
+            raise DeclarationError(f"stream {self.name!r} is one source without a name: give `source` (SOURCE BY)")
+
     def _check_punctuation(self, name: str, owner: str) -> None:
         if (kind := named(name, self.columns, owner).type) != "BOOLEAN":
             raise DeclarationError(

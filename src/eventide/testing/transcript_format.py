@@ -25,9 +25,12 @@ import pyarrow as pa
 import yaml
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.scheduling import Scheduling
+from eventide.language.scheduling_words import KEYS, scheduling_of
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
-from eventide.testing.transcript_program import known_keys, program_of
+from eventide.testing.transcript_operators import known_keys
+from eventide.testing.transcript_program import program_of
 from eventide.testing.transcript_rows import table_of
 from eventide.testing.transcript_values import instant
 
@@ -37,13 +40,15 @@ TRANSCRIPT_KEYS = (
     "streams",
     "queries",
     "query",
+    "operators",
+    "scheduling",
     "rounds",
     "splittable",
     "refused",
     "fails",
     "flush_rows",
 )
-STEP_KEYS = ("rows", "clock", "heartbeat", "restart", "end", "note", "expect")
+STEP_KEYS = ("rows", "clock", "heartbeat", "over", "restart", "end", "note", "expect")
 EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state", "in_order")
 
 
@@ -65,12 +70,16 @@ class Expect:
 
 @dataclass(frozen=True)
 class Step:
-    """One round: rows by stream, the clock it has, promises given with it; `end` closes a bounded run after it."""
+    """One round: rows by stream, the clock it has, promises given with it, sources that are over with it.
+
+    `end` closes a bounded run after it.
+    """
 
     number: int
     rows: Mapping[str, pa.Table]
     clock: int
     heartbeats: Mapping[str, int]
+    over: Mapping[str, list[str]]
     restart: bool
     end: bool
     expect: Expect
@@ -94,6 +103,7 @@ class Transcript:
     fails: str | None = None
     flush_rows: int | None = None
     file: str | None = None
+    scheduling: Scheduling = field(default_factory=Scheduling)
 
     def __str__(self) -> str:
         return self.file or self.name
@@ -119,10 +129,13 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, rounds, splittable, refused, fails, flush_rows
+streams, queries, query, operators, scheduling, rounds, splittable, refused, fails, flush_rows
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
         told = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}
+        if "scheduling" in written:
+            known_keys(written["scheduling"], KEYS, "`scheduling`")
+            told["scheduling"] = scheduling_of(written["scheduling"])
         name = str(written.get("name", file or "a transcript"))
         try:
             program = program_of(written)
@@ -152,6 +165,7 @@ def _step(number: int, written: Any, clock: int, program: Program) -> Step:
         rows={name: table_of(given or [], program.stream(name)) for name, given in rows.items()},
         clock=clock,
         heartbeats={name: instant(h, program.stream(name).time_kind) for name, h in promised.items()},
+        over={name: list(map(str, names)) for name, names in _by_stream(written.get("over"), "over", program).items()},
         restart=bool(written.get("restart")),
         end=bool(written.get("end")),
         expect=_expect(written.get("expect")),

@@ -94,7 +94,9 @@ def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSes
     assert told.program is not None
     with (
         tempfile.TemporaryDirectory(prefix="transcript-") as folder,
-        Trial(told.program, Path(folder), engine, spark, None, driver_bytes, told.flush_rows) as trial,
+        Trial(
+            told.program, Path(folder), engine, spark, None, driver_bytes, told.flush_rows, scheduling=told.scheduling
+        ) as trial,
     ):
         for step in told.steps:
             if step.restart or variant is Variant.RESTARTED:
@@ -110,7 +112,7 @@ def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSes
 
 
 def _play(step: Step, trial: Trial) -> None:
-    trial.round(step.rows, step.clock, step.heartbeats)
+    trial.round(step.rows, step.clock, step.heartbeats, step.over)
     if step.end:
         trial.end(step.clock)
 
@@ -126,7 +128,7 @@ def _parts(step: Step, variant: Variant) -> Iterator[Step]:
     elif variant is Variant.SPLIT and not step.expect.revised and step.expect.error is None:
         single = [(name, rows.slice(place, 1)) for name, rows in step.rows.items() for place in range(rows.num_rows)]
         for name, row in single[:-1]:
-            yield replace(step, rows={name: row}, heartbeats={}, end=False)
+            yield replace(step, rows={name: row}, heartbeats={}, over={}, end=False)
         yield replace(step, rows=dict(single[-1:]))
     else:
         yield step

@@ -32,8 +32,10 @@ from eventide.engine.backend import Backend
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.rounds import Engine
+from eventide.engine.trace import Trace
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.program import Program
 from eventide.results.results import Results
 
@@ -75,7 +77,7 @@ class Trial:
     """A running program; use it as a context, so that it is closed in the end.
 
     Many trials start faster where they share a `workbench`; without one, a restart has nothing of the engine before.
-    With 0 `driver_bytes`, Spark keeps all slices on the cluster.
+    With 0 `driver_bytes`, Spark keeps all slices on the cluster. `scheduling` and `trace` are the engine's.
     """
 
     def __init__(
@@ -87,6 +89,8 @@ class Trial:
         workbench: Workbench | None = None,
         driver_bytes: int = DRIVER_BYTES,
         flush_rows: int | None = None,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
     ) -> None:
         if engine not in ("local", "spark"):
             raise DeclarationError(f"there is no engine {engine!r}: write 'local' or 'spark'")
@@ -97,6 +101,8 @@ class Trial:
         self._spark = spark if engine == "spark" else None
         self._workbench = workbench
         self._driver_bytes = driver_bytes
+        self._scheduling = scheduling
+        self._trace = trace
         self._flush_rows = flush_rows
         self._shown = Shown()
         self._seen: set[object] = set()
@@ -113,9 +119,15 @@ class Trial:
         self._engine.close()
         self._engine = self._started()
 
-    def round(self, batch: Mapping[str, pa.Table], clock: int, heartbeats: Mapping[str, int]) -> None:
-        """Run one round."""
-        self._engine.round(dict(batch), clock, dict(heartbeats))
+    def round(
+        self,
+        batch: Mapping[str, pa.Table],
+        clock: int,
+        heartbeats: Mapping[str, int],
+        over: Mapping[str, list[str]] | None = None,
+    ) -> None:
+        """Run one round; the sources of each stream that are `over` end with it."""
+        self._engine.round(dict(batch), clock, dict(heartbeats), over=over)
 
     def end(self, clock: int) -> None:
         """Close everything that is still open: the end of a bounded run."""
@@ -139,13 +151,17 @@ class Trial:
             from eventide.engine.spark_backend import SparkBackend
 
             backend = SparkBackend(self._spark)
-        sinks = {query.name: self._shown for query in self.program.queries}
+        # What others read is told in what they tell of it.
+        unread = [operator for operator in self.program.operators if not self.program.readers(operator.name)]
+        sinks = {step.name: self._shown for step in (*self.program.queries, *unread)}
         return Engine(
             self.program,
             backend,
             str(self._checkpoint),
             sinks,
             driver_bytes=self._driver_bytes,
+            scheduling=self._scheduling,
+            trace=self._trace,
             flush_rows=self._flush_rows,
         )
 
