@@ -184,8 +184,11 @@ class GroupwiseRun:
 
     def saved(self) -> dict[str, Any]:
         """Plain data beside the slices themselves; the names of the sources are saved with the stream."""
-        told = {"told": self.told.tolist(), "told_for_all": self.told_for_all}
-        return {"bound": self.bound, "begins": self.begins, "beats": self.beats.tolist(), **told}
+        closed = np.maximum(bounds_of(self.query.panes, self.beats), self.bound)
+        # Unless windows wait, all that is closed has been told, and need not be said twice.
+        told = None if np.array_equal(closed, self.told) else self.told.tolist()
+        saved = {"bound": self.bound, "begins": self.begins, "beats": self.beats.tolist()}
+        return {**saved, "told": told, "told_for_all": self.told_for_all}
 
     def live(self) -> int:
         """State of panes before this is not needed by any source."""
@@ -207,7 +210,9 @@ class GroupwiseRun:
     ) -> GroupwiseRun:
         """Continue from what was saved; what was answered before is let go in the first round."""
         slices = SourceSlices(query, bench, source_keys(query), fresh=tuple(t for t in tables if t.num_rows))
-        beats, told = (np.array(saved[name], dtype=np.int64) for name in ("beats", "told"))
+        beats = np.array(saved["beats"], dtype=np.int64)
+        closed = np.maximum(bounds_of(query.panes, beats), saved["bound"])
+        told = closed if saved["told"] is None else np.array(saved["told"], dtype=np.int64)
         return cls(query, bench, slices, saved["bound"], saved["begins"], beats, told, saved["told_for_all"])
 
 

@@ -117,12 +117,15 @@ def _usable(stream: Stream) -> str:
 
 def _is_promise(stream: Stream) -> str:
     """Whether a row is a promise with a time; never unknown."""
-    return f"COALESCE(`{stream.punctuation}` AND `{stream.time}` IS NOT NULL AND {_usable(stream)}, FALSE)"
+    assert stream.punctuation is not None
+    assert stream.time is not None
+    told = f"{quoted(stream.punctuation)} AND {quoted(stream.time)} IS NOT NULL"
+    return f"COALESCE({told} AND {_usable(stream)}, FALSE)"
 
 
 def promises_text(stream: Stream) -> str:
     """The promises of a round: for each source (`__s0`, ...) the latest (`__hi`), and how many there were (`__n`)."""
-    sources = [f"`{name}`" for name in stream.source]
+    sources = [quoted(name) for name in stream.source]
     named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
     by = f" GROUP BY {', '.join(sources)}" if sources else ""
     told = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
