@@ -162,7 +162,7 @@ def test_a_source_is_found_by_its_name_or_because_it_is_the_only_text_that_comes
 
 
 def test_whole_numbers_of_json_that_are_missing_in_places_stay_whole(tmp_path: Path) -> None:
-    rows = [{"ts": at, "n": None if i % 3 else i} for i, at in enumerate(MINUTES)]
+    rows: list[dict[str, object]] = [{"ts": at, "n": None if i % 3 else i} for i, at in enumerate(MINUTES)]
     (tmp_path / "rows.jsonl").write_bytes(lines(*rows))
     assert look_at(str(tmp_path / "rows.jsonl")).column("n").type == "BIGINT"
 
