@@ -27,7 +27,8 @@ from eventide.results.results import Results
 from eventide.sinks.sink import Sink
 
 STEPS = ("reduce", "promise", "advance", "emit", "commit")
-QUERIES = ("sliding", "revised", "distinct", "by_rows", "by_clock", "levels")
+OPERATORS = ("paired", "in_order", "known")
+QUERIES = ("sliding", "revised", "distinct", "by_rows", "by_clock", "levels", *OPERATORS)
 
 
 @dataclass(frozen=True)

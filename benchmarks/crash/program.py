@@ -1,5 +1,5 @@
-"""The program that is killed: six queries over three streams, one of them over another, with late rows, rejects and
-revisions.
+"""The program that is killed: six queries over three streams, one of them over another, an outer join, an ordered merge
+and a lookup, with late rows, rejects and revisions.
 
 Law: but for the times of `visits`, which are the clock's, every result follows from the recording alone, down to the
 round that tells it. So what an uninterrupted run shows is what every other must show.
@@ -19,9 +19,12 @@ from benchmarks.crash.recording import SECOND
 from eventide.engine.local_engine import LocalEngine
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.plan.join import Band, Join, JoinKind, Side
+from eventide.plan.lookup import Lookup
 from eventide.plan.order import order_by
-from eventide.plan.program import Program
+from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query, named_as
+from eventide.plan.rows import Rows
 from eventide.plan.stream import Input, Stream, Timestamps, columns
 from eventide.plan.window import RowWindow, Window
 from eventide.sinks.directory import Directory
@@ -38,7 +41,7 @@ OUT, CHECKPOINT = "out", "checkpoint"
 def program(folder: Path, chosen: Sequence[str] = QUERIES) -> Program:
     """The streams and queries over the recording in a folder; or only these queries, and their streams.
 
-    `levels` reads `sliding`, and cannot be chosen without it.
+    `levels`, `in_order` and `known` read `sliding`, and cannot be chosen without it.
     """
 
     def files(stream: str) -> Input:
@@ -74,9 +77,28 @@ def program(folder: Path, chosen: Sequence[str] = QUERIES) -> Program:
         ),
         Query("by_clock", "visits", Window(1_000), named_as(n="count(*)"), named_as("page")),
     )
+    operators: tuple[Operator, ...] = (
+        Join(
+            "paired",
+            Side("readings", "high", keys=("device",), where="value > 900"),
+            Side("readings", "low", keys=("device",), where="value < 50"),
+            bands=(Band("ts", "ts", -2 * SECOND, 5 * SECOND),),
+            kind=JoinKind.FULL,
+            select=named_as(device="coalesce(high.device, low.device)", high="high.value", low="low.value"),
+        ),
+        Rows("in_order", ("readings", "sliding"), named_as("device")),
+        Lookup(
+            "known",
+            Side("readings", "r", keys=("device",)),
+            Side("sliding", "s", keys=("device",)),
+            keeps_all=True,
+            select=named_as(device="r.device", value="r.value", mean="s.mean"),
+        ),
+    )
     queries = tuple(query for query in queries if query.name in chosen)
-    used = {query.stream for query in queries}
-    return Program(tuple(stream for stream in (readings, numbers, visits) if stream.name in used), queries)
+    operators = tuple(operator for operator in operators if operator.name in chosen)
+    used = {*(query.stream for query in queries), *(name for operator in operators for name in operator.inputs)}
+    return Program(tuple(one for one in (readings, numbers, visits) if one.name in used), queries, operators)
 
 
 def engine(
@@ -89,7 +111,8 @@ def engine(
     """An engine for the program, on the recording and the checkpoint in a folder; it dies at the moment, if any."""
     declared = program(folder, chosen)
     sink: Sink = Directory(folder / OUT)
-    sinks = {query.name: moment.watching(sink, query.name) if moment else sink for query in declared.queries}
+    told = [step.name for step in (*declared.queries, *declared.operators)]
+    sinks = {name: moment.watching(sink, name) if moment else sink for name in told}
     place = str(folder / CHECKPOINT)
     options |= {"observer": moment.after_step} if moment else {}
     made: LocalEngine | SparkEngine

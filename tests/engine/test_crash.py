@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,17 @@ def test_the_run_that_all_others_are_compared_with_fills_every_table(expected: O
     assert any(("kind", "revised") in row for row in expected.rows)
 
 
+def test_the_merge_of_that_run_is_told_in_order(expected: Outcome) -> None:
+    ends = sorted((row["round"], row["window_end"]) for one in expected.rows if (row := told(one, "in_order")))
+    assert len(ends) > 0
+    assert [end for _, end in ends] == sorted(end for _, end in ends)
+
+
+def told(row: tuple[Any, ...], table: str) -> dict[str, Any]:
+    """A row of that table by the names of its columns; of any other table, nothing."""
+    return dict(row[1:]) if row[0] == table else {}
+
+
 def test_rows_that_are_missing_or_there_twice_are_noticed(expected: Outcome, tmp_path: Path) -> None:
     record(tmp_path, FILES - 1)
     lived(tmp_path, "local", [])
@@ -48,7 +60,8 @@ def test_killed_after_each_step_of_a_round_nothing_is_lost_and_nothing_doubled(
 
 def test_killed_between_two_sinks_and_between_two_files_of_a_commit(expected: Outcome, tmp_path: Path) -> None:
     record(tmp_path, FILES)
-    moments = ["sink:1:sliding", "sink:2:by_rows", "sink:2:levels", "change:3", "change:9", "change:17"]
+    moments = ["sink:1:sliding", "sink:2:by_rows", "sink:2:levels", "sink:3:paired", "sink:4:in_order"]
+    moments += ["change:3", "change:9", "change:17"]
     assert lived(tmp_path, "local", moments) == len(moments)
     assert differences(tmp_path, expected) == Differences()
 
