@@ -16,7 +16,7 @@ from sqlglot import exp
 from eventide.language.join_scope import called, kind_of, see, told
 from eventide.language.known import Called, Clock, Hide, Level, Pending, over
 from eventide.language.lookups import LookupReader, version_of
-from eventide.language.never_free import one_sided, unrelated
+from eventide.language.never_free import of_unknown_length, one_sided, unrelated
 from eventide.language.output_names import unused
 from eventide.language.relations import Input, Parts, bare, take_apart
 from eventide.language.resolving import Resolver, is_lambda_name, place_of
@@ -62,7 +62,11 @@ class JoinReader:
         origin, nodes = select.args["from_"], select.args["joins"]
         kinds = self._kinds(origin, nodes)
         if origin.this.args.get("version") is not None:
-            raise self.source.error("AS OF is for the right side of a join", origin.this.args["version"])
+            raise self.source.error(
+                "AS OF is for the right side of a join",
+                origin.this.args["version"],
+                "write FROM rows AS r JOIN table FOR SYSTEM_TIME AS OF r.time AS t ON r.key = t.key",
+            )
         tables = [origin.this, *(node.this for node in nodes)]
         names = self._names(tables)
         first = self.level_of(origin.this, kinds[0].keeps_right)
@@ -104,12 +108,14 @@ class JoinReader:
         used: Callable[[list[Step], list[exp.Expr]], frozenset[tuple[str, str]]],
     ) -> Level:
         before, left = [inputs[0]], (inputs[0].alias, first)
+        joined = [left]
         for number, step in enumerate(steps):
             last = step is steps[-1]
             before = [*before, step.input]
             right = (step.input.alias, step.level)
             scope = see(Level(step.level.stream, {}, set(), step.level.clock), before, preferred)
-            join = self.pair(left, right, step, scope, rest if last else [])
+            join = self.pair(left, right, step, scope, rest if last else [], joined)
+            joined = [*joined, right]
             speaks = used(steps[number:], [] if last else rest)
             scope.pending = Pending(join, dict((left, right)), tuple(before), preferred, speaks)
             scope.clock = Clock(kind_of(scope.pending))
@@ -120,23 +126,33 @@ class JoinReader:
         raise AssertionError("a join has two inputs at least")
 
     def pair(
-        self, left: tuple[str, Level], right: tuple[str, Level], step: Step, scope: Level, where: list[exp.Expr]
+        self,
+        left: tuple[str, Level],
+        right: tuple[str, Level],
+        step: Step,
+        scope: Level,
+        where: list[exp.Expr],
+        joined: list[tuple[str, Level]] | None = None,
     ) -> Join | Lookup:
-        """The join of two inputs by what is said in ON; `where` chooses among its pairs."""
+        """The join of two inputs by what is said in ON; `where` chooses among its pairs.
+
+        Errors speak of the inputs that are `joined` on the left side already, which has no name that the user knows.
+        """
         resolver = Resolver(self.source)
         said = [resolver.spelled_out(one, scope) for one in step.on]
         said += [self._equal(name, scope, step.input) for name in step.using]
         if (version := version_of(step.node)) is not None:
             chosen = [resolver.spelled_out(one, scope) for one in where]
             as_of = resolver.spelled_out(version, scope)
-            return LookupReader(self.source).read(left, right, step.kind, said, as_of, chosen, step.node)
+            reader = LookupReader(self.source)
+            return reader.read(left, right, step.kind, said, as_of, chosen, step.node, joined or [left])
         parts = take_apart(said, Input(*left), Input(*right))
         if (band := window_band(left[1], right[1], step.node, self.source)) is not None:
             parts.bands.append(band)
         if not parts.bands:
-            raise (
-                one_sided(self.source, parts.open[0]) if parts.open else unrelated(self.source, step.node, left, right)
-            )
+            if parts.open:
+                raise one_sided(self.source, parts.open[0], scope)
+            raise of_unknown_length(self.source, said) or unrelated(self.source, step.node, joined or [left], right)
         _place_conditions(parts, step.kind)
         sides = []
         for (alias, level), keys, asked in zip(

@@ -39,9 +39,13 @@ class LookupReader:
         as_of: exp.Expr,
         where: list[exp.Expr],
         node: exp.Expr,
+        joined: list[tuple[str, Level]],
     ) -> Lookup:
-        """The lookup; conditions are spelled out, with the names of the two sides."""
-        self._check_time(left, as_of)
+        """The lookup; conditions are spelled out, with the names of the two sides.
+
+        The left side are the inputs that are `joined` already, or one; errors speak of those.
+        """
+        self._check_time(left, as_of, joined)
         if kind not in (JoinKind.INNER, JoinKind.LEFT):
             raise self.source.error("a join AS OF is an inner or a LEFT join", node, "write JOIN or LEFT JOIN")
         for _, level in (left, right):
@@ -52,7 +56,7 @@ class LookupReader:
             raise self.source.error(
                 "this join AS OF has no equal keys, so nothing says whose version is meant",
                 node,
-                f"add ON {left[0]}.key = {right[0]}.key",
+                f"add ON {joined[0][0]}.key = {right[0]}.key",
             )
         after = [*where]
         if kind is JoinKind.INNER:
@@ -68,10 +72,19 @@ class LookupReader:
             sides.append(Side(level.stream.name, alias, keys, conditions))
         return Lookup("", sides[0], sides[1], kind is JoinKind.LEFT, where=all_of(after))
 
-    def _check_time(self, left: tuple[str, Level], as_of: exp.Expr) -> None:
+    def _check_time(self, left: tuple[str, Level], as_of: exp.Expr, joined: list[tuple[str, Level]]) -> None:
         alias, level = left
         times = level.clock.of(bare(as_of)) if tables_of(as_of) == {alias} else None
-        if times is None or times.shifted != 0:
-            names = [name for name, one in level.times.items() if one.shifted == 0]
-            way = f"write AS OF {alias}.{names[0]}" if names else f"no column of {alias!r} carries its time here"
-            raise self.source.error(f"AS OF goes by the time of {alias!r}", as_of, way)
+        if times is not None and times.shifted == 0:
+            return
+        names = [name for name, one in level.times.items() if one.shifted == 0]
+        if len(joined) > 1:
+            whose = " and ".join(repr(one) for one, _ in joined)
+            raise self.source.error(
+                f"AS OF goes by the time of the pairs of {whose}, which is that of the later row",
+                as_of,
+                "join with the table first; or name the pairs, CREATE QUERY pairs AS .., and join them AS OF "
+                "pairs.window_end",
+            )
+        way = f"write AS OF {alias}.{names[0]}" if names else f"no column of {alias!r} carries its time here"
+        raise self.source.error(f"AS OF goes by the time of {alias!r}", as_of, way)

@@ -111,6 +111,12 @@ class FromReader:
         for key in ("pivots", "laterals", "when", "version", "only", "rows_from"):
             if part := origin.args.get(key):
                 at = part[0] if isinstance(part, list) else part
+                if key == "version":
+                    raise self.source.error(
+                        "AS OF is for the right side of a join",
+                        part,
+                        "write FROM rows AS r JOIN table FOR SYSTEM_TIME AS OF r.time AS t ON r.key = t.key",
+                    )
                 words = NOT_YET.get(key, key.upper())
                 raise self.source.error(f"{words} cannot be run yet", at if isinstance(at, exp.Expr) else origin)
         if isinstance(origin, exp.Subquery):

@@ -50,7 +50,15 @@ class Resolver:
                     parts[0],
                     f"say which: {' or '.join(f'{owner}.{parts[0].name}' for owner in owners)}",
                 )
+            if columns is level.columns and level.owned and len(parts) > 1:
+                inputs = list(dict.fromkeys(level.owned))
+                raise self.source.error(
+                    f"no input of this join is called {parts[0].name!r}, and no column",
+                    parts[0],
+                    meant(parts[0].name, inputs),
+                )
             known = [spelled for spelled, _ in columns.values()]
+            known += [f"{level.shared[key][0]}.{key}" for key in level.shared] if columns is level.columns else []
             raise self.source.error(f"there is no column {parts[0].name!r}", parts[0], meant(parts[0].name, known))
         place = offset_of(parts[0])
         inner = wrapped(columns[name][1].copy())

@@ -56,8 +56,8 @@ class RowsReader:
         outputs = self._outputs(select, level)
         try:
             if level.pending is not None:
-                join, columns, clock = told(level.pending, outputs)
-                return replace(join, name=name), columns, clock
+                named_join = replace(level.pending, join=replace(level.pending.join, name=name))
+                return told(named_join, outputs)
             everything = len(select.expressions) == 1 and _is_whole(level)
             named = () if everything and select.is_star else tuple(Named(n, spark_text(e)) for n, e in outputs)
             rows = Rows(name, (level.stream.name,), named, self._where(level), ordered)

@@ -28,6 +28,12 @@ def window_band(left: Level, right: Level, node: exp.Expr, source: SourceText) -
     for level, other in ((left, right), (right, left)):
         if level.window is None:
             assert other.window is not None
+            if level.below is not None and level.below.hidden:
+                raise source.error(
+                    "windows on both sides join two streams, and what is joined already has none",
+                    other.window,
+                    "relate the times in ON, as in ON a.t = c.t, and leave this window out",
+                )
             raise source.error(
                 f"{other.stream.name!r} has a window in this join and {level.stream.name!r} has none",
                 other.window,

@@ -108,5 +108,5 @@ def check_names(owner: str, outputs: Iterable[Named]) -> None:
                 f"query {owner!r}: {item.name!r} is a column of every result; choose another name for yours"
             )
         if item.name.lower() in seen:
-            raise DeclarationError(f"query {owner!r}: two columns are named {item.name!r}")
+            raise DeclarationError(f"query {owner!r}: two columns are named {item.name!r}; give one another name")
         seen.add(item.name.lower())
