@@ -20,7 +20,7 @@ from eventide.engine.duckdb_functions import missing_functions, register
 from eventide.engine.faults import OF_VALUES, of_duckdb
 from eventide.errors import DeclarationError
 from eventide.plan.columns import Column
-from eventide.plan.dialect import to_duckdb
+from eventide.plan.dialect import tables_in, to_duckdb
 
 
 class Bench(Protocol):
@@ -53,7 +53,7 @@ class Workbench:
         for name, table in tables.items():
             self.connection.register(name, table)
         try:
-            return self.connection.sql(to_duckdb(spark_sql, (*_columns(tables), *inner))).to_arrow_table()
+            return self.connection.sql(to_duckdb(spark_sql, (*_columns(spark_sql, tables), *inner))).to_arrow_table()
         except OF_VALUES as error:
             raise of_duckdb(error, "this cannot be computed") from error
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
@@ -83,7 +83,12 @@ def _reason(error: duckdb.Error) -> str:
     return first.split("Error: ", 1)[-1].split(". You might need", 1)[0].rstrip(".!")
 
 
-def _columns(tables: Mapping[str, pa.Table]) -> tuple[Column, ...]:
-    """The types of all columns: what a statement means in DuckDB may depend on them."""
-    fields = {field.name: field.type for table in tables.values() for field in table.schema}
+def _columns(spark_sql: str, tables: Mapping[str, pa.Table]) -> tuple[Column, ...]:
+    """The types of the columns of the tables that a statement reads: what it means in DuckDB may depend on them.
+
+    Another table may have a column of the same name and of another type.
+    """
+    read = tables_in(spark_sql)
+    schemas = (table.schema for name, table in tables.items() if name.lower() in read)
+    fields = {field.name: field.type for schema in schemas for field in schema}
     return tuple(Column(name, spark_type_of(kind)) for name, kind in fields.items())

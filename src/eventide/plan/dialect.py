@@ -76,6 +76,16 @@ def same_answer(spark_sql: str, columns: tuple[Column, ...] = ()) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
+def tables_in(spark_sql: str) -> frozenset[str]:
+    """The tables that a statement reads, in small letters.
+
+    >>> sorted(tables_in("WITH w AS (SELECT * FROM A) SELECT * FROM w JOIN `b c` ON w.x = `b c`.x"))
+    ['a', 'b c', 'w']
+    """
+    return frozenset(table.name.lower() for table in _read(spark_sql).find_all(exp.Table))
+
+
 def _read(spark_sql: str) -> exp.Expression:
     try:
         tree = sqlglot.parse_one(spark_sql, read=SPARK)
