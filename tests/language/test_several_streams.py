@@ -251,6 +251,12 @@ def test_interfaces_are_merged_by_the_planner_once_for_all_that_read_them() -> N
     assert plan(INTERFACES + "SELECT count(*) FROM main1.P [RANGE 5]").operators == ()
 
 
+def test_a_column_with_the_name_of_a_function_without_parentheses_stays_a_column() -> None:
+    text = "CREATE STREAM x (t BIGINT, `current_date` INT); CREATE STREAM y (t BIGINT, `current_date` INT);"
+    found = join_of(text + "SELECT x.`current_date` FROM x JOIN y ON x.t = y.t AND x.`current_date` = y.`current_date`")
+    assert found.left.keys == found.right.keys == ("`current_date`",)
+
+
 REFUSED = {
     "SELECT a.k FROM a JOIN b ON a.k = b.k": (24, "nothing relates the time of 'a' to that of 'b'", "add a.ts = b.ts"),
     "SELECT a.k FROM a, b": (20, "nothing relates the time", "a.ts BETWEEN b.ts - INTERVAL 5 SECONDS"),

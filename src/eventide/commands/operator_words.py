@@ -14,6 +14,7 @@ from eventide.commands.temporal_words import attributes
 from eventide.plan.binding import BoundOperator
 from eventide.plan.bound_lookup import BoundLookup
 from eventide.plan.bound_rows import BoundRows
+from eventide.plan.columns import quoted
 from eventide.plan.join import Join
 from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator
@@ -132,7 +133,7 @@ def _temporal(operator: Operator, bound: BoundOperator | None) -> list[dict[str,
             _of_side(name, words[name], " or ".join(sides[part.side] for part in parts))
             for name, parts in bound.carried.items()
         ]
-    outputs = [(column.name, words.get(column.name, f"`{column.name}`")) for column in bound.outputs]
+    outputs = [(column.name, words.get(column.name, quoted(column.name))) for column in bound.outputs]
     return [told for told in attributes(outputs, bound.ports[0].stream) if told["name"] in bound.carried]
 
 

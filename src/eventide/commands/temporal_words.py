@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.plan.carriers import over_carrier
+from eventide.plan.columns import quoted
 from eventide.plan.derived import Derived
 from eventide.plan.expressions import parsed
 from eventide.plan.spark_grammar import SPARK
@@ -56,7 +57,7 @@ def attributes(outputs: Iterable[tuple[str, str]], stream: Stream, since: str | 
 
 def of_stream(stream: Stream) -> list[dict[str, Any]]:
     """The attribute of a stream that carries time: its time column."""
-    return attributes([(stream.time, f"`{stream.time}`")], stream) if stream.time is not None else []
+    return attributes([(stream.time, quoted(stream.time))], stream) if stream.time is not None else []
 
 
 def is_same_in(window: Window, sql: str, stream: Stream) -> bool:

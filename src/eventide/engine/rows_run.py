@@ -26,6 +26,7 @@ from eventide.engine.waiting_rows import WaitingRows
 from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound_rows import BoundRows
+from eventide.plan.columns import quoted
 from eventide.plan.port import SPAN_START
 from eventide.plan.stream import Timestamps
 from eventide.plan.temporal import DAY
@@ -136,7 +137,7 @@ class RowsRun:
         rows = pa.concat_tables(ready) if ready else self._schema.empty_table()
         if rows.num_rows > 1 and self.bound.rows.ordered:
             names = ["__t", *(column.name for column in self.bound.outputs), START]
-            order = ", ".join(f"`{name}`" for name in names)
+            order = ", ".join(map(quoted, names))
             rows = self.bench.ask(f"SELECT * FROM ready ORDER BY {order}", {"ready": rows})
         count = rows.num_rows
         columns = {

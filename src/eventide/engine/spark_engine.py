@@ -23,6 +23,7 @@ from eventide.engine.spark_log import SparkLog
 from eventide.engine.trace import Trace
 from eventide.errors import EventideError
 from eventide.eventtime.scheduling import Scheduling
+from eventide.plan.columns import quoted
 from eventide.plan.program import Program
 from eventide.plan.reduce_text import MALFORMED
 from eventide.sinks.sink import Sink
@@ -135,7 +136,7 @@ class SparkEngine(Running):
         tagged = [
             frame.select(
                 functions.lit(number).alias(TAG),
-                *(functions.col(f"`{name}`").alias(_tagged(number, name)) for name in frame.columns),
+                *(functions.col(quoted(name)).alias(_tagged(number, name)) for name in frame.columns),
             )
             for number, frame in enumerate(self._frames.values())
         ]
@@ -163,7 +164,7 @@ class SparkEngine(Running):
             return {next(iter(self._frames)): batch}
         return {
             name: batch.where(functions.col(TAG) == number).select(
-                *(functions.col(f"`{_tagged(number, column)}`").alias(column) for column in frame.columns)
+                *(functions.col(quoted(_tagged(number, column))).alias(column) for column in frame.columns)
             )
             for number, (name, frame) in enumerate(self._frames.items())
         }

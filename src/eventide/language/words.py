@@ -25,9 +25,11 @@ MEANING_SOMETHING = {
     *Spark4.Parser.NO_PAREN_FUNCTION_PARSERS,
 }
 RESERVED_WORDS = MEANING_SOMETHING | {
-    word for word, token in Spark4.Tokenizer.KEYWORDS.items() if token not in Spark4.Parser.ID_VAR_TOKENS
+    word
+    for word, token in Spark4.Tokenizer.KEYWORDS.items()
+    if token not in Spark4.Parser.ID_VAR_TOKENS or token in Spark4.Parser.NO_PAREN_FUNCTIONS
 }
-"""Words such as FROM, which name a column only in backticks."""
+"""Words such as FROM and CURRENT_DATE, which name a column only in backticks."""
 
 
 def spark_text(expression: exp.Expr) -> str:

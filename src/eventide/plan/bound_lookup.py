@@ -24,7 +24,7 @@ from eventide.plan.band_value import STAMP
 from eventide.plan.bound import Bound, Key, time_sql
 from eventide.plan.bound_join import TypeOf, bind_join
 from eventide.plan.carriers import carriers
-from eventide.plan.columns import Column
+from eventide.plan.columns import Column, quoted
 from eventide.plan.derived import Derived, Least
 from eventide.plan.dialect import same_answer
 from eventide.plan.expressions import aggregates_in, check_columns, parsed
@@ -132,7 +132,7 @@ def versions_text(bound: BoundLookup, rows: str, versions: str) -> str:
     # Peers in the order of a window count too, so a version that begins at the time of the row does.
     over = f"OVER (PARTITION BY {', '.join(bound.keys)} ORDER BY __at)"
     dated = f"SELECT __row, __last FROM (SELECT __row, max(__since) {over} AS __last FROM ({both})) WHERE __row >= 0"
-    columns = ", ".join(f"`{c.name}`" for side in (LEFT, RIGHT) for c in met_columns(bound.joined, side))
+    columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in met_columns(bound.joined, side))
     ranked = f"row_number() OVER (PARTITION BY l_{ID} ORDER BY {', '.join(_greatest(bound))}) AS __place"
     found = (
         f"SELECT {columns}, {ranked} FROM {rows} JOIN ({dated}) ON l_{ID} = __row "
@@ -159,7 +159,7 @@ def _greatest(bound: BoundLookup) -> list[str]:
     """What orders versions of one time, the one that counts first; those that end a row come last."""
     parts = [] if bound.removed is None else [f"r_{bound.removed}"]
     for column in bound.ports[RIGHT].kept:
-        name = f"`r_{column.name}`"
+        name = quoted(f"r_{column.name}")
         key = order_key(name, column.type)
         if key is not None:
             parts += [f"({name} IS NULL)"] if key[0] != name else []

@@ -24,7 +24,7 @@ from functools import cached_property
 from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound, Key
 from eventide.plan.carriers import carriers, carries_on, least_of, over_carrier
-from eventide.plan.columns import Column
+from eventide.plan.columns import Column, quoted
 from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived, Least
 from eventide.plan.expressions import aggregates_in, check_columns, parsed
 from eventide.plan.port import port
@@ -111,7 +111,7 @@ class BoundRows:
         return frozenset(name for name, ports in made if all(one.ahead is not None for one in ports.values()))
 
     def _sql(self, output: str) -> str:
-        return next((item.sql for item in self.rows.select if item.name == output), f"`{output}`")
+        return next((item.sql for item in self.rows.select if item.name == output), quoted(output))
 
 
 def bind_rows(rows: Rows, inputs: tuple[Stream, ...], type_in: TypeIn) -> BoundRows:

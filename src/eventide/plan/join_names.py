@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.plan.bound_rows import told_columns
-from eventide.plan.columns import Column, named
+from eventide.plan.columns import Column, named, quoted
 from eventide.plan.derived import Derived
 from eventide.plan.expressions import aggregates_in, lambda_names, parsed
 from eventide.plan.join import Join
@@ -75,7 +75,7 @@ class Names:
             for column in mine:
                 taken = column.name.lower() in others or column.name.lower() in RESERVED
                 name = f"{alias}_{column.name}" if taken else column.name
-                found.append(Named(name, f"`{alias}`.`{column.name}`"))
+                found.append(Named(name, f"{quoted(alias)}.{quoted(column.name)}"))
         return tuple(found)
 
     def _met(self, column: exp.Column) -> exp.Expression:

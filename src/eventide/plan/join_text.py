@@ -28,7 +28,7 @@ from sqlglot import exp
 
 from eventide.plan.aggregate_ordered import order_key
 from eventide.plan.broken import fails
-from eventide.plan.columns import Column
+from eventide.plan.columns import Column, quoted
 from eventide.plan.dialect import same_answer
 from eventide.plan.expressions import SPARK, parsed
 from eventide.plan.join_names import PREFIXES
@@ -67,7 +67,7 @@ def pairs_text(bound: BoundJoin, left: str, right: str, careful: bool = False) -
         conditions += _within(reach, f"l___k{place}", f"r___k{place}")
     if bound.condition is not None:
         conditions.append(f"({_careful_condition(bound, bound.condition) if careful else bound.condition})")
-    columns = ", ".join(f"`{column.name}`" for side in (0, 1) for column in met_columns(bound, side))
+    columns = ", ".join(quoted(column.name) for side in (0, 1) for column in met_columns(bound, side))
     return f"SELECT {columns} FROM {left} JOIN {right} ON {' AND '.join(conditions)}"
 
 
@@ -78,7 +78,7 @@ def told_text(bound: BoundJoin, told: str, careful: bool = False) -> str:
     values, lost, where = [value.sql for value in bound.values], "CAST(NULL AS STRING)", bound.where
     if careful:
         values, lost, where = _careful_told(bound)
-    outputs = [f"{sql} AS `{value.name}`" for sql, value in zip(values, bound.values, strict=True)]
+    outputs = [f"{sql} AS {quoted(value.name)}" for sql, value in zip(values, bound.values, strict=True)]
     chosen = "" if where is None else f" WHERE {where}"
     text = ", ".join([start, end, f"{COUNT} AS `rows`", *outputs, f"{lost} AS __lost"])
     order = ["window_end", "window_start", "`rows`", *_ordered(bound.outputs), "__lost ASC NULLS FIRST"]
@@ -122,7 +122,7 @@ def _ordered(outputs: Iterable[Column]) -> list[str]:
     """Parts of an ORDER BY that order rows alike in both engines."""
     parts = []
     for column in outputs:
-        name = f"`{column.name}`"
+        name = quoted(column.name)
         key = order_key(name, column.type)
         if key is not None:
             parts += [f"({name} IS NULL)"] if key[0] != name else []
