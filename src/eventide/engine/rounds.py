@@ -25,6 +25,7 @@ from eventide.engine.committed import Committed, kind_of_run
 from eventide.engine.ledger import Ledger, late_rows, lost_values
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
+from eventide.engine.prodding import EarlyResults, Prodding
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
@@ -34,6 +35,7 @@ from eventide.engine.taken import Answers
 from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import DataFaultError, EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.eventtime.prod import Prod
 from eventide.plan.bound import Bound, bind
 from eventide.plan.broken import careful
 from eventide.plan.program import Program
@@ -74,6 +76,7 @@ class Engine:
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS
         self._has_run = False
+        self._prodding = Prodding(self)
         for name in self.sinks:
             program.query(name)
         for stream in program.streams:
@@ -162,6 +165,10 @@ class Engine:
     def end(self, clock: int | None = None) -> Round:
         """The last round of a bounded run: every stream is over, everything that is open closes."""
         return self._run({}, clock, dict.fromkeys(self.streams, FOREVER), None, self.committed.positions, ending=True)
+
+    def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
+        """Ask a query for early results, of every open window or of those that the prod names; nothing changes."""
+        return self._prodding.answer(query, prod or Prod())
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
         """Run one more query from the next round on; it sees no rows of before: its first window starts after them."""
@@ -252,6 +259,7 @@ class Engine:
         if work.reductions:
             self._last_rows = sum(reduction.rows for reduction in work.reductions.values())
         self._has_run = True
+        self._prodding.since.clear()
         return work
 
     def _reduce(self, work: Round) -> None:
@@ -306,8 +314,8 @@ class Engine:
                     f"choose one that gives NULL instead, such as try_sum ({fault})"
                 ) from fault
             self._told(work, run.query, answers, heartbeat)
-            if name in self._levels:
-                self._levels[name].bring(work, answers.final)
+            if name in self.levels:
+                self.levels[name].bring(work, answers.final)
 
     def _told(self, work: Round, query: Bound, answers: Answers, heartbeat: int) -> None:
         """Answers as results; values that could not be told are rejected with the reason."""
@@ -322,7 +330,7 @@ class Engine:
         for name, results in work.results.items():
             if name in self.sinks:
                 self.sinks[name].emit(results)
-        for stream in (*self.program.streams, *(level.stream for level in self._levels.values())):
+        for stream in (*self.program.streams, *(level.stream for level in self.levels.values())):
             self.ledger.late(stream, work.number, work.late.get(stream.name, []))
             self.ledger.rejects(stream, work.number, work.rejects.get(stream.name, []))
 
@@ -360,7 +368,7 @@ class Engine:
 
     def _write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their slices, change."""
-        self._levels = levels_of(self.program, self.bound, self.backend, self._cluster)
+        self.levels = levels_of(self.program, self.bound, self.backend, self._cluster)
         queries = {s.name: [self.bound[q.name] for q in self.program.of_stream(s.name)] for s in self.program.streams}
         placed = self._on_cluster()
         self._reducers = {s.name: Reducer.of(s, queries[s.name], placed) for s in self.program.streams}

@@ -2,7 +2,8 @@
 
 Laws, for each window and group (prodding thesis, section 2.2, grammatical streams, and 6.2 (a), range punctuations):
 
-1. a final row comes once, and nothing but revised rows comes after it; a revised row comes only after it;
+1. a final row comes once, and nothing but revised rows comes after it; a revised row comes only after it, or when its
+   window is over;
 2. a window of time is final only when it is closed: its last instant is at or before the heartbeat that the row names,
    and no part of it lies in a hole, a span that was set aside and is not settled;
 3. what is over stays over: after a promise that windows up to an instant are closed, outside the holes there are then,
@@ -74,8 +75,10 @@ class Grammar:
         window = f"window {start} to {end}" + (f" of group {', '.join(group)}" if group else "")
         known = key in self._final
         if kind is Kind.REVISED:
-            if not known:
+            # A late row may be the first of its group: then there was no final row of it, but the window is over.
+            if not known and not (self._of_time and heartbeat is not None and end - 1 <= heartbeat):
                 raise GrammarError(f"a revised row of {window} came before the final one")
+            self._final.add(key)
             return
         article = "an early" if kind is Kind.EARLY else "a final"
         if known:
