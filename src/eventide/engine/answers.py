@@ -9,13 +9,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from eventide.engine.arrow_types import arrow_type
+from eventide.engine.operator_run import BoundOperator
 from eventide.engine.taken import Answers
 from eventide.plan.bound import Bound
+from eventide.plan.columns import Column
+from eventide.plan.derived import WINDOW_END
 from eventide.plan.stream import TimeKind
 from eventide.results.results import Kind, Results
 
@@ -34,7 +37,16 @@ def output_schema(query: Bound) -> pa.Schema:
 
 def result_schema(query: Bound) -> pa.Schema:
     """All columns of a result."""
-    edge = time_type(query.window_kind)
+    return _with_fixed(time_type(query.window_kind), time_type(query.stream.time_kind), query.outputs)
+
+
+def operator_schema(operator: BoundOperator) -> pa.Schema:
+    """All columns of an operator's rows, which have a span in the place of a window."""
+    edge = arrow_type(operator.results.column(WINDOW_END).type)
+    return _with_fixed(edge, edge, operator.outputs)
+
+
+def _with_fixed(edge: pa.DataType, heartbeat: pa.DataType, outputs: Iterable[Column]) -> pa.Schema:
     fixed = [
         ("query", pa.string()),
         ("kind", pa.string()),
@@ -42,9 +54,9 @@ def result_schema(query: Bound) -> pa.Schema:
         ("window_end", edge),
         ("round", pa.int64()),
         ("rows", pa.int64()),
-        ("heartbeat", time_type(query.stream.time_kind)),
+        ("heartbeat", heartbeat),
     ]
-    return pa.schema([*fixed, *output_schema(query)])
+    return pa.schema([*fixed, *((column.name, arrow_type(column.type)) for column in outputs)])
 
 
 def nothing(query: Bound) -> pa.Table:
@@ -53,17 +65,16 @@ def nothing(query: Bound) -> pa.Table:
     return pa.schema([*fields, *output_schema(query), ("__lost", pa.string())]).empty_table()
 
 
-def results_of(query: Bound, round: int, heartbeat: int | None, answers: Answers) -> Results:
-    """The answers of a round as results; `heartbeat` None says that the stream has ended."""
-    schema = result_schema(query)
+def results_of(name: str, schema: pa.Schema, round: int, heartbeat: int | None, answers: Answers) -> Results:
+    """The answers of a round as results; `heartbeat` None says that what it reads has ended."""
     both = ((Kind.FINAL, answers.final), (Kind.REVISED, answers.revised))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for kind, answer in both:
             for part in answer.parts() if answer.rows else ():
-                yield from result_table(query.query.name, kind, round, heartbeat, schema, part).to_batches()
+                yield from result_table(name, kind, round, heartbeat, schema, part).to_batches()
 
-    return Results(query.query.name, round, answers.final.rows + answers.revised.rows, schema, batches)
+    return Results(name, round, answers.final.rows + answers.revised.rows, schema, batches)
 
 
 def result_table(

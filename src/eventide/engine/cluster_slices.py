@@ -47,6 +47,11 @@ class Chunk:
         """The size of the files."""
         return sum(file.bytes for file in self.files)
 
+    def with_more(self, other: Chunk) -> Chunk:
+        """Both, as one."""
+        panes = tuple(sorted({*self.panes, *other.panes}))
+        return Chunk((*self.files, *other.files), panes, self.rows + other.rows)
+
     def saved(self) -> list[Any]:
         """Plain data for the round record."""
         return [[file.name for file in self.files], list(self.panes), self.rows]

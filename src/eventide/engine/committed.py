@@ -12,15 +12,18 @@ from typing import Any
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
+from eventide.engine.operator_run import OperatorRun
 from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
 from eventide.engine.record import RoundRecord
 from eventide.engine.row_run import RowRun
+from eventide.engine.run_of import bench_of, continued, run_of
 from eventide.engine.saved_slices import SavedSlices
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.work import Positions, Round, Run
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import NEVER
+from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound import Bound
 from eventide.plan.fingerprint import described, refuse_changes
 from eventide.plan.program import Program
@@ -30,9 +33,8 @@ from eventide.plan.window import RowWindow
 class Committed:
     """The state of an engine after its last committed round."""
 
-    def __init__(
-        self, program: Program, bound: dict[str, Bound], checkpoint: Checkpoint, backend: Backend, placement: Placement
-    ) -> None:
+    def __init__(self, plan: BoundProgram, checkpoint: Checkpoint, backend: Backend, placement: Placement) -> None:
+        program = plan.program
         self._checkpoint = checkpoint
         self._backend = backend
         self._placement = placement
@@ -43,7 +45,8 @@ class Committed:
             refuse_changes(self.record.plan, described(program))
         self.streams: dict[str, StreamTime] = {}
         self.roll_back(program)
-        self.runs: dict[str, Run] = {name: self._continued(name, query) for name, query in bound.items()}
+        self.runs: dict[str, Run] = {name: self._continued(name, query) for name, query in plan.queries.items()}
+        self.operators = {name: self._operator(bound) for name, bound in plan.operators.items()}
 
     @property
     def round(self) -> int:
@@ -76,6 +79,9 @@ class Committed:
             run = work.runs[name] = self._placement.placed(work.runs[name], work.number)
             taken = work.taken.get(name)
             self.saved.keep(name, run, work.number, taken.accepted if taken else None)
+        kept = {name: run.kept() for name, run in work.operators.items()}
+        for name, kinds in kept.items():
+            self.saved.keep_series(name, kinds, work.number)
         for name, heartbeat in work.heartbeats.items():
             self.streams[name].heartbeat = heartbeat
         record = RoundRecord(
@@ -88,12 +94,13 @@ class Committed:
                 name: stream.saved() | self.saved.sources(name, stream, work.number)
                 for name, stream in self.streams.items()
             },
-            {name: run.saved() | self.saved.of(name) for name, run in work.runs.items()},
+            {name: run.saved() | self.saved.of(name) for name, run in work.runs.items()}
+            | {name: run.saved() | self.saved.of_series(name, kept[name]) for name, run in work.operators.items()},
             work.positions,
             self.saved.files(),
         )
         self._checkpoint.commit(record)
-        self.record, self.runs = record, work.runs
+        self.record, self.runs, self.operators = record, work.runs, work.operators
 
     def _described(self, program: Program) -> dict[str, Any]:
         """The plan as plain data, told once for each program: it takes longer than a small round."""
@@ -124,6 +131,14 @@ class Committed:
             placed = ClusterSlices(query, self._placement.cluster, chunks, self.round + 1)
             return restored(query, bench, saved, [], placed)
         return restored(query, bench, saved, self.saved.tables(name), None)
+
+    def _operator(self, bound: BoundOperator) -> OperatorRun:
+        bench = bench_of(bound, self._backend)
+        saved = None if self.record is None else self.record.queries.get(bound.name)
+        if saved is None:
+            # Whether a plain merge runs depends on who is told of it, and that may change from one start to the next.
+            return run_of(bound, bench)
+        return continued(bound, bench, saved, self.saved.series(bound.name, saved["series"]))
 
 
 def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun]:

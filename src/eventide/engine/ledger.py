@@ -19,7 +19,6 @@ from eventide.engine.storage import Storage
 from eventide.engine.stream_time import source_names
 from eventide.engine.taken import Answer
 from eventide.plan.bound import Bound
-from eventide.plan.stream import Stream
 
 LATE, REJECTS = "late", "rejects"
 ROUND = re.compile(r"(\d+)\.parquet$")
@@ -31,17 +30,15 @@ class Ledger:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    def late(self, stream: Stream, round: int, parts: list[pa.Table]) -> None:
+    def late(self, stream: str, round: int, parts: list[pa.Table]) -> None:
         """Write the late rows of a round."""
         if parts:
-            self._write(f"{LATE}/{stream.name}/{round:010d}.parquet", pa.concat_tables(parts))
+            self._write(f"{LATE}/{stream}/{round:010d}.parquet", pa.concat_tables(parts))
 
-    def rejects(self, stream: Stream, round: int, parts: list[pa.Table]) -> None:
+    def rejects(self, stream: str, round: int, parts: list[pa.Table]) -> None:
         """Write the rejected rows of a round."""
         if parts:
-            self._write(
-                f"{REJECTS}/{stream.name}/{round:010d}.parquet", pa.concat_tables(parts, promote_options="default")
-            )
+            self._write(f"{REJECTS}/{stream}/{round:010d}.parquet", pa.concat_tables(parts, promote_options="default"))
 
     def rewind(self, last: int) -> None:
         """Rounds after `last` have not happened."""
@@ -65,7 +62,7 @@ def late_rows(query: Bound, rows: pa.Table, round: int, heartbeat: int) -> pa.Ta
     by = pc.subtract(pa.scalar(heartbeat, pa.int64()), times)
     named = source_names(rows, stream.source) if stream.source else pa.nulls(count, pa.string())
     added: dict[str, Any] = {
-        "_query": pa.repeat(pa.scalar(query.query.name), count),
+        "_query": pa.repeat(pa.scalar(query.told_as), count),
         "_source": named,
         "_time": times.cast(kind),
         "_heartbeat": pa.repeat(pa.scalar(heartbeat, pa.int64()).cast(kind), count),
@@ -94,6 +91,18 @@ def lost_values(query: Bound, answer: Answer, round: int) -> pa.Table | None:
             groups = "".join(f", {key.name}={row[key.name]}" for key in query.keys)
             where = f"query {query.query.name}, window {row['window_start']} to {row['window_end']}"
             reasons.append(f"{row['__lost']} ({where}{groups})")
+    if not reasons:
+        return None
+    return pa.table({"_reason": reasons, "_round": pa.repeat(pa.scalar(round, pa.int64()), len(reasons))})
+
+
+def lost_rows(operator: str, answer: Answer, round: int) -> pa.Table | None:
+    """Values of an operator's rows that could not be told, one row each, or None."""
+    reasons = []
+    for part in answer.parts() if answer.lossy else ():
+        for row in part.filter(pc.is_valid(part.column("__lost"))).to_pylist():
+            span = f"{row['window_start']} to {row['window_end']}"
+            reasons.append(f"{row['__lost']} (query {operator}, a row of {span})")
     if not reasons:
         return None
     return pa.table({"_reason": reasons, "_round": pa.repeat(pa.scalar(round, pa.int64()), len(reasons))})

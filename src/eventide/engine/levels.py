@@ -1,13 +1,14 @@
-"""From one level of a plan to the next: the results of a query as rows for the queries that read it, in the same round.
+"""From one level of a plan to the next: the results of a query, or the rows of an operator, as rows for whoever reads
+them, in the same round.
 
-Laws. What closes below is reduced for the queries above by the same statement as rows of a stream, on the driver: in
+Laws. What closes below is reduced for what is above by the same statement as rows of a stream, on the driver: in
 DuckDB where that gives Spark's answer, in Spark where it does not. A result is never late for a query above (see
 `plan.derived`). One that breaks a query above is rejected, as a row of a stream is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow as pa
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.backend import Backend
 from eventide.engine.cluster_slices import Chunk, Cluster
+from eventide.engine.delivery import deliver
 from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
 from eventide.engine.slices import slice_schema
@@ -22,50 +24,52 @@ from eventide.engine.taken import Answer
 from eventide.engine.work import Round
 from eventide.engine.workbench import Bench
 from eventide.errors import EngineError
-from eventide.plan.bound import Bound
+from eventide.plan.binding import BoundProgram, Way
 from eventide.plan.columns import Column
 from eventide.plan.derived import Derived
 from eventide.plan.dialect import same_answer
-from eventide.plan.program import Program
 from eventide.plan.reduce_text import MALFORMED, batch_view, kept_text
 from eventide.plan.stream import Stream
 
 
 class Level:
-    """The queries that read one query, and how its results come to them."""
+    """The queries and operators that read one query or operator, and how its rows come to them."""
 
-    def __init__(self, stream: Derived, above: Sequence[Bound], backend: Backend, cluster: Cluster | None) -> None:
+    def __init__(self, stream: Derived, ways: Sequence[Way], backend: Backend, cluster: Cluster | None) -> None:
         self.stream = stream
-        self._above = above
+        self._ways = ways
+        above = self._above = [way.bound for way in ways]
         self._cluster = cluster
         self._reducer = Reducer.of(stream, above)
         self._rows = ResultRows(stream, self._bench(backend))
         self._step = ReduceStep(self._rows)
 
     def bring(self, work: Round, final: Answer) -> None:
-        """Give the results of a round to the queries above."""
+        """Give the rows of a round to whatever is above."""
         if final.rows == 0:
             return
-        chunks: dict[str, list[pa.Table]] = {query.query.name: [] for query in self._above}
+        chunks: dict[str, list[pa.Table]] = {way.name: [] for way in self._ways}
         for part in final.parts():
             self._rows.table = rows_of(self.stream, part)
             for name, chunk in self._step.run(work, self._reducer).chunks.items():
                 assert isinstance(chunk, pa.Table)
                 chunks[name].append(chunk)
         self._rows.table = None
-        for query in self._above:
-            name = query.query.name
-            table = pa.concat_tables(chunks[name]) if chunks[name] else slice_schema(query).empty_table()
-            work.runs[name], work.taken[name] = work.runs[name].take(self._placed(work, query, table))
-            if work.taken[name].late_rows:
-                raise EngineError(f"query {name!r}: results of query {self.stream.name!r} came late; this is a fault")
+        for way in self._ways:
+            parts = chunks[way.name]
+            table = pa.concat_tables(parts) if parts else slice_schema(way.bound).empty_table()
+            taken = deliver(work, way, self._placed(work, way, table))
+            if taken.late_rows:
+                raise EngineError(
+                    f"query {way.step!r}: results of query {self.stream.name!r} came late; this is a fault"
+                )
 
-    def _placed(self, work: Round, query: Bound, chunk: pa.Table) -> pa.Table | Chunk:
-        """Partials where the slices of the query are."""
-        if work.runs[query.query.name].slices.placement == "driver":
+    def _placed(self, work: Round, way: Way, chunk: pa.Table) -> pa.Table | Chunk:
+        """Partials where the slices of the query are; rows for an operator stay."""
+        if way.into_port or work.runs[way.step].slices.placement == "driver":
             return chunk
         assert self._cluster is not None
-        return self._cluster.moved(query, chunk, work.number) if chunk.num_rows else Chunk((), (), 0)
+        return self._cluster.moved(way.bound, chunk, work.number) if chunk.num_rows else Chunk((), (), 0)
 
     def _bench(self, backend: Backend) -> Bench:
         """Whoever reduces as Spark does."""
@@ -106,9 +110,12 @@ def rows_of(stream: Derived, answer: pa.Table) -> pa.Table:
     return pa.table({**columns, MALFORMED: pa.nulls(answer.num_rows, pa.string())})
 
 
-def levels_of(
-    program: Program, bound: Mapping[str, Bound], backend: Backend, cluster: Cluster | None
-) -> dict[str, Level]:
-    """For every query that is read: what is above it."""
-    above = {query.name: [bound[reader.name] for reader in program.of_stream(query.name)] for query in program.queries}
-    return {name: Level(bound[name].results, readers, backend, cluster) for name, readers in above.items() if readers}
+def levels_of(plan: BoundProgram, backend: Backend, cluster: Cluster | None) -> dict[str, Level]:
+    """For every query and operator that is read: what is above it."""
+    levels = {}
+    for name in (*plan.queries, *plan.operators):
+        stream, ways = plan.rows_of(name), plan.ways_from(name)
+        if ways:
+            assert isinstance(stream, Derived)
+            levels[name] = Level(stream, ways, backend, cluster)
+    return levels

@@ -106,12 +106,15 @@ class OperatorRun(Protocol):
         """What later output rows are like."""
         ...
 
-    def stamped(self, chunk: pa.Table, clock: int) -> pa.Table:
-        """Rows without a time of their own: theirs is the clock of the round."""
+    def stamped(self, port: str, chunk: pa.Table, clock: int) -> pa.Table:
+        """Rows that came into a port without a time of their own: theirs is the clock of the round."""
         ...
 
     def take(self, port: str, chunk: pa.Table) -> tuple[Self, Taken]:
-        """Add the rows of a round that came into a port; those behind the port's last heartbeat are late."""
+        """Add the rows of a round that came into a port; it says itself which are late.
+
+        None may be accepted that would break the promise of `frontier`.
+        """
         ...
 
     def would_tell(self, frontiers: Mapping[str, Frontier]) -> bool:

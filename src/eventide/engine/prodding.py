@@ -1,26 +1,29 @@
 """The answer to a prod: what a query of any depth can say now.
 
 Law: an early answer is the query over the rows that have arrived and were not late, for the windows that the prod asks
-for and that have no final answer yet. It is computed on copies, so prods change no state: whatever is asked, final
-answers are the same. (Prodding thesis, sections 3.1 and 3.3.)
+for and that have no final answer yet; of an operator without windows, the rows that it would tell. It is computed on
+copies, so prods change no state: whatever is asked, final answers are the same. (Prodding thesis, sections 3.1, 3.3.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from eventide.engine.answers import nothing, result_schema, result_table
+from eventide.engine.advancing import Advance
 from eventide.engine.early_runs import prodded
-from eventide.engine.work import Round
+from eventide.engine.operator_run import OperatorRun
+from eventide.engine.work import Round, Run
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import EDGE, NEVER, shift
+from eventide.eventtime.instant import EDGE, NEVER, Instants, shift
 from eventide.eventtime.prod import Prod, Timing
 from eventide.eventtime.window_ends import WindowEnds
+from eventide.plan.binding import BoundProgram
 from eventide.plan.bound import Bound
 from eventide.plan.window import RowWindow
 from eventide.results.accuracy import filtered
@@ -37,6 +40,28 @@ class EarlyResults(Results):
     timing: Timing = Timing.TIMELY
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Where a plan stands when it is asked: after a round, or within one."""
+
+    number: int
+    clock: int
+    runs: Mapping[str, Run]
+    operators: Mapping[str, OperatorRun]
+    heartbeats: Mapping[str, int]
+
+    @classmethod
+    def within(cls, work: Round) -> Standing:
+        """In the middle of a round, when what can be closed is closed."""
+        return cls(work.number, work.clock, work.runs, work.operators, work.heartbeats)
+
+    def time(self, name: str) -> int:
+        """How far a stream, query or operator has come."""
+        if name in self.runs:
+            return self.runs[name].promised()
+        return self.operators[name].frontier.time if name in self.operators else self.heartbeats[name]
+
+
 @dataclass
 class Prodding:
     """Answers prods; remembers those answered since the last round, to know the ones that are repeated."""
@@ -44,58 +69,65 @@ class Prodding:
     engine: Engine
     since: dict[str, list[Prod]] = field(default_factory=dict)
 
-    def answer(self, query: str, prod: Prod) -> EarlyResults:
-        """The early results of a query, marked `early`."""
-        bound = self.engine.bound.get(query)
-        if bound is None:
-            self.engine.program.query(query)
-            raise DeclarationError(f"query {query!r} has no windows, so it has no early answers: its rows come at once")
-        _check_groups(bound, prod.groups)
-        table, heartbeat = self._swept(query, prod)
-        lasts = table.column("window_end").to_numpy() - 1
-        table = filtered(table.filter(pa.array(_asked(bound, prod, lasts))), prod.groups)
-        timing = self._timing(bound, prod, table.column("window_end").to_numpy() - 1)
-        self.since.setdefault(query, []).append(prod)
-        shown = None if abs(heartbeat) >= EDGE else heartbeat
-        early = result_table(query, Kind.EARLY, self.engine.committed.round, shown, result_schema(bound), table)
-        plain = Results.of_table(query, self.engine.committed.round, early)
+    def answer(self, name: str, prod: Prod, standing: Standing | None = None) -> EarlyResults:
+        """The early results of a query, marked `early`; from where the plan stands after the last round."""
+        engine = self.engine
+        if name not in engine.plan.operators:
+            engine.program.query(name)
+        bound = engine.plan.queries.get(name)
+        _check_groups(name, bound, prod.groups)
+        if standing is None:
+            state, heartbeats = engine.committed, {name: stream.heartbeat for name, stream in engine.streams.items()}
+            standing = Standing(state.round, state.clock, state.runs, state.operators, heartbeats)
+        table = self._swept(name, prod, standing)
+        table = filtered(table.filter(pa.array(_asked(bound, prod, _lasts(table)))), prod.groups)
+        timing = self._timing(name, bound, prod, _lasts(table), standing)
+        self.since.setdefault(name, []).append(prod)
+        plain = Results.of_table(name, standing.number, table)
         return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, timing)
 
-    def _timing(self, bound: Bound, prod: Prod, held: Any) -> Timing:
-        """By the windows that hold a row of the groups that are asked for."""
-        name = bound.query.name
-        over_rows = isinstance(bound.query.window, RowWindow)
-        # The numbers of rows, by which such windows close, are no times.
-        closed = NEVER if over_rows else self.engine.committed.runs[name].promised()
-        # The last window that it can ask for may end before its time.
-        if not over_rows and ends_of(bound).at_or_before(shift(prod.up_to, 1)) <= shift(closed, 1):
-            return Timing.TOO_LATE
-        asked = Prod(groups=prod.groups) if over_rows else prod
-        return asked.timing(closed, np.asarray(held, dtype=np.int64), self.since.get(name, ()))
-
-    def _swept(self, query: str, prod: Prod) -> tuple[pa.Table, int]:
-        """What the query would tell if time had come to the prod's; and the heartbeat that it has really come to."""
+    def _swept(self, name: str, prod: Prod, standing: Standing) -> pa.Table:
+        """What it would tell if time had come to the prod's, with the heartbeat that it has really come to."""
         engine = self.engine
-        needed = {*below(engine, query), query}
-        runs = {name: prodded(run) for name, run in engine.committed.runs.items() if name in needed}
-        # Above the last level nobody reads: what comes there is thrown away with the copies.
-        runs = {**engine.committed.runs, **runs}
-        work = Round(engine.next_round, None, engine.committed.clock, {}, {}, {}, False, runs)
-        for step in engine.program.in_order:
-            if step.name not in needed:
-                continue
-            source = work.runs.get(step.stream)
-            if source is None:
-                true, latest = engine.streams[step.stream].heartbeat, engine.streams[step.stream].latest
-                heartbeat = max(true, prod.up_to)
-            else:
-                true, heartbeat, latest = engine.committed.runs[step.stream].promised(), source.promised(), NEVER
-            work.runs[step.name], answers = work.runs[step.name].advance(heartbeat, None, latest)
-            if step.name == query:
-                parts = list(answers.final.parts()) if answers.final.rows else []
-                return pa.concat_tables(parts) if parts else nothing(engine.bound[query]), true
-            engine.levels[step.name].bring(work, answers.final)
-        raise AssertionError(f"query {query!r} is not in its own program")
+        needed = needed_for(engine.plan, name)
+        runs = {other: prodded(run) if other in needed else run for other, run in standing.runs.items()}
+        work = Round(standing.number, None, standing.clock, {}, {}, {}, False, runs, dict(standing.operators))
+        work.heartbeats = {stream: max(beat, prod.up_to) for stream, beat in standing.heartbeats.items()}
+        Advance(engine.plan, engine.levels, engine.streams).run(work, needed)
+        table = work.results[name].table()
+        true = min(standing.time(way.source) for way in engine.plan.ways_into(name))
+        shown = pa.scalar(None if abs(true) >= EDGE else true, pa.int64())
+        for column, value in (("kind", pa.scalar(Kind.EARLY.value)), ("heartbeat", shown)):
+            place = table.schema.get_field_index(column)
+            kind = table.schema.field(column)
+            table = table.set_column(place, kind, pa.repeat(value.cast(kind.type), table.num_rows))
+        return table
+
+    def _timing(self, name: str, bound: Bound | None, prod: Prod, held: Instants, standing: Standing) -> Timing:
+        """By the windows that hold a row of the groups that are asked for."""
+        if bound is None or isinstance(bound.query.window, RowWindow):
+            # The numbers of rows, by which such windows close, are no times.
+            return Prod(groups=prod.groups).timing(NEVER, held, self.since.get(name, ()))
+        closed = standing.time(name)
+        # The last window that it can ask for may end before its time.
+        if ends_of(bound).at_or_before(shift(prod.up_to, 1)) <= shift(closed, 1):
+            return Timing.TOO_LATE
+        return prod.timing(closed, held, self.since.get(name, ()))
+
+
+def needed_for(plan: BoundProgram, name: str) -> frozenset[str]:
+    """A query or operator, and all that it reads, directly or not.
+
+    >>> from eventide.plan.binding import Way
+    >>> ways = (Way("s", "sums", None), Way("sums", "most", None), Way("s", "other", None))
+    >>> sorted(needed_for(BoundProgram(None, ways=ways), "most"))
+    ['most', 's', 'sums']
+    """
+    found, waiting = set[str](), [name]
+    while waiting:
+        found.add(one := waiting.pop())
+        waiting += [way.source for way in plan.ways_into(one) if way.source not in found]
+    return frozenset(found)
 
 
 def ends_of(bound: Bound) -> WindowEnds:
@@ -103,22 +135,20 @@ def ends_of(bound: Bound) -> WindowEnds:
     return WindowEnds(bound.panes.slide, bound.panes.offset + bound.panes.range)
 
 
-def below(engine: Engine, query: str) -> Iterable[str]:
-    """The queries that a query reads, directly or not."""
-    found = engine.program.below(engine.program.query(query))
-    while found is not None:
-        yield found.name
-        found = engine.program.below(found)
+def _lasts(table: pa.Table) -> Instants:
+    """The last instants of the windows."""
+    return np.asarray(table.column("window_end").cast(pa.int64()).to_numpy(), dtype=np.int64) - 1
 
 
-def _asked(bound: Bound, prod: Prod, lasts: Any) -> Any:
+def _asked(bound: Bound | None, prod: Prod, lasts: Instants) -> NDArray[np.bool_]:
     """Which windows are asked for; those over counts of rows all are."""
-    return np.ones(len(lasts), dtype=bool) if isinstance(bound.query.window, RowWindow) else prod.asks_for(lasts)
+    over_rows = bound is not None and isinstance(bound.query.window, RowWindow)
+    return np.ones(len(lasts), dtype=bool) if over_rows else prod.asks_for(lasts)
 
 
-def _check_groups(bound: Bound, groups: Mapping[str, Any]) -> None:
-    names = [group.name for group in bound.query.groups]
-    for name in groups:
-        if name not in names:
+def _check_groups(name: str, bound: Bound | None, groups: Mapping[str, Any]) -> None:
+    names = [] if bound is None else [group.name for group in bound.query.groups]
+    for group in groups:
+        if group not in names:
             known = f"it has {', '.join(names)}" if names else "it has none"
-            raise DeclarationError(f"query {bound.query.name!r} has no group {name!r} to prod: {known}")
+            raise DeclarationError(f"query {name!r} has no group {group!r} to prod: {known}")

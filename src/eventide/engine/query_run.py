@@ -61,6 +61,10 @@ class QueryRun:
         panes = self.slices.panes
         return panes[panes >= needed_from(self.query.panes, self.bound)] if len(panes) else panes
 
+    def reading(self, query: Bound) -> QueryRun:
+        """The same, as the query over another input of what it reads."""
+        return self if query is self.query else replace(self, query=query)
+
     def stamped(self, chunk: pa.Table | Chunk, clock: int) -> pa.Table | Chunk:
         """Partials of rows without a time of their own: theirs is the clock of the round."""
         if self.query.stream.timestamps is Timestamps.EXTERNAL or isinstance(chunk, Chunk) or chunk.num_rows == 0:

@@ -82,7 +82,7 @@ class ReduceStep:
                     self._backend.ask(f"{timed(stream)} SELECT count(*) AS n FROM timed WHERE {condition}")
                 except DataFaultError:
                     return EngineError(
-                        f"query {query.query.name!r}: {spelled} fails for a row of stream {stream.name!r}, "
+                        f"query {query.told_as!r}: {spelled} fails for a row of stream {stream.name!r}, "
                         f"and it cannot be told for which: {way_out} ({fault})"
                     )
         return EngineError(f"an expression over stream {stream.name!r} fails for a row: {way_out} ({fault})")

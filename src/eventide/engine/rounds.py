@@ -17,12 +17,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from eventide.engine.answers import results_of
+from eventide.engine.advancing import Advance, would_close
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
-from eventide.engine.ledger import Ledger, late_rows, lost_values
+from eventide.engine.delivery import deliver
+from eventide.engine.frontiers import of_stream
+from eventide.engine.ledger import Ledger, late_rows
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
 from eventide.engine.prodding import EarlyResults, Prodding
@@ -31,17 +33,18 @@ from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
-from eventide.engine.taken import Answers
+from eventide.engine.taken import Taken
 from eventide.engine.work import Observer, Positions, Round
-from eventide.errors import DataFaultError, EngineError
+from eventide.errors import EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
-from eventide.plan.bound import Bound, bind
+from eventide.plan.binding import BoundProgram, Way
+from eventide.plan.bound import Bound
 from eventide.plan.broken import careful
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.reduce_text import late_text
-from eventide.plan.stream import Stream, Timestamps
+from eventide.plan.stream import Timestamps
 from eventide.plan.window import SameWindow, Window
 from eventide.sinks.sink import Sink
 
@@ -67,7 +70,6 @@ class Engine:
         now: Callable[[], int] | None = None,
         driver_bytes: int = DRIVER_BYTES,
     ) -> None:
-        self.program = program
         self.backend = backend
         self.sinks = dict(sinks or {})
         self._observer = observer or (lambda round, step: None)
@@ -78,17 +80,14 @@ class Engine:
         self._has_run = False
         self._prodding = Prodding(self)
         for name in self.sinks:
-            program.query(name)
-        for stream in program.streams:
-            backend.declare(stream)
-        self.bound: dict[str, Bound] = {}
-        for query in program.in_order:
-            self.bound[query.name] = self._bind(query, program)
+            if program.operator(name) is None:
+                program.query(name)
+        self.plan = BoundProgram.of(program, backend, told=self.sinks)
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
             self._cluster = Cluster(backend, self.checkpoint) if backend.has_cluster else None
             placement = Placement(self._cluster, driver_bytes)
-            self.committed = Committed(program, self.bound, self.checkpoint, backend, placement)
+            self.committed = Committed(self.plan, self.checkpoint, backend, placement)
             self._write_statements()
             self._reduce_step = ReduceStep(backend, self._cluster)
             self.ledger = Ledger(self.checkpoint.storage)
@@ -98,6 +97,16 @@ class Engine:
             raise
 
     # From the outside
+
+    @property
+    def program(self) -> Program:
+        """What is run."""
+        return self.plan.program
+
+    @property
+    def bound(self) -> Mapping[str, Bound]:
+        """The queries, bound to what they read."""
+        return self.plan.queries
 
     @property
     def next_round(self) -> int:
@@ -141,11 +150,8 @@ class Engine:
                 return None
             self.forget_intent()
         clock = self._now() if clock is None else clock
-        for name, stream in self.streams.items():
-            moment = stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)
-            heartbeat = stream.promise(moment)
-            if heartbeat > stream.heartbeat and self._would_close(name, heartbeat):
-                return self._run({}, clock, {}, None, self.committed.positions, ending=False)
+        if self._would_close({name: stream.promise(_moment(stream, clock)) for name, stream in self.streams.items()}):
+            return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
     def resume(self) -> Round | None:
@@ -172,10 +178,9 @@ class Engine:
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
         """Run one more query from the next round on; it sees no rows of before: its first window starts after them."""
-        program = self.program.with_query(query)
-        bound = self._bind(query, program)
-        below = program.below(query)
-        latest = self.streams[query.stream].latest if below is None else self.committed.runs[below.name].promised()
+        plan = self.plan.with_query(query, self.backend)
+        bound = plan.queries[query.name]
+        latest = max(self._latest(way.source) for way in plan.ways_into(query.name))
         begins = NEVER if latest == NEVER else latest + 1
         if latest != NEVER and isinstance(query.window, SameWindow):
             # No result of a window that ends later has been told.
@@ -186,7 +191,7 @@ class Engine:
         if sink is not None:
             sink.rewind(query.name, self.committed.round)
             self.sinks[query.name] = sink
-        self.program, self.bound[query.name] = program, bound
+        self.plan = plan
         run = kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
         # Made anew, not changed: someone may be reading the status.
         self.committed.runs = {**self.committed.runs, query.name: run}
@@ -194,8 +199,7 @@ class Engine:
 
     def remove(self, name: str) -> None:
         """Forget a query and its slices; windows that it has open are not answered."""
-        self.program = self.program.without_query(name)
-        del self.bound[name]
+        self.plan = self.plan.without_query(name)
         self.committed.runs = {other: run for other, run in self.committed.runs.items() if other != name}
         sink = self.sinks.pop(name, None)
         if sink is not None and sink not in self.sinks.values():
@@ -213,6 +217,8 @@ class Engine:
         """How things stand after the last round."""
         streams = tuple(StreamStatus.of(stream) for stream in self.streams.values())
         queries = tuple(QueryStatus.of(name, run) for name, run in self.committed.runs.items())
+        operators = self.committed.operators.items()
+        queries += tuple(QueryStatus.of_operator(name, run) for name, run in operators)
         state = self.committed
         return Status(self.backend.name, state.round, state.clock, state.ended, streams, queries, dict(self._seconds))
 
@@ -242,8 +248,8 @@ class Engine:
             # What died was another kind of round: with rows where this has none, or the other way around.
             self.forget_intent()
         meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises))
-        runs = dict(self.committed.runs)
-        work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, positions, ending, runs)
+        state = dict(self.committed.runs), dict(self.committed.operators)
+        work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, positions, ending, *state)
         try:
             for name, step in self.STEPS:
                 started = time.perf_counter()
@@ -273,66 +279,38 @@ class Engine:
         for name, stream in self.streams.items():
             reduction = work.reductions.get(name)
             if reduction is None:
-                moment = stream.clock if stream.stream.arrival is not None else max(work.clock, stream.clock)
-                heartbeat = stream.promise(moment, work.promises.get(name))
+                heartbeat = stream.promise(_moment(stream, work.clock), work.promises.get(name))
             else:
                 moment = stream.moment(work.clock, reduction.cells)
-                for query, chunk in reduction.chunks.items():
-                    chunk = work.runs[query].stamped(chunk, moment)
-                    work.runs[query], work.taken[query] = work.runs[query].take(chunk)
-                self._set_aside(work, name)
+                for way in self.plan.ways_from(name):
+                    self._set_aside(work, way, deliver(work, way, reduction.chunks[way.name], moment))
                 stream.observe(moment, reduction.cells, reduction.source_columns)
                 stream.losses.rejected += sum(part.num_rows for part in work.rejects.get(name, ()))
                 heartbeat = stream.promise(moment, work.promises.get(name))
             work.heartbeats[name] = heartbeat
 
-    def _set_aside(self, work: Round, name: str) -> None:
-        """Count what is late for the queries of a stream, and fetch the rows."""
-        stream = self.streams[name]
-        for query in self.program.of_stream(name):
-            taken = work.taken[query.name]
-            stream.losses.count(taken.wanted, taken.late_rows)
-            stream.losses.revising += taken.revising_rows
-            if taken.late_panes:
-                bound = self.bound[query.name]
-                bound = careful(bound) if name in work.careful else bound
-                rows = self.backend.ask(late_text(bound, taken.late_panes))
-                part = late_rows(self.bound[query.name], rows, work.number, stream.heartbeat)
-                work.late.setdefault(name, []).append(part)
+    def _set_aside(self, work: Round, way: Way, taken: Taken) -> None:
+        """Count what is late for a query or operator, and fetch the rows."""
+        losses = self.streams[way.source].losses
+        losses.count(taken.wanted, taken.late_rows)
+        losses.revising += taken.revising_rows
+        if taken.late_panes:
+            bound = careful(way.bound) if way.source in work.careful else way.bound
+            rows = self.backend.ask(late_text(bound, taken.late_panes))
+            heartbeat = min(self._time(read.source) for read in self.plan.ways_into(way.step))
+            work.late.setdefault(way.source, []).append(late_rows(way.bound, rows, work.number, heartbeat))
 
     def _advance(self, work: Round) -> None:
-        for query in self.program.in_order:
-            name, run = query.name, work.runs[query.name]
-            below = work.runs.get(query.stream)
-            heartbeat = work.heartbeats[query.stream] if below is None else below.promised()
-            latest = self.streams[query.stream].latest if below is None else NEVER
-            try:
-                work.runs[name], answers = run.advance(heartbeat, work.taken.get(name), latest)
-            except DataFaultError as fault:
-                raise EngineError(
-                    f"query {name!r}: an aggregate of it fails over the rows of a window; "
-                    f"choose one that gives NULL instead, such as try_sum ({fault})"
-                ) from fault
-            self._told(work, run.query, answers, heartbeat)
-            if name in self.levels:
-                self.levels[name].bring(work, answers.final)
-
-    def _told(self, work: Round, query: Bound, answers: Answers, heartbeat: int) -> None:
-        """Answers as results; values that could not be told are rejected with the reason."""
-        for answer in (answers.final, answers.revised):
-            lost = lost_values(query, answer, work.number)
-            if lost is not None:
-                work.rejects.setdefault(query.stream.name, []).append(lost)
-        shown = None if heartbeat == FOREVER else heartbeat
-        work.results[query.query.name] = results_of(query, work.number, shown, answers)
+        Advance(self.plan, self.levels, self.streams).run(work)
 
     def _emit(self, work: Round) -> None:
         for name, results in work.results.items():
             if name in self.sinks:
                 self.sinks[name].emit(results)
-        for stream in (*self.program.streams, *(level.stream for level in self.levels.values())):
-            self.ledger.late(stream, work.number, work.late.get(stream.name, []))
-            self.ledger.rejects(stream, work.number, work.rejects.get(stream.name, []))
+        for name, parts in work.late.items():
+            self.ledger.late(name, work.number, parts)
+        for name, parts in work.rejects.items():
+            self.ledger.rejects(name, work.number, parts)
 
     def _commit(self, work: Round) -> None:
         placed = self._on_cluster()
@@ -350,16 +328,6 @@ class Engine:
 
     # Beginning and changing
 
-    def _bind(self, query: Query, program: Program) -> Bound:
-        below = program.below(query)
-        stream: Stream
-        if below is None:
-            stream = program.stream(query.stream)
-        else:
-            stream = self.bound[below.name].results
-            self.backend.declare(stream)
-        return bind(query, stream, lambda sql: self.backend.type_of(stream, sql))
-
     def _rewind(self) -> None:
         """Rounds after the last committed one have not happened, whatever sinks have seen of them."""
         self.ledger.rewind(self.committed.round)
@@ -368,21 +336,40 @@ class Engine:
 
     def _write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their slices, change."""
-        self.levels = levels_of(self.program, self.bound, self.backend, self._cluster)
-        queries = {s.name: [self.bound[q.name] for q in self.program.of_stream(s.name)] for s in self.program.streams}
+        self.levels = levels_of(self.plan, self.backend, self._cluster)
         placed = self._on_cluster()
-        self._reducers = {s.name: Reducer.of(s, queries[s.name], placed) for s in self.program.streams}
+        self._reducers = {
+            stream.name: Reducer.of(stream, [way.bound for way in self.plan.ways_from(stream.name)], placed)
+            for stream in self.program.streams
+        }
 
     def _on_cluster(self) -> frozenset[str]:
         runs = self.committed.runs.items()
         return frozenset(name for name, run in runs if run.slices.placement == "cluster")
 
-    def _would_close(self, read: str, heartbeat: int) -> bool:
-        """Whether a heartbeat of a stream, or of a query's results, would answer a window on any level above."""
-        runs = [self.committed.runs[query.name] for query in self.program.of_stream(read)]
-        if any(run.would_close(heartbeat) for run in runs):
-            return True
-        return any(self._would_close(run.query.query.name, run.promised(heartbeat)) for run in runs)
+    def _would_close(self, heartbeats: Mapping[str, int]) -> bool:
+        """Whether these heartbeats of streams would answer a window, or tell a row, on any level above."""
+        if all(heartbeat <= self.streams[name].heartbeat for name, heartbeat in heartbeats.items()):
+            return False
+        frontiers = {name: of_stream(self.streams[name].stream, beat) for name, beat in heartbeats.items()}
+        return would_close(self.plan, self.committed.runs, self.committed.operators, frontiers)
+
+    def _time(self, name: str) -> int:
+        """How far a stream, query or operator had come after the last round."""
+        if name in self.streams:
+            return self.streams[name].heartbeat
+        if name in self.committed.operators:
+            return self.committed.operators[name].frontier.time
+        return self.committed.runs[name].promised()
+
+    def _latest(self, name: str) -> int:
+        """The largest time of a row that has come from a stream, or from a query."""
+        return self.streams[name].latest if name in self.streams else self._time(name)
+
+
+def _moment(stream: StreamTime, clock: int) -> int:
+    """The clock of a round without rows, for a stream."""
+    return stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)
 
 
 def _ends(meant: Intent) -> bool:

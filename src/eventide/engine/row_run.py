@@ -47,6 +47,10 @@ class RowRun:
         found = [pc.unique(table.column("__t")).to_numpy() for table in self.waiting]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
+    def reading(self, query: Bound) -> RowRun:
+        """The same, as the query over another input of what it reads."""
+        return self if query is self.query else replace(self, query=query)
+
     def stamped(self, chunk: pa.Table, clock: int) -> pa.Table:
         """Rows without a time of their own: theirs is the clock of the round."""
         if self.query.stream.timestamps is Timestamps.EXTERNAL or chunk.num_rows == 0:

@@ -6,12 +6,15 @@ rows; a file goes when all its panes are done with; when there are many, they ar
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Chunk, ClusterSlices
+from eventide.engine.operator_run import Kept
 from eventide.engine.record import RoundRecord, StateFile
 from eventide.engine.slices import DriverSlices
 from eventide.engine.stream_time import StreamTime
@@ -57,6 +60,10 @@ class SavedSlices:
             return
         files = {file.name: file for file in record.files}
         for name, saved in record.queries.items():
+            if "series" in saved:
+                for kind, listed in saved["series"].items():
+                    self._of[_series(name, kind)] = [(files[file], high) for file, high in listed]
+                continue
             self._of[name] = [(files[file], high) for file, high in saved["files"]]
             self._placed[name] = "cluster" if "chunks" in saved else "driver"
         for name, saved in record.streams.items():
@@ -87,6 +94,30 @@ class SavedSlices:
             if table.num_rows:
                 file = self._checkpoint.write_table(f"slices/{name}/{round:010d}-all.arrow", table)
                 files.append((file, run.high(table)))
+
+    def keep_series(self, name: str, kept: Mapping[str, Kept], round: int) -> None:
+        """The same for what an operator keeps, each kind of it in files of its own."""
+        for kind, part in kept.items():
+            files = self._of.setdefault(_series(name, kind), [])
+            added = part.added
+            if added is not None and added.num_rows and (high := _last(added)) >= part.live:
+                file = self._checkpoint.write_table(f"slices/{name}/{kind}/{round:010d}.arrow", added)
+                files.append((file, high))
+            files[:] = [(file, high) for file, high in files if high >= part.live]
+            if len(files) > MOST_FILES:
+                files.clear()
+                if (whole := part.whole()).num_rows:
+                    file = self._checkpoint.write_table(f"slices/{name}/{kind}/{round:010d}-all.arrow", whole)
+                    files.append((file, _last(whole)))
+
+    def of_series(self, name: str, kinds: Iterable[str]) -> dict[str, Any]:
+        """The files of an operator, for the record."""
+        listed = {kind: self._of.get(_series(name, kind), []) for kind in kinds}
+        return {"series": {kind: [[file.name, high] for file, high in files] for kind, files in listed.items()}}
+
+    def series(self, name: str, kinds: Iterable[str]) -> dict[str, list[pa.Table]]:
+        """What the files of an operator hold, by kind."""
+        return {kind: self.tables(_series(name, kind)) for kind in kinds}
 
     def of(self, name: str) -> dict[str, Any]:
         """The files of a query, for the record."""
@@ -131,3 +162,12 @@ class SavedSlices:
         """Every file, for the record."""
         slices = [file for files in self._of.values() for file, _ in files]
         return (*slices, *(file for file, _ in self._sources.values()))
+
+
+def _series(name: str, kind: str) -> str:
+    """How the files of one kind of an operator's state are known; no query has such a name."""
+    return f"{name}/{kind}"
+
+
+def _last(table: pa.Table) -> int:
+    return int(pc.max(table.column("__t")).as_py())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from eventide.engine.operator_run import OperatorRun
 from eventide.engine.stream_time import StreamTime
 from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.plan.bound import Bound
@@ -92,6 +93,12 @@ class QueryStatus:
         """The status of a query."""
         slices = run.slices
         return cls(name, slices.placement, len(run.holds), slices.rows, slices.bytes, _known(run.bound))
+
+    @classmethod
+    def of_operator(cls, name: str, run: OperatorRun) -> QueryStatus:
+        """The status of an operator: the rows that it holds, by their times, and how far it has come."""
+        time = _known(run.frontier.time)
+        return cls(name, "driver", len(run.holds), run.rows, run.bytes, None if time is None else time + 1)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -31,6 +31,22 @@ class Taken:
     revising: tuple[int, ...] = ()
     revising_rows: int = 0
     changed: pa.Table | Chunk | None = None
+
+    def with_more(self, other: Taken) -> Taken:
+        """Both, as if they had come at once.
+
+        >>> Taken(3, None, (10,), 1).with_more(Taken(2, None, (20, 10), 2)).late_panes
+        (10, 20)
+        """
+        return Taken(
+            self.wanted + other.wanted,
+            _both(self.accepted, other.accepted),
+            tuple(sorted({*self.late_panes, *other.late_panes})),
+            self.late_rows + other.late_rows,
+            tuple(sorted({*self.revising, *other.revising})),
+            self.revising_rows + other.revising_rows,
+            _both(self.changed, other.changed),
+        )
 
 
 @dataclass(frozen=True)
@@ -56,3 +72,10 @@ class Answers:
 
     final: Answer
     revised: Answer
+
+
+def _both(one: Any, other: Any) -> Any:
+    """Two tables, or two sets of files, as one."""
+    if one is None or other is None:
+        return other if one is None else one
+    return pa.concat_tables([one, other]) if isinstance(one, pa.Table) else one.with_more(other)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.operator_run import Frontier, OperatorRun
 from eventide.engine.query_run import QueryRun
 from eventide.engine.reduction import Reduction
 from eventide.engine.row_run import RowRun
@@ -32,9 +33,11 @@ class Round:
     positions: Positions
     ending: bool
     runs: dict[str, Run]
+    operators: dict[str, OperatorRun] = field(default_factory=dict)
     reductions: dict[str, Reduction] = field(default_factory=dict)
     taken: dict[str, Taken] = field(default_factory=dict)
     heartbeats: dict[str, int] = field(default_factory=dict)
+    frontiers: dict[str, Frontier] = field(default_factory=dict)
     answers: dict[str, Answers] = field(default_factory=dict)
     results: dict[str, Results] = field(default_factory=dict)
     late: dict[str, list[pa.Table]] = field(default_factory=dict)

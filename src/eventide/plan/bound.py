@@ -11,14 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.plan.aggregate_ordered import order_key
 from eventide.plan.aggregates import over_rows, split
+from eventide.plan.carriers import least_of
 from eventide.plan.columns import Column
-from eventide.plan.derived import Derived
+from eventide.plan.derived import WINDOW_START, Derived, Least
 from eventide.plan.expressions import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.partials import Partial, Split
 from eventide.plan.query import Named, Query
@@ -68,6 +70,8 @@ class Bound:
     driver_exact: bool
     careful: bool = False
     """Whether its condition leaves out rows that would break it (`broken.careful`)."""
+    operator: str | None = None
+    """The operator whose port it is, if it is one (`plan.port`)."""
 
     @property
     def keeps_rows(self) -> bool:
@@ -109,7 +113,27 @@ class Bound:
     @property
     def results(self) -> Derived:
         """Its results as a stream for the queries that read it."""
-        return Derived.of(self.query.name, self.outputs, self.window_kind, self.windows)
+        carries: list[tuple[str, Least | None]] = []
+        if not isinstance(self.query.window, RowWindow):
+            back = self.windows.range - 1
+            carries.append((WINDOW_START, lambda t: t - back))
+            carries += ((name, _earlier(least, back)) for name, least in self.carried.items())
+        return Derived.of(self.query.name, self.outputs, self.window_kind, self.windows, tuple(carries))
+
+    @cached_property
+    def carried(self) -> dict[str, Least]:
+        """The groups that carry time: what each has at least for a row of a time."""
+        found = ((key.name, least_of(key.sql, self.stream)) for key in self.keys)
+        return {name: least for name, least in found if least is not None}
+
+    @property
+    def told_as(self) -> str:
+        """The name by which users know it: that of the operator, for a port."""
+        return self.operator or self.query.name
+
+
+def _earlier(least: Least, back: int) -> Least:
+    return lambda t: least(t - back)
 
 
 def shown(value: Named) -> bool:

@@ -158,7 +158,7 @@ class RowExpressions:
         return f"WHEN {last} THEN " + (f"CASE {cases} ELSE {told[last]} END" if cases else told[last])
 
     def _text(self, said: str) -> str:
-        return exp.Literal.string(f"query {self.query.query.name!r}: {said}").sql(SPARK)
+        return exp.Literal.string(f"query {self.query.told_as!r}: {said}").sql(SPARK)
 
 
 def _without_number(number: str, guard: str) -> str:

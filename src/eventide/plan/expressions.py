@@ -79,7 +79,7 @@ def columns_in(expression: exp.Expression) -> tuple[str, ...]:
     found: dict[str, str] = {}
     for column in expression.find_all(exp.Column, bfs=False):
         parts = column.parts
-        if not isinstance(column.this, exp.Star) and parts[0].name.lower() not in _lambda_names(column):
+        if not isinstance(column.this, exp.Star) and parts[0].name.lower() not in lambda_names(column):
             found.setdefault(parts[0].name.lower(), parts[0].name)
     return tuple(found.values())
 
@@ -198,7 +198,8 @@ def _aggregates(call: exp.Expression, user: Collection[str]) -> bool:
     return isinstance(call, exp.Func) and (name_of(call) in OTHER_AGGREGATES or name_of(call) in user)
 
 
-def _lambda_names(column: exp.Column) -> set[str]:
+def lambda_names(column: exp.Column) -> set[str]:
+    """The parameters of the lambdas around a column, in small letters: such a name is no column of a stream."""
     names: set[str] = set()
     around = column.find_ancestor(exp.Lambda)
     while around is not None:

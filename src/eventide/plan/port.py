@@ -40,7 +40,8 @@ def port(
     query = Query(port_name(operator, side), stream.name, RowWindow(1), named_as(n="count(*)"), where=where)
     start = Key("start", _start_sql(stream), "BIGINT")
     # A slice that keeps no column would keep no row.
-    return Bound(query, stream, (start, *keys), (), kept or stream.columns[:1], (), (), (), driver_exact)
+    kept = kept or stream.columns[:1]
+    return Bound(query, stream, (start, *keys), (), kept, (), (), (), driver_exact, operator=operator)
 
 
 def port_name(operator: str, side: str) -> str:

@@ -72,6 +72,10 @@ class Program:
                 raise DeclarationError(
                     f"query {query.name!r} reads {query.stream!r}, which has no windows: give it a window of its own"
                 )
+        for operator in self.operators:
+            for query in self.queries:
+                if query.retain and query.name in operator.inputs:
+                    _refuse_revised(query.name, operator.name)
         _ = self.steps
 
     def _check_known(self, step: Step, read: str) -> None:
@@ -144,6 +148,10 @@ class Program:
 
     def without_query(self, name: str) -> Program:
         """The same, without that query; refused while another reads it."""
+        if self.operator(name) is not None:
+            raise DeclarationError(
+                f"{name!r} merges or joins, and stays as long as the engine runs: remove what reads it"
+            )
         gone = self.query(name)
         if above := self.readers(name):
             names = ", ".join(query.name for query in above)
@@ -162,12 +170,16 @@ def reads(step: Step) -> tuple[str, ...]:
 
 def _check_over_query(query: Query, below: Query) -> None:
     if below.retain:
-        raise DeclarationError(
-            f"query {below.name!r} revises its windows, and query {query.name!r} reads it: what was read cannot be "
-            "taken back. Drop its `retain`; or declare it twice, once with `retain` and once to be read"
-        )
+        _refuse_revised(below.name, query.name)
     if query.retain:
         raise DeclarationError(
             f"query {query.name!r} reads query {below.name!r}, whose results are never late, so it has nothing to "
             "revise: drop its `retain`"
         )
+
+
+def _refuse_revised(below: str, reader: str) -> None:
+    raise DeclarationError(
+        f"query {below!r} revises its windows, and query {reader!r} reads it: what was read cannot be "
+        "taken back. Drop its `retain`; or declare it twice, once with `retain` and once to be read"
+    )

@@ -24,8 +24,8 @@ from eventide.plan.query import Named, check_names
 class Rows:
     """The rows of `inputs` (streams, queries or operators of one schema) that pass `where`.
 
-    Each of `select` is an expression over single rows; without any, all columns of the inputs are told. Where inputs
-    tell their time in columns of other names, those names differ and nothing else.
+    Each of `select` is an expression over single rows; without any, all columns of the inputs are told, and the inputs
+    have the same ones. Which of them tells the time may differ from input to input.
 
     >>> Rows("all", ())
     Traceback (most recent call last):

@@ -28,12 +28,15 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.prod import Prod
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
+from eventide.testing.transcript_operators import known_keys
 from eventide.testing.transcript_prods import prods_of
-from eventide.testing.transcript_program import known_keys, program_of
+from eventide.testing.transcript_program import program_of
 from eventide.testing.transcript_rows import table_of
 from eventide.testing.transcript_values import instant
 
-TRANSCRIPT_KEYS = ("name", "note", "streams", "queries", "query", "rounds", "splittable", "refused", "fails")
+TRANSCRIPT_KEYS = (
+    "name", "note", "streams", "queries", "query", "operators", "rounds", "splittable", "refused", "fails"
+)  # fmt: skip
 STEP_KEYS = ("rows", "clock", "heartbeat", "prod", "restart", "end", "note", "expect")
 EXPECT_KEYS = ("early", "final", "revised", "late", "rejected", "error", "state", "in_order", "timing")
 KINDS = ("early", "final", "revised", "late", "rejected")
@@ -118,7 +121,7 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, rounds, splittable, refused, fails
+streams, queries, query, operators, rounds, splittable, refused, fails
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
         told = {key: written[key] for key in ("splittable", "refused", "fails") if key in written}

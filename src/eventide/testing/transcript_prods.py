@@ -19,7 +19,7 @@ from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
-from eventide.testing.transcript_program import known_keys
+from eventide.testing.transcript_operators import known_keys
 from eventide.testing.transcript_values import instant
 
 PROD_KEYS = ("query", "time", "after", "group")

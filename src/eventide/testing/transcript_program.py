@@ -1,9 +1,9 @@
 """The declarations of a transcript: its streams and queries, read into a program.
 
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
-`window`, `retain`, `order`, `limit`, `sample`. A query over another one (`from`) may have no window: it then has that
-of the query it reads. Lengths and instants are in the units of the stream (seconds, or numbers of a sequence). A stream
-without a policy moves only by explicit heartbeats.
+`window`, `retain`, `order`, `limit`, `sample`; operators are written as `transcript_operators` says. A query over
+another one (`from`) may have no window: it then has that of the query it reads. Lengths and instants are in the units
+of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit heartbeats.
 
 >>> program = program_of({
 ...     "streams": {"S": {"columns": {"t": "timestamp", "k": "string"}, "time": "t", "policy": {"FixedDelay": "10 s"}}},
@@ -15,9 +15,8 @@ Window(range=60000000, slide=20000000, offset=0, empty=False)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 from eventide.errors import DeclarationError
@@ -25,10 +24,11 @@ from eventide.eventtime.punctuated import Punctuated
 from eventide.language.script import read_script
 from eventide.plan.columns import Column, columns, spark_type
 from eventide.plan.order import order_by
-from eventide.plan.program import Program
-from eventide.plan.query import Named, Query, named_as
+from eventide.plan.program import Operator, Program
+from eventide.plan.query import Query
 from eventide.plan.stream import Future, Stream, TimeKind, Timestamps
 from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
+from eventide.testing.transcript_operators import inputs_of, known_keys, named_of, operator_of
 from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
@@ -49,16 +49,27 @@ def program_of(written: dict[str, Any]) -> Program:
     if any(isinstance(query, str) for query in asked.values()):
         return _in_sql(asked, tuple(streams.values()))
     kinds = {name: stream.time_kind for name, stream in streams.items()}
-    queries: list[Query] = []
+    merged = {str(name): operator for name, operator in (written.get("operators") or {}).items()}
+    steps: dict[str, Query | Operator] = {}
     # What a query reads may be declared after it.
-    waiting = {str(name): query for name, query in asked.items()}
+    waiting = {str(name): query for name, query in asked.items()} | merged
     while waiting:
-        ready = [name for name, query in waiting.items() if _reads(name, query, streams) in kinds] or list(waiting)
-        for name in ready:
-            queries.append(_query(name, waiting.pop(name), streams, kinds))
-            kinds[name] = _edges(queries[-1], kinds)
-    declared_order = list(map(str, asked))
-    return Program(tuple(streams.values()), tuple(sorted(queries, key=lambda q: declared_order.index(q.name))))
+        ready = [name for name, step in waiting.items() if _reads(step, name in merged, streams) <= set(kinds)]
+        for name in ready or list(waiting):
+            step = waiting.pop(name)
+            if name in merged:
+                steps[name] = operator_of(name, step, kinds)
+                kinds[name] = next((kinds[read] for read in inputs_of(step) if read in kinds), TimeKind.SEQUENCE)
+            else:
+                steps[name] = query = _query(name, step, streams, kinds, merged)
+                kinds[name] = _edges(query, kinds)
+    queries = (steps[str(name)] for name in asked)
+    operators = (steps[name] for name in merged)
+    return Program(
+        tuple(streams.values()),
+        tuple(query for query in queries if isinstance(query, Query)),
+        tuple(operator for operator in operators if not isinstance(operator, Query)),
+    )
 
 
 def _in_sql(asked: dict[Any, Any], streams: tuple[Stream, ...]) -> Program:
@@ -68,24 +79,6 @@ def _in_sql(asked: dict[Any, Any], streams: tuple[Stream, ...]) -> Program:
         raise DeclarationError(f"query {fields[0]!r} is written in fields, and others in SQL: write all in one way")
     text = ";\n".join(f"CREATE QUERY {name} AS\n{query}" for name, query in asked.items())
     return read_script(text, streams=streams).program
-
-
-def known_keys(written: Any, known: Sequence[str], owner: str) -> None:
-    """Refuse a key that means nothing, naming the one that was meant.
-
-    >>> known_keys({"slid": 1}, WINDOW_KEYS, "a window")
-    Traceback (most recent call last):
-        ...
-    eventide.errors.DeclarationError: a window has no 'slid': did you mean 'slide'? It may have range, slide, offset, \
-empty, rows
-    """
-    if not isinstance(written, dict):
-        raise DeclarationError(f"{owner} must be a mapping with some of {', '.join(known)}, not {written!r}")
-    for key in written:
-        if key not in known:
-            close = get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            raise DeclarationError(f"{owner} has no {key!r}: {hint}It may have {', '.join(known)}")
 
 
 def _stream(name: str, written: Any) -> Stream:
@@ -121,7 +114,11 @@ def _columns(stream: str, written: Any) -> tuple[Column, ...]:
     return tuple(Column(str(name), spark_type(str(kind))) for name, kind in written.items())
 
 
-def _reads(name: str, written: Any, streams: dict[str, Stream]) -> Any:
+def _reads(written: Any, is_operator: bool, streams: dict[str, Stream]) -> set[Any]:
+    return set(inputs_of(written)) if is_operator else {_read(written, streams)}
+
+
+def _read(written: Any, streams: dict[str, Stream]) -> Any:
     """What a query reads: if there is but one stream, it need not be said."""
     only = next(iter(streams)) if len(streams) == 1 else None
     return written.get("from", only) if isinstance(written, dict) else only
@@ -132,9 +129,11 @@ def _edges(query: Query, kinds: dict[str, TimeKind]) -> TimeKind:
     return TimeKind.SEQUENCE if isinstance(query.window, RowWindow) else kinds.get(query.stream, TimeKind.SEQUENCE)
 
 
-def _query(name: str, written: Any, streams: dict[str, Stream], kinds: dict[str, TimeKind]) -> Query:
+def _query(
+    name: str, written: Any, streams: dict[str, Stream], kinds: dict[str, TimeKind], operators: Mapping[str, Any]
+) -> Query:
     known_keys(written, QUERY_KEYS, f"query {name!r}")
-    reads = _reads(name, written, streams)
+    reads = _read(written, streams)
     if reads is None:
         raise DeclarationError(f"query {name!r} reads from nothing; write `from:` and one of {', '.join(streams)}")
     kind = kinds.get(reads, TimeKind.SEQUENCE)
@@ -143,9 +142,9 @@ def _query(name: str, written: Any, streams: dict[str, Stream], kinds: dict[str,
     return Query(
         name,
         reads,
-        SameWindow() if window is None and reads not in streams else _window(name, window, kind),
-        select=_named(name, "select", written.get("select", {})),
-        groups=_named(name, "group", written.get("group", [])),
+        SameWindow() if window is None and reads not in (*streams, *operators) else _window(name, window, kind),
+        select=named_of(name, "select", written.get("select", {})),
+        groups=named_of(name, "group", written.get("group", [])),
         where=written.get("where"),
         having=written.get("having"),
         retain=length(written.get("retain", 0), kind),
@@ -153,16 +152,6 @@ def _query(name: str, written: Any, streams: dict[str, Stream], kinds: dict[str,
         limit=written.get("limit"),
         sample=written.get("sample"),
     )
-
-
-def _named(query: str, key: str, written: Any) -> tuple[Named, ...]:
-    if isinstance(written, str):
-        return named_as(written)
-    if isinstance(written, list):
-        return named_as(*map(str, written))
-    if isinstance(written, dict):
-        return tuple(Named(str(name), str(sql)) for name, sql in written.items())
-    raise DeclarationError(f"query {query!r}: write `{key}` as a list of columns or a mapping of names to expressions")
 
 
 def _window(query: str, written: Any, kind: TimeKind) -> Window | RowWindow:

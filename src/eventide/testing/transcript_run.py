@@ -170,7 +170,8 @@ def _without_round(expect: Expect) -> Expect:
     def kept(rows: Sequence[Any]) -> tuple[Any, ...]:
         return tuple({key: value for key, value in row.items() if key not in ("round", "_round")} for row in rows)
 
-    return replace(expect, **{kind: kept(getattr(expect, kind)) for kind in KINDS})
+    rows: dict[str, Any] = {kind: kept(getattr(expect, kind)) for kind in KINDS}
+    return replace(expect, **rows)
 
 
 def _check_error(step: Step, error: EventideError) -> None:

@@ -143,15 +143,15 @@ class Trial:
         # Between two rounds, whoever asks is answered after the round.
         told = [
             *((name, table) for (name, _), table in new.items()),
-            *((early.query, early.table()) for early in asked),
+            *((answer.query, answer.table()) for answer in asked),
         ]
         for name, table in told:
             if name in self._grammars:
                 self._grammars[name].read(table)
         tables = [table for _, table in told]
-        kinds = [_of_kind(tables, kind) for kind in ("early", "final", "revised")]
-        timing = tuple(early.timing for early in asked)
-        return Taken(*kinds, self._files("late"), self._files("rejects"), timing)
+        early, final, revised = (_of_kind(tables, kind) for kind in ("early", "final", "revised"))
+        timing = tuple(answer.timing for answer in asked)
+        return Taken(early, final, revised, self._files("late"), self._files("rejects"), timing)
 
     def state(self) -> Mapping[str, Mapping[str, Any]]:
         """What is kept for each query, as the engine's status tells it."""
@@ -165,7 +165,9 @@ class Trial:
             from eventide.engine.spark_backend import SparkBackend
 
             backend = SparkBackend(self._spark)
-        sinks = {query.name: self._shown for query in self.program.queries}
+        # What others read is told in what they tell of it.
+        unread = [operator for operator in self.program.operators if not self.program.readers(operator.name)]
+        sinks = {step.name: self._shown for step in (*self.program.queries, *unread)}
         return Engine(self.program, backend, str(self._checkpoint), sinks, driver_bytes=self._driver_bytes)
 
     def _is_new(self, key: object) -> bool:

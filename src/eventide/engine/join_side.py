@@ -1,0 +1,112 @@
+"""What the frontier of an input says of one side of a join: which rows can still come, and which are done with.
+
+Laws. *Floor*: later rows of a side have no band value below its floor, by the frontier of its input. *Done*: a left
+row is done with when by some band its partners would lie below the floor of the right side, a right row when those
+left rows would that could have it for a partner. So a row whose band values are all at or above its own side's floor
+still finds every partner it has, even if it is behind its side's heartbeat: it is not late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from eventide.engine.operator_run import Frontier
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
+from eventide.plan.band_value import STAMP
+from eventide.plan.bound_join import BoundJoin
+from eventide.plan.derived import Derived
+from eventide.plan.join_names import LEFT
+
+Floors = tuple[int, ...]
+"""The least later value of each band."""
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """One side of a join, as far as time is concerned."""
+
+    bound: BoundJoin
+    side: int
+
+    def least(self, frontier: Frontier, column: str) -> int | Fraction | None:
+        """The least later value of a column with time; None where nothing is known, FOREVER where none comes."""
+        if frontier.time >= EDGE:
+            return FOREVER
+        stream = self.bound.ports[self.side].stream
+        known = [frontier.least[column]] if column in frontier.least else []
+        if frontier.time > -EDGE and column in (stream.time, STAMP):
+            # The column of a result tells the end of its span, which is one after its time.
+            known.append(frontier.time + (2 if isinstance(stream, Derived) else 1))
+        return max(known, default=None)
+
+    def floors(self, frontier: Frontier) -> Floors:
+        """The least later values of the bands."""
+        found = []
+        for band in self.bound.bands:
+            value = band.values[self.side]
+            least = self.least(frontier, value.column)
+            known = least is not None and least != FOREVER
+            found.append(value.least(least) if known and least is not None else NEVER if least is None else FOREVER)
+        return tuple(max(NEVER, min(FOREVER, floor)) for floor in found)
+
+    def done(self, others: Floors) -> Floors:
+        """Rows with a value below these are done with, where the other side has these floors."""
+        pairs = zip(self.bound.bands, others, strict=True)
+        return tuple(shift(other, -band.high if self.side == LEFT else band.low) for band, other in pairs)
+
+    def partners(self, low: int, high: int) -> tuple[int, int]:
+        """Where the first band has the partners of rows from `low` to `high`."""
+        band = self.bound.bands[0]
+        if self.side == LEFT:
+            return shift(low, band.low), shift(high, band.high)
+        return shift(low, -band.high), shift(high, -band.low)
+
+    def accepted_from(self, frontier: Frontier, promised: int, column: str) -> int | Fraction | None:
+        """The least value of a column with time in rows that are not late; None and FOREVER as in `least`.
+
+        Rows of a stream may be behind its heartbeat and yet not late.
+        """
+        least = self.least(frontier, column)
+        stream = self.bound.ports[self.side].stream
+        if least is None or least == FOREVER or isinstance(stream, Derived) or column != stream.time:
+            return least
+        values = [band.values[self.side] for band in self.bound.bands]
+        firsts = [value.first(value.least(least), ceil(least)) for value in values]
+        return max(*firsts, promised + 1) if promised > -EDGE else max(firsts)
+
+
+def further(before: Frontier, now: Frontier) -> Frontier:
+    """What both say: no frontier goes back.
+
+    >>> further(Frontier(5, {"t": 6}), Frontier(7, {"t": 4})) == Frontier(7, {"t": 6})
+    True
+    """
+    columns = dict.fromkeys((*before.least, *now.least))
+    least = {name: max(one.least[name] for one in (before, now) if name in one.least) for name in columns}
+    return Frontier(max(before.time, now.time), least)
+
+
+def plain(frontier: Frontier) -> dict[str, Any]:
+    """A frontier for the round record.
+
+    >>> frontier_of(plain(Frontier(5, {"t": Fraction(1, 2)})))
+    Frontier(time=5, least={'t': Fraction(1, 2)})
+    """
+    least = {
+        name: value if isinstance(value, int) else [value.numerator, value.denominator]
+        for name, value in frontier.least.items()
+    }
+    return {"time": frontier.time, "least": least}
+
+
+def frontier_of(saved: Mapping[str, Any]) -> Frontier:
+    """The frontier that was saved."""
+    least = {
+        name: value if isinstance(value, int) else Fraction(value[0], value[1])
+        for name, value in saved["least"].items()
+    }
+    return Frontier(saved["time"], least)

@@ -1,0 +1,193 @@
+"""A program bound: every query and operator checked, and the ways by which rows come into each of them.
+
+Laws. *Ways*: a query has one way in from what it reads, an operator one port for each input. *Through*: a query over a
+plain merge reads its inputs themselves, each by a way of its own, so that rows of a stream are reduced where they are
+(two-level plan; Gigascope paper, section 2). Only a query that speaks of `window_start` or `window_end` reads the merge
+itself, whose rows alone have them. *Running*: an operator runs if someone is told its rows, or reads them.
+
+>>> from eventide.plan.columns import columns
+>>> from eventide.plan.query import named_as
+>>> from eventide.plan.window import Window
+>>> north = Stream("north", columns("ts BIGINT, speed INT"), time="ts")
+>>> south = Stream("south", columns("ts BIGINT, speed INT"), time="ts")
+>>> fastest = Query("fastest", "both", Window(60), named_as(most="max(speed)"))
+>>> program = Program((north, south), (fastest,), (Rows("both", ("north", "south")),))
+>>> through(program, fastest), running(program), running(program, told=("both",))
+(('north', 'south'), frozenset(), frozenset({'both'}))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from eventide.errors import DeclarationError
+from eventide.plan.bound import Bound, bind
+from eventide.plan.bound_join import BoundJoin, bind_join
+from eventide.plan.bound_rows import BoundRows, bind_rows, check_mergeable
+from eventide.plan.carriers import carriers
+from eventide.plan.join_names import meeting
+from eventide.plan.program import Operator, Program, Step, reads
+from eventide.plan.query import Query
+from eventide.plan.rows import Rows
+from eventide.plan.stream import Stream
+
+SPAN = re.compile(r"\bwindow_(start|end)\b", re.IGNORECASE)
+
+BoundOperator = BoundRows | BoundJoin
+
+
+class Types(Protocol):
+    """Whoever knows the types of expressions."""
+
+    def declare(self, stream: Stream) -> None:
+        """Make the columns of a stream known."""
+        ...
+
+    def type_of(self, stream: Stream, sql: str) -> str:
+        """The Spark type of an expression over a declared stream."""
+        ...
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the rows of `source`, a stream, query or operator, come into `step`, a query or operator."""
+
+    source: str
+    step: str
+    bound: Bound
+
+    @property
+    def name(self) -> str:
+        """The name of what comes this way: that of the query, or of the port."""
+        return self.bound.query.name
+
+    @property
+    def into_port(self) -> bool:
+        """Whether it leads into an operator."""
+        return self.bound.operator is not None
+
+
+@dataclass(frozen=True)
+class BoundProgram:
+    """The queries and the running operators of a program, bound, and the ways between them."""
+
+    program: Program
+    queries: Mapping[str, Bound] = field(default_factory=dict)
+    operators: Mapping[str, BoundOperator] = field(default_factory=dict)
+    ways: tuple[Way, ...] = ()
+
+    @classmethod
+    def of(cls, program: Program, types: Types, told: Collection[str] = ()) -> BoundProgram:
+        """Bind a program; `told` are the names of operators whose rows someone is told."""
+        for stream in program.streams:
+            types.declare(stream)
+        whole = cls(program)
+        run = running(program, told)
+        for step in program.steps:
+            if isinstance(step, Query):
+                whole = whole._with_query(step, types)
+            elif step.name in run:
+                whole = whole._with_operator(step, types)
+        return whole
+
+    def with_query(self, query: Query, types: Types) -> BoundProgram:
+        """The same, and one query more."""
+        added = replace(self, program=self.program.with_query(query))
+        for read in through(added.program, query):
+            if self.program.operator(read) is not None:
+                raise DeclarationError(
+                    f"query {query.name!r} cannot be added over {read!r} while it runs: it may have told rows already "
+                    "that belong to a window with later ones; declare the query from the beginning"
+                )
+        return added._with_query(query, types)
+
+    def without_query(self, name: str) -> BoundProgram:
+        """The same, without that query."""
+        program = self.program.without_query(name)
+        queries = {other: bound for other, bound in self.queries.items() if other != name}
+        return replace(self, program=program, queries=queries, ways=tuple(w for w in self.ways if w.step != name))
+
+    def rows_of(self, name: str) -> Stream:
+        """The stream of that name, or the rows of the query or operator of that name as a stream."""
+        if name in self.queries:
+            return self.queries[name].results
+        if name in self.operators:
+            return self.operators[name].results
+        return self.program.stream(name)
+
+    def ways_from(self, source: str) -> tuple[Way, ...]:
+        """The ways by which the rows of a stream, query or operator go."""
+        return tuple(way for way in self.ways if way.source == source)
+
+    def ways_into(self, step: str) -> tuple[Way, ...]:
+        """The ways by which rows come into a query or operator."""
+        return tuple(way for way in self.ways if way.step == step)
+
+    def _with_query(self, query: Query, types: Types) -> BoundProgram:
+        sources = through(self.program, query)
+        inputs = self._declared(sources, types)
+        if len(inputs) > 1:
+            check_mergeable(query.stream, inputs)
+        # The same query over each input: what slices keep is the same, how it is reduced may not be.
+        bounds = [bind(query, stream, partial(types.type_of, stream)) for stream in inputs]
+        ways = (Way(source, query.name, bound) for source, bound in zip(sources, bounds, strict=True))
+        return replace(self, queries={**self.queries, query.name: bounds[0]}, ways=(*self.ways, *ways))
+
+    def _with_operator(self, operator: Operator, types: Types) -> BoundProgram:
+        inputs = self._declared(operator.inputs, types)
+        bound: BoundOperator
+        if isinstance(operator, Rows):
+            bound = bind_rows(operator, inputs, types.type_of)
+        else:
+            left, right = inputs[0], inputs[-1]
+            types.declare(meeting(operator, left, right))
+            bound = bind_join(operator, left, right, types.type_of, tuple(carriers(left)), tuple(carriers(right)))
+        ways = (Way(port.stream.name, operator.name, port) for port in bound.ports)
+        return replace(self, operators={**self.operators, operator.name: bound}, ways=(*self.ways, *ways))
+
+    def _declared(self, names: Iterable[str], types: Types) -> tuple[Stream, ...]:
+        streams = tuple(self.rows_of(name) for name in names)
+        for stream in streams:
+            if stream not in self.program.streams:
+                types.declare(stream)
+        return streams
+
+
+def through(program: Program, query: Query) -> tuple[str, ...]:
+    """The streams, queries and operators whose rows a query takes itself, where it reads a plain merge through."""
+    found = () if _speaks_of_span(query) else _inputs(program, query.stream)
+    # A row that comes by two ways counts twice, which only the merge itself can tell.
+    return found if found and len(set(found)) == len(found) else (query.stream,)
+
+
+def running(program: Program, told: Collection[str] = ()) -> frozenset[str]:
+    """The operators that run: all but plain merges of which no row is told, or read by another way than through."""
+    found: set[str] = set()
+    wanted = set(told)
+    for step in reversed(program.steps):
+        if isinstance(step, Query):
+            wanted.update(through(program, step))
+        elif step.name in wanted or not _is_plain(step):
+            found.add(step.name)
+            wanted.update(reads(step))
+    return frozenset(found)
+
+
+def _inputs(program: Program, name: str) -> tuple[str, ...]:
+    operator = program.operator(name)
+    if operator is None or not _is_plain(operator):
+        return (name,)
+    return tuple(leaf for read in operator.inputs for leaf in _inputs(program, read))
+
+
+def _is_plain(step: Step) -> bool:
+    return isinstance(step, Rows) and step.is_plain
+
+
+def _speaks_of_span(query: Query) -> bool:
+    named = [item.sql for item in (*query.groups, *query.select)] + [one.sql for one in query.order]
+    return any(SPAN.search(text) for text in (*named, query.where or "", query.having or ""))

@@ -1,0 +1,191 @@
+"""Rows bound to their inputs: one schema out of several inputs, a port for each, columns that carry time on.
+
+Law: what is told has the same columns whichever input a row is from. Without a `select` the inputs have the same
+columns, in any order; with one, every expression has the same type over every input. The first and the last instant of
+a result are no columns of it here: they are the span of the row.
+
+>>> from eventide.plan.columns import columns
+>>> north = Stream("north", columns("ts BIGINT, speed INT"), time="ts")
+>>> south = replace(north, name="south")
+>>> both = bind_rows(Rows("both", ("north", "south")), (north, south), lambda stream, sql: "INT")
+>>> [column.name for column in both.outputs], [port.query.name for port in both.ports], both.results.time
+(['ts', 'speed'], ['both__north', 'both__south'], 'window_end')
+>>> list(both.carried), both.carried["ts"]["both__south"].value(9)
+(['ts'], 9)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from eventide.errors import DeclarationError
+from eventide.plan.bound import Bound, Key
+from eventide.plan.carriers import carriers, carries_on, least_of, over_carrier
+from eventide.plan.columns import Column
+from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived, Least
+from eventide.plan.expressions import aggregates_in, check_columns, parsed
+from eventide.plan.port import port
+from eventide.plan.query import Named, check_names
+from eventide.plan.rows import Rows
+from eventide.plan.stream import Stream, TimeKind
+from eventide.plan.temporal import Temporal
+from eventide.plan.window import Window
+
+TypeIn = Callable[[Stream, str], str]
+"""The Spark type of an expression over the columns of a stream."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """How an output is made of a column with time of one input."""
+
+    column: str
+    temporal: Temporal
+
+    def value(self, least: int) -> int:
+        """The least value of the output, where the column has at least this."""
+        told = self.temporal.value(least)
+        assert told == int(told)
+        return int(told)
+
+
+@dataclass(frozen=True)
+class BoundRows:
+    """A merge or projection whose names are checked; the ports are in the order of the inputs."""
+
+    rows: Rows
+    ports: tuple[Bound, ...]
+    outputs: tuple[Column, ...]
+    kind: TimeKind
+
+    @property
+    def name(self) -> str:
+        """The name that others read it by."""
+        return self.rows.name
+
+    @property
+    def names_in_port(self) -> tuple[str, ...]:
+        """The columns of a port's chunk that are the outputs, in their order."""
+        if self.rows.select:
+            return tuple(f"__k{i + 1}" for i in range(len(self.outputs)))
+        return tuple(column.name for column in self.outputs)
+
+    @property
+    def results(self) -> Derived:
+        """Its rows as a stream for whoever reads it."""
+        leasts: list[tuple[str, Least | None]] = []
+        for name in self.carried:
+            leasts.append((name, _least_of_all([least_of(self._sql(name), port.stream) for port in self.ports])))
+        leasts.append((WINDOW_START, _least_of_all([_start_of(port.stream) for port in self.ports])))
+        return Derived.of(self.name, self.outputs, self.kind, Window(1), tuple(leasts))
+
+    @cached_property
+    def carried(self) -> dict[str, dict[str, Carried]]:
+        """The outputs that carry time in every input: by port, the column each is made of."""
+        found: dict[str, dict[str, Carried]] = {}
+        for column in self.outputs:
+            over = {into.query.name: over_carrier(self._sql(column.name), into.stream) for into in self.ports}
+            made = {name: Carried(*one) for name, one in over.items() if one is not None and carries_on(one[1])}
+            if len(made) == len(self.ports):
+                found[column.name] = made
+        return found
+
+    def _sql(self, output: str) -> str:
+        return next((item.sql for item in self.rows.select if item.name == output), f"`{output}`")
+
+
+def bind_rows(rows: Rows, inputs: tuple[Stream, ...], type_in: TypeIn) -> BoundRows:
+    """Check the names and types of a merge or projection; `inputs` are in the order in which it names them."""
+    _check_times(rows.name, inputs)
+    for stream in inputs:
+        _check_condition(rows, stream, type_in)
+    outputs = _selected(rows, inputs, type_in) if rows.select else _all_columns(rows, inputs)
+    kept = () if rows.select else outputs
+    ports = []
+    for stream in inputs:
+        keys = tuple(Key(c.name, item.sql, c.type) for c, item in zip(outputs, rows.select, strict=False))
+        ports.append(port(rows.name, stream.name, stream, kept, keys, rows.where))
+    return BoundRows(rows, tuple(ports), outputs, inputs[0].time_kind)
+
+
+def told_columns(stream: Stream) -> tuple[Column, ...]:
+    """The columns of an input that are told of its rows: of results, all but their span."""
+    if not isinstance(stream, Derived):
+        return stream.columns
+    return tuple(column for column in stream.columns if column.name not in (WINDOW_START, WINDOW_END))
+
+
+def check_mergeable(owner: str, inputs: tuple[Stream, ...]) -> None:
+    """Refuse inputs whose times do not compare, or that have not the same columns, in whatever order."""
+    _check_times(owner, inputs)
+    first = told_columns(inputs[0])
+    for stream in inputs[1:]:
+        other = {column.name: column.type for column in told_columns(stream)}
+        for column in first:
+            if column.name not in other:
+                raise DeclarationError(
+                    f"{owner!r} merges {inputs[0].name!r}, which has a column {column.name!r}, with {stream.name!r}, "
+                    "which has none: select the columns that they share"
+                )
+            if other.pop(column.name) != column.type:
+                raise DeclarationError(
+                    f"{owner!r}: {column.name!r} is {column.type} in {inputs[0].name!r} and "
+                    f"{stream.column(column.name).type} in {stream.name!r}: select it with a CAST"
+                )
+        if other:
+            raise DeclarationError(
+                f"{owner!r} merges {stream.name!r}, which has a column {next(iter(other))!r}, with "
+                f"{inputs[0].name!r}, which has none: select the columns that they share"
+            )
+
+
+def _check_times(owner: str, inputs: tuple[Stream, ...]) -> None:
+    if len({stream.time_kind is TimeKind.SEQUENCE for stream in inputs}) > 1:
+        said = " and ".join(f"{stream.time_kind.value}s in {stream.name!r}" for stream in inputs)
+        raise DeclarationError(f"{owner!r} merges times that do not compare: {said}")
+
+
+def _all_columns(rows: Rows, inputs: tuple[Stream, ...]) -> tuple[Column, ...]:
+    check_mergeable(rows.name, inputs)
+    check_names(rows.name, (Named(column.name, "") for column in told_columns(inputs[0])))
+    return told_columns(inputs[0])
+
+
+def _selected(rows: Rows, inputs: tuple[Stream, ...], type_in: TypeIn) -> tuple[Column, ...]:
+    outputs = []
+    for item in rows.select:
+        types = []
+        for stream in inputs:
+            expression = parsed(item.sql, f"{item.name!r} of {rows.name!r}")
+            check_columns(expression, stream.columns, f"{rows.name!r}, {stream.name!r}")
+            if aggregates_in(expression):
+                raise DeclarationError(f"{rows.name!r}: {item.sql!r} is an aggregate, and needs a window: add one")
+            types.append(type_in(stream, item.sql))
+        if len(set(types)) > 1:
+            said = ", ".join(f"{kind} in {stream.name!r}" for kind, stream in zip(types, inputs, strict=True))
+            raise DeclarationError(f"{rows.name!r}: {item.name!r} is {said}: make them one by a CAST")
+        outputs.append(Column(item.name, types[0]))
+    return tuple(outputs)
+
+
+def _check_condition(rows: Rows, stream: Stream, type_in: TypeIn) -> None:
+    if rows.where is None:
+        return
+    condition = parsed(rows.where, f"the WHERE of {rows.name!r}")
+    check_columns(condition, stream.columns, f"{rows.name!r}, {stream.name!r}")
+    if aggregates_in(condition):
+        raise DeclarationError(f"{rows.name!r}: WHERE sees single rows, and {rows.where!r} has an aggregate")
+    if (found := type_in(stream, rows.where)) not in ("BOOLEAN", "VOID"):
+        raise DeclarationError(f"{rows.name!r}: WHERE {rows.where!r} is {found}, not a condition")
+
+
+def _start_of(stream: Stream) -> Least | None:
+    """The least start of a row's span, for the time of the row."""
+    return carriers(stream).get(WINDOW_START) if isinstance(stream, Derived) else lambda t: t
+
+
+def _least_of_all(leasts: list[Least | None]) -> Least | None:
+    known = [least for least in leasts if least is not None]
+    return (lambda t: min(least(t) for least in known)) if len(known) == len(leasts) else None

@@ -1,0 +1,111 @@
+"""The operators of a transcript: merges, projections and joins, in the words of the plan.
+
+Law: an operator is a mapping with `merge`, the names of what it merges, or with `join`, the names of its two inputs.
+A merge may have `select`, `where` and `ordered`; a join `kind`, `keys` (pairs of equal expressions, or one name for
+both), `bands`, `condition`, `where`, `select`, and `as` and `only`, each a pair: names for the inputs, and conditions
+on their rows. A band is `[left, right]`, or `[left, right, low, high]`; its edges are numbers, or lengths like `5 s`.
+
+>>> operator_of("all", {"merge": ["north", "south"], "ordered": False}, {}).ordered
+False
+>>> flows = operator_of("flows", {"join": ["a", "b"], "bands": [["t", "t", -5, 5]], "keys": ["k"]}, {})
+>>> flows.bands, flows.right.keys
+((Band(left='t', right='t', low=-5, high=5),), ('k',))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from eventide.errors import DeclarationError
+from eventide.plan.join import Band, Join, JoinKind, Side
+from eventide.plan.program import Operator
+from eventide.plan.query import Named, named_as
+from eventide.plan.rows import Rows
+from eventide.plan.stream import TimeKind
+from eventide.testing.transcript_values import length
+
+MERGE_KEYS = ("merge", "select", "where", "ordered")
+JOIN_KEYS = ("join", "kind", "keys", "bands", "condition", "where", "select", "as", "only")
+
+
+def operator_of(name: str, written: Any, kinds: Mapping[str, TimeKind]) -> Operator:
+    """The operator that is written under a name; `kinds` are the times of what it may read."""
+    owner = f"operator {name!r}"
+    if isinstance(written, dict) and "join" in written:
+        known_keys(written, JOIN_KEYS, owner)
+        return _join(name, written, kinds)
+    known_keys(written, MERGE_KEYS, owner)
+    if "merge" not in written:
+        raise DeclarationError(f"{owner} needs `merge` or `join`: the names of what it reads")
+    select = named_of(name, "select", written.get("select", []))
+    return Rows(name, inputs_of(written), select, written.get("where"), bool(written.get("ordered", True)))
+
+
+def inputs_of(written: Any) -> tuple[str, ...]:
+    """What an operator reads."""
+    read: Any = written.get("merge") or written.get("join") or () if isinstance(written, dict) else ()
+    return (read,) if isinstance(read, str) else tuple(map(str, read))
+
+
+def _join(name: str, written: dict[str, Any], kinds: Mapping[str, TimeKind]) -> Join:
+    inputs = inputs_of(written)
+    if len(inputs) != 2:
+        raise DeclarationError(f"operator {name!r} joins two inputs, not {len(inputs)}: join the result with a third")
+    keys = [(key, key) if isinstance(key, str) else tuple(key) for key in written.get("keys", ())]
+    aliases, only = written.get("as", inputs), written.get("only", (None, None))
+    left, right = (Side(inputs[i], str(aliases[i]), tuple(str(pair[i]) for pair in keys), only[i]) for i in (0, 1))
+    kind = kinds.get(inputs[0], TimeKind.SEQUENCE)
+    return Join(
+        name,
+        left,
+        right,
+        tuple(_band(band, kind) for band in written.get("bands", ())),
+        JoinKind(written.get("kind", "inner")),
+        written.get("condition"),
+        written.get("where"),
+        named_of(name, "select", written.get("select", [])),
+    )
+
+
+def _band(written: Sequence[Any], kind: TimeKind) -> Band:
+    left, right, *edges = written
+    low, high = (_edge(edge, kind) for edge in edges) if edges else (0, 0)
+    return Band(str(left), str(right), low, high)
+
+
+def _edge(written: Any, kind: TimeKind) -> int:
+    """A number, or a length of time such as `5 s`; a band may relate numbers although times are no numbers."""
+    if isinstance(written, int):
+        return written
+    text = str(written)
+    return -length(text[1:], kind) if text.startswith("-") else length(text, kind)
+
+
+def known_keys(written: Any, known: Sequence[str], owner: str) -> None:
+    """Refuse a key that means nothing, naming the one that was meant.
+
+    >>> known_keys({"slid": 1}, ("range", "slide"), "a window")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: a window has no 'slid': did you mean 'slide'? It may have range, slide
+    """
+    if not isinstance(written, dict):
+        raise DeclarationError(f"{owner} must be a mapping with some of {', '.join(known)}")
+    for key in written:
+        if key not in known:
+            close = get_close_matches(str(key), known, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise DeclarationError(f"{owner} has no {key!r}: {hint}It may have {', '.join(known)}")
+
+
+def named_of(owner: str, key: str, written: Any) -> tuple[Named, ...]:
+    """Columns, or expressions under names, as a transcript writes them."""
+    if isinstance(written, str):
+        return named_as(written)
+    if isinstance(written, list):
+        return named_as(*map(str, written))
+    if isinstance(written, dict):
+        return tuple(Named(str(name), str(sql)) for name, sql in written.items())
+    raise DeclarationError(f"query {owner!r}: write `{key}` as a list of columns or a mapping of names to expressions")

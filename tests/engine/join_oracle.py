@@ -1,0 +1,119 @@
+"""Joins told by brute force: every row of one side against every row of the other, and time looked at rule by rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.plan.join import Band, JoinKind
+
+Function = Callable[[int], float]
+Told = tuple[int, int, int, int | None, int | None, int | None, int | None]
+"""window_start, window_end, rows, then `a.t`, `a.v`, `b.t`, `b.v`."""
+
+
+@dataclass(frozen=True)
+class OracleBand:
+    """A band, and its two expressions as functions of time."""
+
+    band: Band
+    left: Function
+    right: Function
+
+    def holds(self, left: int, right: int) -> bool:
+        return self.band.low <= self.right(right) - self.left(left) <= self.band.high
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: its side, time, key and value."""
+
+    side: int
+    t: int
+    k: int | None
+    v: int | None
+
+
+@dataclass
+class Oracle:
+    """What a join has to do, round by round."""
+
+    kind: JoinKind
+    bands: tuple[OracleBand, ...]
+    keyed: bool
+    condition: Callable[[Row, Row], bool]
+    where: Callable[[Row | None, Row | None], bool]
+    accepted: list[Row] = field(default_factory=list)
+    had_partner: set[int] = field(default_factory=set)
+    gone: set[int] = field(default_factory=set)
+    heartbeats: tuple[int, int] = (NEVER, NEVER)
+    promised: int = NEVER
+
+    def is_late(self, row: Row) -> bool:
+        heartbeat = self.heartbeats[row.side]
+        if heartbeat == FOREVER or (self.promised != NEVER and row.t <= self.promised):
+            return True
+        own = [band.right if row.side else band.left for band in self.bands]
+        # A function that falls with time is late where it is above what is still to come.
+        return heartbeat != NEVER and any(_passed(f, row.t, heartbeat + 1) for f in own)
+
+    def round(self, rows: list[Row], heartbeats: tuple[int, int]) -> tuple[list[Row], Counter[Told]]:
+        """The late rows, and what is told."""
+        late = [row for row in rows if self.is_late(row)]
+        start = len(self.accepted)
+        self.accepted += [row for row in rows if not self.is_late(row)]
+        told: Counter[Told] = Counter()
+        for i, left in enumerate(self.accepted):
+            for j, right in enumerate(self.accepted):
+                if left.side == 0 and right.side == 1 and max(i, j) >= start and self._pair(left, right):
+                    assert i not in self.gone
+                    assert j not in self.gone
+                    self.had_partner |= {i, j}
+                    self._tell(told, left, right)
+        self.heartbeats = heartbeats
+        for i, row in enumerate(self.accepted):
+            if i not in self.gone and self._done(row):
+                self.gone.add(i)
+                if self._kept(row) and i not in self.had_partner:
+                    self._tell(told, *((row, None) if row.side == 0 else (None, row)))
+        waiting = [row.t - 1 for i, row in enumerate(self.accepted) if self._waits(i, row)]
+        self.promised = max(self.promised, min(*heartbeats, *waiting))
+        return late, told
+
+    @property
+    def holds(self) -> Counter[int]:
+        return Counter(row.t for i, row in enumerate(self.accepted) if i not in self.gone)
+
+    def _pair(self, left: Row, right: Row) -> bool:
+        same = not self.keyed or (left.k is not None and left.k == right.k)
+        return same and all(band.holds(left.t, right.t) for band in self.bands) and self.condition(left, right)
+
+    def _tell(self, told: Counter[Told], left: Row | None, right: Row | None) -> None:
+        if self.where(left, right):
+            times = [row.t for row in (left, right) if row is not None]
+            values = [(row.t, row.v) if row is not None else (None, None) for row in (left, right)]
+            told[(min(times), max(times) + 1, len(times), *values[0], *values[1])] += 1
+
+    def _kept(self, row: Row) -> bool:
+        return self.kind.keeps_right if row.side else self.kind.keeps_left
+
+    def _waits(self, i: int, row: Row) -> bool:
+        return self._kept(row) and i not in self.had_partner and i not in self.gone
+
+    def _done(self, row: Row) -> bool:
+        heartbeat = self.heartbeats[1 - row.side]
+        if heartbeat == FOREVER or (self.keyed and row.k is None):
+            return True
+        return heartbeat != NEVER and any(self._passed_by(band, row, heartbeat + 1) for band in self.bands)
+
+    def _passed_by(self, band: OracleBand, row: Row, first: int) -> bool:
+        """Whether the values from that time on lie beyond the band, or all before it if they fall with time."""
+        left, right = (band.left(first), band.right(row.t)) if row.side else (band.left(row.t), band.right(first))
+        grows = band.left(first) <= band.left(first + 1000)
+        return right - left > band.band.high if grows == (row.side == 0) else right - left < band.band.low
+
+
+def _passed(f: Function, t: int, first: int) -> bool:
+    return f(t) < f(first) if f(first) <= f(first + 1000) else f(t) > f(first)
