@@ -1,6 +1,6 @@
 """The prods of a step of a transcript.
 
-Law: `prod` is one prod or a list of them. A prod has a `query` (every query, if it names none), a `time` (all windows
+Law: `prod` is one prod or a list of them. A prod has a `query` or operator (every query, if it names none), a `time` (all windows
 with their last instant up to it; every open window without one), perhaps an `after` (only those with their last instant
 after it), and a `group` with the values that its columns have. Times are those of the stream that is read in the end.
 
@@ -38,6 +38,9 @@ def prods_of(written: Any, program: Program) -> tuple[tuple[str, Prod], ...]:
             instant(given["after"], kind) if "after" in given else NEVER,
             dict(given.get("group") or {}),
         )
-        names = [program.query(given["query"]).name] if "query" in given else [q.name for q in program.queries]
+        asked = given.get("query")
+        if asked is not None and program.operator(asked) is None:
+            program.query(asked)
+        names = [query.name for query in program.queries] if asked is None else [asked]
         found += ((name, prod) for name in names)
     return tuple(found)
