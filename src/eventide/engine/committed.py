@@ -94,7 +94,7 @@ class Committed:
                 name: stream.saved() | self.saved.sources(name, stream, work.number)
                 for name, stream in self.streams.items()
             },
-            {name: run.saved() | self.saved.of(name) for name, run in work.runs.items()}
+            {name: run.saved() | self.saved.of(name) | work.beside.get(name, {}) for name, run in work.runs.items()}
             | {name: run.saved() | self.saved.of_series(name, kept[name]) for name, run in work.operators.items()},
             work.positions,
             self.saved.files(),

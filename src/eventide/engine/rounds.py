@@ -7,6 +7,7 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
     reduce   rows -> partials by pane and group, cells by source            (Spark SQL, or DuckDB)
     promise  cells and clock -> heartbeats                                  (the time core)
     advance  slices that have closed -> results, level by level             (SQL over slices)
+    prod     prods that are due, over slices that are open -> early results
     emit     results -> sinks; late rows and rejects -> their tables        (idempotent by round)
     commit   one atomic record
 """
@@ -23,6 +24,7 @@ from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
 from eventide.engine.delivery import deliver
+from eventide.engine.early_step import EarlyStep
 from eventide.engine.frontiers import of_stream
 from eventide.engine.ledger import Ledger, late_rows
 from eventide.engine.levels import levels_of
@@ -79,6 +81,7 @@ class Engine:
         self._last_rows = FEW_ROWS
         self._has_run = False
         self._prodding = Prodding(self)
+        self.early = EarlyStep(self, self._prodding)
         for name in self.sinks:
             if program.operator(name) is None:
                 program.query(name)
@@ -150,7 +153,8 @@ class Engine:
                 return None
             self.forget_intent()
         clock = self._now() if clock is None else clock
-        if self._would_close({name: stream.promise(_moment(stream, clock)) for name, stream in self.streams.items()}):
+        promised = {name: stream.promise(_moment(stream, clock)) for name, stream in self.streams.items()}
+        if self._would_close(promised) or self.early.is_due(clock):
             return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
@@ -174,7 +178,7 @@ class Engine:
 
     def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
         """Ask a query for early results, of every open window or of those that the prod names; nothing changes."""
-        return self._prodding.answer(query, prod or Prod())
+        return self.early.answer(query, prod or Prod())
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
         """Run one more query from the next round on; it sees no rows of before: its first window starts after them."""
@@ -266,6 +270,7 @@ class Engine:
             self._last_rows = sum(reduction.rows for reduction in work.reductions.values())
         self._has_run = True
         self._prodding.since.clear()
+        self.early.commit(work)
         return work
 
     def _reduce(self, work: Round) -> None:
@@ -303,6 +308,9 @@ class Engine:
     def _advance(self, work: Round) -> None:
         Advance(self.plan, self.levels, self.streams).run(work)
 
+    def _prod(self, work: Round) -> None:
+        self.early.run(work)
+
     def _emit(self, work: Round) -> None:
         for name, results in work.results.items():
             if name in self.sinks:
@@ -322,6 +330,7 @@ class Engine:
         ("reduce", _reduce),
         ("promise", _promise),
         ("advance", _advance),
+        ("prod", _prod),
         ("emit", _emit),
         ("commit", _commit),
     )
@@ -337,6 +346,7 @@ class Engine:
     def _write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their slices, change."""
         self.levels = levels_of(self.plan, self.backend, self._cluster)
+        self.early.begin()
         placed = self._on_cluster()
         self._reducers = {
             stream.name: Reducer.of(stream, [way.bound for way in self.plan.ways_from(stream.name)], placed)

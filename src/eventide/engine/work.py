@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.early_state import EarlyState
 from eventide.engine.operator_run import Frontier, OperatorRun
 from eventide.engine.query_run import QueryRun
 from eventide.engine.reduction import Reduction
@@ -43,6 +44,10 @@ class Round:
     late: dict[str, list[pa.Table]] = field(default_factory=dict)
     rejects: dict[str, list[pa.Table]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    early: dict[str, EarlyState] = field(default_factory=dict)
+    """What queries know of their early answers after this round."""
+    beside: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the record keeps of queries beside their own state."""
     careful: set[str] = field(default_factory=set)
     """The streams that were read in the careful way, because a row breaks a query."""
 

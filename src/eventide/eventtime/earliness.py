@@ -24,6 +24,7 @@ hold a query back for hours.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 
 from eventide.errors import DeclarationError
@@ -132,6 +133,10 @@ class EarlinessControl:
         self.windows += 1
         self.total += error
         return self.point
+
+    def copy(self) -> EarlinessControl:
+        """Another one that stands where this does."""
+        return copy(self)
 
     def snapshot(self) -> Snapshot:
         """All of it as plain data."""

@@ -20,7 +20,8 @@ one counts. A window that was asked for at some point counts once in all means, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +49,11 @@ class Scored:
     ends: NDArray[np.int64]
     points: Floats
     errors: Floats
+    judged: NDArray[np.bool_]
 
     def worst_column(self) -> Floats:
-        """Of each window the error of its worst column: what a control has to keep in bounds."""
-        worst: Floats = self.errors.max(axis=1, initial=0.0)
+        """Of each window the error of the worst column that is judged: what a control has to keep in bounds."""
+        worst: Floats = self.errors[:, self.judged].max(axis=1, initial=0.0)
         return worst
 
 
@@ -80,15 +82,21 @@ class Accuracy:
     """Early rows of one query that wait for their final ones, and what was learned from those that have met them.
 
     `groups` are the group columns. `values` are the columns to score: each early column with the final one to compare
-    it with; `comparisons` has those of the user for columns whose values are no numbers.
+    it with; `comparisons` has those of the user for columns whose values are no numbers. The columns `judged` (all of
+    them, if they are not named) are those that summaries and controls go by.
     """
 
     def __init__(
-        self, groups: tuple[str, ...], values: Mapping[str, str], comparisons: Mapping[str, Comparison] | None = None
+        self,
+        groups: tuple[str, ...],
+        values: Mapping[str, str],
+        comparisons: Mapping[str, Comparison] | None = None,
+        judged: Collection[str] | None = None,
     ) -> None:
         self.groups = groups
         self.values = dict(values)
         self._comparisons = dict(comparisons or {})
+        self._judged = np.array([judged is None or name in judged for name in self.values], dtype=bool)
         self.waiting: pa.Table | None = None
         self.by_point = ByPoint(len(self.values))
         self.by_group = ByGroup(groups)
@@ -175,14 +183,14 @@ class Accuracy:
         rows = [mean(table.column("rows").to_numpy()) * size for table in (early, final)]
         self.by_point.add(mean(points), by_window, rows[0].astype(np.int64), rows[1].astype(np.int64))
         ends = early.column("window_end").cast(pa.int64()).to_numpy()
-        worst = found.max(axis=1, initial=0.0)
+        worst = found[:, self._judged].max(axis=1, initial=0.0)
         self.by_group.add(early, worst, ends)
         self._learn(by_window, worst, mean(gains))
         order = np.argsort(ends[first], kind="stable")
-        return Scored(ends[first][order], mean(points)[order], by_window[order])
+        return Scored(ends[first][order], mean(points)[order], by_window[order], self._judged)
 
     def _learn(self, by_window: Floats, worst: Floats, gains: Floats) -> None:
-        means, sums = by_window.max(axis=1, initial=0.0), self._sums
+        means, sums = by_window[:, self._judged].max(axis=1, initial=0.0), self._sums
         fading = 0.5 ** (len(means) / (RECENT / 2))
         self._counts["windows"] += len(means)
         sums["error"] += float(means.sum())
@@ -192,7 +200,7 @@ class Accuracy:
         sums["recently"] = sums["recently"] * fading + len(means)
 
     def _nothing(self) -> Scored:
-        return Scored(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, len(self.values))))
+        return Scored(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, len(self.values))), self._judged)
 
     # What is known
 
@@ -221,6 +229,13 @@ class Accuracy:
             counts["vanished"],
             counts["unforeseen"],
         )
+
+    def copy(self) -> Accuracy:
+        """Another one that knows the same, for a round that may fail."""
+        other = copy(self)
+        other.by_point, other.by_group = self.by_point.copy(), copy(self.by_group)
+        other._counts, other._sums = dict(self._counts), dict(self._sums)
+        return other
 
     # What the round record keeps
 

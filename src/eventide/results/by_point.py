@@ -15,6 +15,7 @@ over rows.
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,13 @@ class ByPoint:
         if len(known) == 0:
             return math.nan
         return float(np.interp(point * PER_SLIDE, known, self.early_rows[known] / self.final_rows[known]))
+
+    def copy(self) -> ByPoint:
+        """Another one with the same sums."""
+        other = copy(self)
+        for name in _SUMS:
+            setattr(other, name, getattr(self, name).copy())
+        return other
 
     def saved(self) -> dict[str, Any]:
         """The sums as plain data, of the points that are known."""

@@ -1,7 +1,7 @@
 """The declarations of a transcript: its streams and queries, read into a program.
 
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
-`window`, `retain`, `order`, `limit`, `sample`; operators are written as `transcript_operators` says. A query over
+`window`, `retain`, `order`, `limit`, `sample`, `prods`; operators are written as `transcript_operators` says. A query over
 another one (`from`) may have no window: it then has that of the query it reads. Lengths and instants are in the units
 of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit heartbeats.
 
@@ -29,11 +29,12 @@ from eventide.plan.query import Query
 from eventide.plan.stream import Future, Stream, TimeKind, Timestamps
 from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
 from eventide.testing.transcript_operators import inputs_of, known_keys, named_of, operator_of
+from eventide.testing.transcript_prods import declared_prods
 from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
 STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future")
-QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample")
+QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "prods")
 WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
 
 
@@ -151,6 +152,7 @@ def _query(
         order=order_by(*([order] if isinstance(order, str) else map(str, order))),
         limit=written.get("limit"),
         sample=written.get("sample"),
+        prods=declared_prods(written["prods"], kind) if "prods" in written else None,
     )
 
 
