@@ -8,15 +8,17 @@ different things of one stream are refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from eventide.eventtime.drop_ratio import DropRatio
+from eventide.language.clauses import INTO_CLAUSES, PROD_CLAUSES
 from eventide.language.nearest import meant
 from eventide.language.nodes import Clause, CreateFunction, CreateQuery, CreateStream, Order
 from eventide.language.output_names import unused
 from eventide.language.outputs import Output, output_of
+from eventide.language.prods import with_prods
 from eventide.language.queries import QueryReader
 from eventide.language.reading_from import FromReader, Known
 from eventide.language.source_text import Piece, SourceText
@@ -105,9 +107,14 @@ class Builder:
                 self.bare += 1
         name = tree.this.name if tree.this is not None else f"query_{self.bare}"
         self._new(name, tree.this or tree, "query")
-        output = output_of(name, tree.args.get("into") or [], self.source)
+        behind = tree.args.get("into") or []
+        output = output_of(name, [clause for clause in behind if clause.this in INTO_CLAUSES], self.source)
         self._check_directory(output, tree)
-        self._compiled(name, tree.expression, {})
+        known = self._compiled(name, tree.expression, {})
+        kinds = {declared.stream.time_kind for declared in self.streams.values()}
+        kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
+        asked = [clause for clause in behind if clause.this in PROD_CLAUSES]
+        self.queries[name.lower()] = replace(known, query=with_prods(known.query, asked, self.source, kind))
         self.outputs[name.lower()] = output
         return name
 

@@ -1,6 +1,6 @@
 """The clauses of our statements: the words that open each, and what may follow them.
 
-The four tables are the grammar. Each entry names the parts behind its words; clauses come in any order.
+The five tables are the grammar. Each entry names the parts behind its words; clauses come in any order.
 """
 
 from __future__ import annotations
@@ -55,6 +55,14 @@ WINDOW_CLAUSES: Mapping[str, Parts] = {
     "DRATIO": ("amount",),
 }
 INTO_CLAUSES: Mapping[str, Parts] = {"INTO": ("output",), "FORMAT": ("name",), "OPTIONS": ("pairs",)}
+PROD_CLAUSES: Mapping[str, Parts] = {
+    "PROD EVERY": ("amount",),
+    "PROD AT": ("amounts",),
+    "PROD WITHIN": ("amount", "ERROR"),
+    "PROD BETWEEN": ("amount", "AND", "amount"),
+    "PROD SPEED": ("amount",),
+    "ESTIMATE": (),
+}
 FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
 
 BEGINNINGS = ("CREATE", "SELECT", "WITH", "QUERY", "DROP", "SHOW", "EXPLAIN", "SET")
@@ -194,6 +202,7 @@ class ClauseParser(Spark4.Parser):
             "text": lambda: [self._parse_text()],
             "type": lambda: [self._parse_declared_type()],
             "amount": lambda: [self._parse_amount()],
+            "amounts": lambda: self._parse_csv(self._parse_amount),
             "quota": lambda: [self._parse_amount(QUOTAS)],
             "pairs": lambda: self._parse_list(self._parse_pair),
             "bounds": lambda: self._parse_list(self._parse_bound),

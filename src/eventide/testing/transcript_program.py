@@ -1,9 +1,9 @@
 """The declarations of a transcript: its streams and queries, read into a program.
 
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
-`window`, `retain`, `order`, `limit`, `sample`, `prods`; operators are written as `transcript_operators` says. A query over
-another one (`from`) may have no window: it then has that of the query it reads. Lengths and instants are in the units
-of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit heartbeats.
+`window`, `retain`, `order`, `limit`, `sample`, `prods`; operators are written as `transcript_operators` says. A query
+over another one (`from`) may have no window: it then has that of the query it reads. Lengths and instants are in the
+units of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit heartbeats.
 
 >>> program = program_of({
 ...     "streams": {"S": {"columns": {"t": "timestamp", "k": "string"}, "time": "t", "policy": {"FixedDelay": "10 s"}}},
