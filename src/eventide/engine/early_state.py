@@ -42,6 +42,8 @@ class EarlyState:
     """Whether rows have come since it was asked last."""
     controlled: dict[int, int] = field(default_factory=dict)
     """The ends of windows that the control asked for, with the places of their points."""
+    told_to: int = NEVER
+    """The last end of a window that has its final answer."""
 
     @classmethod
     def start(cls, bound: Bound, by_progress: bool) -> EarlyState:
@@ -69,27 +71,33 @@ class EarlyState:
         """What points are measured by: the clock, or the progress of the stream."""
         return moment.latest if self.by_progress else moment.clock
 
-    def due(self, now: Moment) -> list[Prod]:
-        """The prods that have fallen due; from now on they have been asked for."""
+    def due(self, now: Moment, closed: int = NEVER) -> list[Prod]:
+        """The prods that have fallen due; from now on they have been asked for. Time is closed up to `closed`."""
         found = [prod for prodder in self.prodders for prod in prodder.due(self.ends, self.before, now)]
         if self.control is not None:
             prod = self.control.due(self.ends, self.hand(now))
             if prod is not None:
-                self._note(prod, self.hand(now))
+                self._note(prod, self.hand(now), closed)
                 found.append(prod)
         self.before = now
         return found
 
-    def _note(self, prod: Prod, hand: int) -> None:
+    def _note(self, prod: Prod, hand: int, closed: int) -> None:
         """Remember which windows the control asked for, and at which points: the last ones, after a long silence."""
+        assert self.control is not None
         first = self.ends.at_or_after(max(shift(prod.after, 2), prod.up_to + 1 - MOST_WINDOWS * self.ends.slide))
         for end in range(first, prod.up_to + 2, self.ends.slide):
-            self.controlled[end] = int(place_of(np.array([self.ends.point(end, hand)]))[0])
+            if end - 1 > closed:
+                self.controlled[end] = int(place_of(np.array([self.ends.point(end, hand)]))[0])
+            elif end <= self.told_to:
+                # The final answer was there before the early one was asked for: no error, and time to spare.
+                self.control.score(0.0)
 
     def learn(self, scored: Scored, closed: int, answered: set[int]) -> None:
         """Let the control know of windows that it asked for, and that are over now; `answered` have a final answer."""
         if self.control is None:
             return
+        self.told_to = max(answered, default=self.told_to)
         errors = zip(
             scored.ends.tolist(), place_of(scored.points).tolist(), scored.worst_column().tolist(), strict=True
         )
@@ -107,6 +115,7 @@ class EarlyState:
         return {
             "before": [self.before.clock, self.before.latest],
             "fresh": self.fresh,
+            "told_to": self.told_to,
             "controlled": [[end, place] for end, place in self.controlled.items()],
             "control": None if self.control is None else self.control.snapshot(),
             "accuracy": self.accuracy.saved(),
@@ -116,7 +125,7 @@ class EarlyState:
 
     def restored(self, saved: dict[str, Any]) -> EarlyState:
         """The same declaration, with what was saved of it."""
-        self.before, self.fresh = Moment(*saved["before"]), saved["fresh"]
+        self.before, self.fresh, self.told_to = Moment(*saved["before"]), saved["fresh"], saved["told_to"]
         self.accuracy.restore(saved["accuracy"], _unpacked(saved["waiting"]), _unpacked(saved["groups"]))
         if self.control is not None and saved["control"] is not None:
             self.control = self.control.policy.resume(saved["control"])

@@ -95,7 +95,8 @@ class EarlyStep:
     def is_due(self, clock: int) -> bool:
         """Whether a query that holds something is to be asked by now."""
         for name, state in self.states.items():
-            if len(self.engine.committed.runs[name].holds) and self._due(state.copy(), self.moment(name, clock)):
+            run = self.engine.committed.runs[name]
+            if len(run.holds) and self._due(state.copy(), self.moment(name, clock), run.promised()):
                 return True
         return False
 
@@ -117,10 +118,10 @@ class EarlyStep:
         kinds = {stream.time_kind for stream in self.engine.program.streams if stream.name in needed}
         return EarlyState.start(bound, by_progress=kinds == {TimeKind.SEQUENCE})
 
-    def _due(self, state: EarlyState, now: Moment) -> list[Prod]:
+    def _due(self, state: EarlyState, now: Moment, closed: int) -> list[Prod]:
         """What has fallen due; the clock alone does not ask again for what nothing has been added to."""
         known = state.before
-        prods = state.due(now)
+        prods = state.due(now, closed)
         if state.fresh:
             return prods
         by_clock = [p for one in state.prodders if isinstance(one, Every) for p in one.due(state.ends, known, now)]
@@ -128,7 +129,7 @@ class EarlyStep:
 
     def _score(self, work: Round, name: str, state: EarlyState, now: Moment) -> None:
         accuracy = state.accuracy
-        if (accuracy.waiting is None or accuracy.waiting.num_rows == 0) and not state.controlled:
+        if (accuracy.waiting is None or accuracy.waiting.num_rows == 0) and state.control is None:
             return
         final = work.results[name].table()
         final = final.filter(pc.equal(final.column("kind"), Kind.FINAL.value))
@@ -140,7 +141,7 @@ class EarlyStep:
         bound = self.engine.bound[name]
         needed = needed_for(self.engine.plan, name)
         state.fresh = state.fresh or any(stream in needed for stream in work.reductions)
-        prods = [] if work.ending else self._due(state, now)
+        prods = [] if work.ending else self._due(state, now, work.runs[name].promised())
         tables = []
         for prod in prods:
             table = self.prodding.answer(name, prod, Standing.within(work)).table()
