@@ -42,8 +42,8 @@ class EarlyStep:
     engine: Engine
     prodding: Prodding
     states: dict[str, EarlyState] = field(default_factory=dict)
-    asked: list[tuple[str, pa.Table]] = field(default_factory=list)
-    """Early rows that were told to someone between two rounds, to be scored too."""
+    asked: list[tuple[str, pa.Table, Moment]] = field(default_factory=list)
+    """Early rows that were told to someone between two rounds, and when: they are scored too."""
 
     def begin(self) -> None:
         """Go on from the last record."""
@@ -58,16 +58,16 @@ class EarlyStep:
     def run(self, work: Round) -> None:
         """Score what has become final, and ask for what has fallen due."""
         states = dict(self.states)
-        for name in {name for name, _ in self.asked} & self.engine.bound.keys():
+        for name in {name for name, *_ in self.asked} & self.engine.bound.keys():
             states[name] = states.get(name) or self._started(name)
         for name, state in states.items():
             if name not in work.runs:
                 continue
             work.early[name] = state = state.copy()
             now = self.moment(name, work.clock)
-            for other, early in self.asked:
+            for other, early, when in self.asked:
                 if other == name:
-                    state.accuracy.told(early, self._points(name, state, early, now), now.clock)
+                    state.accuracy.told(early, self._points(name, state, early, when), when.clock)
             self._score(work, name, state, now)
             if self.engine.bound[name].query.prods is not None:
                 self._ask(work, name, state, now)
@@ -84,11 +84,10 @@ class EarlyStep:
         bound = self.engine.bound.get(name)
         if bound is None:
             return results
-        table = results.table()
+        table, now = results.table(), self.moment(name, self.engine.committed.clock)
         if bound.query.prods is not None:
-            now = self.moment(name, self.engine.committed.clock)
             table = self._dressed(table, bound, self.states[name], self._points(name, self.states[name], table, now))
-        self.asked.append((name, table))
+        self.asked.append((name, table, now))
         plain = Results.of_table(name, results.round, table)
         return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, results.timing)
 
