@@ -16,7 +16,9 @@ import pytest
 
 import eventide
 from eventide.api.query import ContinuousQuery
+from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError, EngineError
+from eventide.eventtime.own_progress import OwnProgress
 from eventide.plan.program import Program
 from eventide.sinks.memory import Memory
 
@@ -71,6 +73,31 @@ def test_an_iterator_answers_while_it_goes_on_and_gives_its_rows_once() -> None:
     assert told(pa.concat_tables([first, *rest])) == EVERYTHING
     with pytest.raises(DeclarationError, match="an iterator gives them once"):
         query.start()
+
+
+def test_a_running_query_says_why_its_windows_are_open_and_a_source_can_be_declared_over() -> None:
+    coming: queue.Queue[pa.RecordBatch | None] = queue.Queue()
+    answers: queue.Queue[pa.Table] = queue.Queue()
+    [batch] = TABLE.to_batches()
+    coming.put(batch)
+    rows = eventide.stream(iter(coming.get, None), time="t", source="k", name="s").policy(OwnProgress())
+    with rows.expecting("a", "c").window(10).agg(total="sum(v)").start(answers.put) as running:
+        while not (open_windows := running.why()):
+            assert running.isActive
+        first = open_windows[0]
+        assert (first.window_start, first.closes_at) == (0, None)
+        assert [source["source"] for source in first.waits_for["sources"]] == ["c"]
+        assert str(first).startswith(
+            "window 0 to 10 waits for c (not heard yet), it is expected and has not spoken yet"
+        )
+        running.together.end_source("s", "c")
+        assert told(answers.get(timeout=60)) == EVERYTHING[:3], "c is over; a, at 31, is the slowest"
+        assert "waits for a (at 31" in str(running.why()[0])
+        assert running.status().queries[0].waits_for is not None
+        coming.put(None)
+        assert running.awaitTermination(60)
+        assert running.why() == []
+    assert told(pa.concat_tables([answers.get(timeout=1) for _ in range(answers.qsize())])) == EVERYTHING[3:]
 
 
 def test_an_iterator_that_fails_is_told_and_the_results_before_stay() -> None:
@@ -241,4 +268,5 @@ def test_a_script_reads_streams_that_were_made_in_python() -> None:
 
 
 def replace_names(query: ContinuousQuery, stream: str, name: str) -> Program:
+    assert isinstance(query.stream, EventStream)
     return Program((replace(query.stream.declared, name=stream),), (replace(query.declared, name=name, stream=stream),))

@@ -9,9 +9,10 @@ import pytest
 
 import eventide
 from eventide.api.query import ContinuousQuery
+from eventide.api.startable import Startable
 from eventide.api.stream import EventStream
 from eventide.plan.expressions import parsed
-from eventide.plan.program import Program
+from eventide.plan.program import Operator, Program
 from eventide.plan.query import Named, Query
 from eventide.plan.spark_grammar import SPARK
 
@@ -34,7 +35,7 @@ def means(stream: EventStream) -> ContinuousQuery:
     return stream.window("5 minutes", "1 minute").groupBy("detector").agg(mean="avg(speed)").named("q")
 
 
-EXAMPLES = {
+EXAMPLES: dict[str, Startable] = {
     f"{DDL} SOURCE BY detector DRATIO 2%; CREATE QUERY q AS SELECT detector, avg(speed) AS mean FROM traffic "
     "[RANGE 5 minutes SLIDE 1 minute] GROUP BY detector": means(traffic(source="detector").drop_ratio(0.02)),
     f"{DDL} SLACK 20; CREATE QUERY q AS SELECT detector, avg(speed) AS mean FROM traffic "
@@ -59,18 +60,63 @@ EXAMPLES = {
     ),
 }
 
+NORTH, SOUTH = (eventide.stream(SCHEMA.empty_table(), time="ts", name=name) for name in ("north", "south"))
+TWO = DDL.replace("traffic", "north") + ";" + DDL.replace("traffic", "south") + ";"
+EXAMPLES |= {
+    f"{DDL}; CREATE QUERY q AS SELECT detector, speed * 1.6 AS kmh FROM traffic WHERE speed > 50": (
+        traffic().where("speed > 50").select("detector", kmh="speed * 1.6").named("q")
+    ),
+    f"{DDL}; CREATE QUERY q AS SELECT * FROM traffic EMIT IMMEDIATELY": traffic().select().immediately().named("q"),
+    f"{TWO} CREATE QUERY q AS SELECT * FROM north UNION ALL SELECT * FROM south": NORTH.union(SOUTH).named("q"),
+    f"{TWO} CREATE QUERY q AS SELECT detector, count(*) AS n FROM (SELECT * FROM north UNION ALL SELECT * FROM south) "
+    "[RANGE 1 minute] GROUP BY detector": (
+        NORTH.union(SOUTH).window("1 minute").groupBy("detector").agg(n="count(*)").named("q")
+    ),
+    f"{TWO} CREATE QUERY both AS SELECT * FROM north UNION ALL SELECT * FROM south; "
+    "CREATE QUERY q AS SELECT max(speed) AS top FROM both [RANGE 1 minute]": (
+        NORTH.union(SOUTH).named("both").window("1 minute").agg(top="max(speed)").named("q")
+    ),
+    f"{TWO} CREATE QUERY q AS SELECT speed, ts FROM "
+    "(SELECT * FROM north WHERE speed > 3 UNION ALL SELECT * FROM south)": (
+        NORTH.where("speed > 3").union(SOUTH).select("speed", "ts").named("q")
+    ),
+    f"{TWO} CREATE QUERY q AS SELECT north.detector, south.speed - north.speed AS more FROM north JOIN south "
+    "ON north.detector = south.detector AND abs(north.ts - south.ts) <= INTERVAL 5 SECONDS WHERE north.speed > 3": (
+        NORTH.join(SOUTH, on="detector", within="5 seconds")
+        .where("north.speed > 3")
+        .select("north.detector", more="south.speed - north.speed")
+        .named("q")
+    ),
+    f"{TWO} CREATE QUERY q AS SELECT north.detector, south.speed FROM north LEFT JOIN south ON north.ts = south.ts "
+    "AND north.detector = south.detector AND south.speed > 3 WHERE south.speed IS NULL": (
+        NORTH.join(SOUTH, on="north.ts = south.ts AND north.detector = south.detector AND south.speed > 3", how="left")
+        .where("south.speed IS NULL")
+        .select("north.detector", "south.speed")
+        .named("q")
+    ),
+}
+
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_python_and_sql_are_the_same_plan(text: str) -> None:
     from_sql = eventide.sql(text).plan
-    assert from_sql.streams[0].input is not None
-    bare = replace(from_sql, streams=(replace(from_sql.streams[0], input=None),))
+    assert all(stream.input is not None for stream in from_sql.streams)
+    bare = replace(from_sql, streams=tuple(replace(stream, input=None) for stream in from_sql.streams))
     assert normal(bare) == normal(EXAMPLES[text].plan)
 
 
 def normal(program: Program) -> Program:
     """The same program with every expression as the parser writes it: `avg(x)` is `AVG(x)`, and `(x)` is `x`."""
-    return replace(program, queries=tuple(_normal(query) for query in program.queries))
+    return replace(
+        program,
+        queries=tuple(_normal(query) for query in program.queries),
+        operators=tuple(_normal_operator(operator) for operator in program.operators),
+    )
+
+
+def _normal_operator(operator: Operator) -> Operator:
+    select = tuple(Named(each.name, _text(each.sql)) for each in operator.select)
+    return replace(operator, select=select, where=operator.where and _text(operator.where))
 
 
 def _normal(query: Query) -> Query:

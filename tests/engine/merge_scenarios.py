@@ -90,7 +90,10 @@ class Outcome:
 def brute_force(scenario: Scenario) -> list[Outcome]:
     """Row by row; the last outcome is that of the end."""
     beats = [NEVER] * scenario.streams
-    behind, waiting, numbered, found = NEVER, [], [], []
+    behind = NEVER
+    waiting: list[Row] = []
+    numbered: list[Row] = []
+    found: list[Outcome] = []
     windows: dict[str, dict[int, list[int]]] = {"sums": {}, "above": {}}
     end = ((),) * scenario.streams, (FOREVER,) * scenario.streams, False
     for brought, given, _ in (*scenario.rounds, end):
@@ -157,7 +160,8 @@ def _outcome(trial: Trial) -> Outcome:
         assert row["window_start"] // 10 <= row["first"] + 1 <= row["window_end"] // 10 + 1
 
     def windows(name: str) -> list[tuple[int, int, int]]:
-        return [(row["window_end"], row["total"], row["n"]) for row in rows.get(name, [])]
+        # On the cluster windows are in no order.
+        return sorted((row["window_end"], row["total"], row["n"]) for row in rows.get(name, []))
 
     late = [(row["_query"], (row["t"], row["v"])) for table in taken.late for row in table.to_pylist()]
     told = [(row["t"], row["v"]) for row in rows.get("told", [])]

@@ -19,6 +19,7 @@ from eventide.engine.saved_slices import MOST_FILES
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.clock_skew import ClockSkew
+from eventide.plan.join import Band, Join, JoinKind, Side
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.rows import Rows
@@ -46,7 +47,7 @@ def agree(scenario: Scenario, trial: Trial) -> None:
         assert engine == oracle, f"round {number}"
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
 def test_local_engine_merges_as_brute_force_does(workbench: Workbench, scenario: Scenario) -> None:
     with tempfile.TemporaryDirectory() as folder, Trial(scenario.program, Path(folder), workbench=workbench) as trial:
@@ -63,6 +64,37 @@ def test_spark_engine_merges_as_brute_force_does(spark: SparkSession, scenario: 
         Trial(scenario.program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
     ):
         agree(scenario, trial)
+
+
+class DiedError(Exception):
+    """The process, as far as the engine knows."""
+
+
+@pytest.mark.parametrize("step", ["reduce", "promise", "advance", "emit", "commit"])
+def test_an_engine_that_dies_within_a_round_tells_it_once(tmp_path: Path, step: str) -> None:
+    pairs = Join("pairs", Side("north"), Side("south"), (Band("t", "t", -5, 5),), JoinKind.FULL)
+    program = Program((NORTH, SOUTH), (), (BOTH, pairs))
+    sink = Memory()
+
+    def dies(number: int, name: str) -> None:
+        if (number, name) == (1, step):
+            raise DiedError
+
+    rounds = [{"north": rows(3, 12), "south": rows(4)}, {"north": rows(14), "south": rows(6, 11)}]
+    engine = Engine(program, LocalBackend(), str(tmp_path), {"both": sink, "pairs": sink}, observer=dies)
+    engine.round(rounds[0], clock=9, batch=0)
+    with pytest.raises(DiedError):
+        engine.round(rounds[1], clock=17, batch=1)
+    engine.close()
+    again = Engine(program, LocalBackend(), str(tmp_path), {"both": sink, "pairs": sink})
+    for number in range(again.last_batch + 1, 2):
+        again.round(rounds[number], clock=99, batch=number)
+    assert [row["t"] for row in sink.rows("both")] == [3, 4, 6, 11]
+    again.end(clock=99)
+    again.close()
+    assert [row["t"] for row in sink.rows("both")] == [3, 4, 6, 11, 12, 14]
+    found = sorted((row["north_t"], row["south_t"]) for row in sink.rows("pairs"))
+    assert found == [(3, 4), (3, 6), (12, 11), (14, 11)]
 
 
 NORTH = Stream("north", columns("t BIGINT, v INT"), time="t", policy=ClockSkew(0))
@@ -97,7 +129,7 @@ def test_the_clock_closes_windows_through_a_merge_and_over_an_operator(tmp_path:
     engine = Engine(program, LocalBackend(), str(tmp_path), {query.name: sink for query in sums})
     engine.round({"north": rows(3), "south": rows(7)}, clock=7)
     assert engine.tick(clock=9) is not None  # a row of `doubled` goes on
-    assert engine.tick(clock=12) is not None
+    assert engine.tick(clock=13) is not None
     assert sink.rows("of_both") == []
     assert engine.tick(clock=15) is not None
     assert [row["total"] for row in (*sink.rows("of_both"), *sink.rows("of_doubled"))] == [2, 4]

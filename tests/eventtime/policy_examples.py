@@ -12,6 +12,7 @@ from eventide.eventtime.delay_quantile import DelayQuantile
 from eventide.eventtime.disorder_histogram import DisorderHistogram
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.future_guard import FutureGuard
 from eventide.eventtime.grouped import Grouped
@@ -67,5 +68,8 @@ EXAMPLES: dict[str, Policy] = {
     "minimum": Minimum((FixedDelay(5), Idle(OwnProgress(), after=8), Kim(0.1))),
     "group-wise": Groupwise(FixedDelay(5), group_of=(0, 1, 0)),
     "group-wise without groups": Groupwise(Kim(0.1)),
+    "expected sources": Expected(OwnProgress(slack=2), sources=(0, 2)),
+    "expected sources that are given up": Expected(DropRatio(0.05), sources=(1, 5), wait=20),
+    "expected among declared bounds": Timeout(Expected(DeclaredSkew(TEN_SENSORS), (1, 2), wait=9), after=30),
     "wrapped many times": Timeout(Cap(Idle(FutureGuard(OwnProgress(), 50), after=20), rows=9), after=40),
 }

@@ -15,6 +15,7 @@ from eventide.errors import SnapshotError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import FOREVER, NEVER, shift
+from eventide.eventtime.reason import Bare, Explains, left_out_of, reason_of
 from tests.eventtime.policy_examples import EXAMPLES
 
 Round = tuple[int, list[tuple[int, int]], int]
@@ -176,3 +177,20 @@ def test_a_policy_that_has_seen_nothing_says_nothing_of_sources_it_does_not_know
     answer = policy.start().heartbeats(0)
     assert answer.by_source.dtype == np.int64
     assert answer.of(1000) == NEVER
+
+
+@every_policy
+@limits(max_examples=10)
+@given(rounds())
+def test_every_policy_says_why_and_changes_nothing_by_that(policy: Policy, rounds: list[Round]) -> None:
+    pacemaker, unasked = policy.start(), policy.start()
+    assert isinstance(pacemaker, Explains)
+    for one in rounds:
+        [_, answer] = asked(pacemaker, [one])
+        for source in range(len(answer.by_source) + 1):
+            assert "{" not in reason_of(pacemaker, min(source, 9)).words(Bare())
+        for out in left_out_of(pacemaker):
+            assert len(out.sources) > 0
+            assert out.reason.words(Bare())
+        asked(unasked, [one])
+    assert json.dumps(pacemaker.snapshot()) == json.dumps(unasked.snapshot())

@@ -11,6 +11,7 @@ from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.delay_quantile import DelayQuantile
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
@@ -18,6 +19,7 @@ from eventide.eventtime.kim import Kim
 from eventide.eventtime.kim_adhoc import KimAdhoc
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.skew_bounds import RowBound, TimeBound
 from eventide.eventtime.skew_estimates import Adaptivity
 from eventide.eventtime.skew_matrix import SkewMatrix
@@ -54,13 +56,24 @@ POLICIES: dict[str, Policy] = {
     "ESTIMATED BOUNDS (WINDOW 50, WEIGHT 0.25, TOLERATED 5%)": EstimatedSkew(Adaptivity(50, 0.25, 0.05)),
     "DRATIO 1% TIMEOUT 1 minute": Timeout(DropRatio(0.01), 60 * SECOND),
     "IDLE AFTER 30 s OWN PROGRESS TIMEOUT 60": Timeout(Idle(OwnProgress(), 30 * SECOND), 60 * SECOND),
+    "PUNCTUATED BY done": Punctuated(),
+    "OWN PROGRESS PUNCTUATED BY done TIMEOUT 5 s": Timeout(Punctuated(OwnProgress()), 5 * SECOND),
+    "PUNCTUATED BY done SLACK 10": Punctuated(Slack(10)),
     "TIMEOUT 5 s": Timeout(DropRatio(0.01), 5 * SECOND),
+    "EXPECTING (a, 'b')": Expected(DropRatio(0.01), (0, 1)),
+    "EXPECTING (a) GIVE UP AFTER 5 s DELAY 1": Expected(FixedDelay(SECOND), (0,), 5 * SECOND),
+    "EXPECTING (a) ON DEMAND 1 IDLE AFTER 5 s TIMEOUT 9": Timeout(
+        Expected(Idle(OnDemand(SECOND), 5 * SECOND), (0,), 5 * SECOND), 9 * SECOND
+    ),
+    "OWN PROGRESS IDLE AFTER 5 s EXPECTING (7, a, 7) GIVE UP AFTER 9": Expected(
+        Idle(OwnProgress(), 5 * SECOND), (0, 1), 9 * SECOND
+    ),
 }
 BOUNDS = """BOUNDS (
     SOURCE 'A' LATENCY 2 s, b TRAILS 'A' BY 5 s AFTER 1 s, 'A' TRAILS 'A' BY 0, b TRAILS b BY 1 AFTER 3 ROWS)"""
 
 
-def stream(clauses: str, columns: str = "ts TIMESTAMP, k STRING") -> Stream:
+def stream(clauses: str, columns: str = "ts TIMESTAMP, k STRING, done BOOLEAN") -> Stream:
     return read_script(f"CREATE STREAM s ({columns}) SOURCE BY k {clauses}").program.streams[0]
 
 
@@ -91,6 +104,32 @@ def test_all_stands_for_every_named_source() -> None:
     found = stream("BOUNDS (SOURCE a, SOURCE b, ALL TRAILS ALL BY 9, a TRAILS b BY 3 EXCEEDED 1%)")
     all_, one = TimeBound(0, 9 * SECOND), TimeBound(0, 3 * SECOND, 0.01)
     assert found.policy == DeclaredSkew(SkewMatrix.of([[[all_], [all_]], [[all_, one], [all_]]], [0, 0]))
+
+
+def test_expected_sources_have_the_numbers_in_which_they_are_named_or_those_of_the_bounds() -> None:
+    assert stream("EXPECTING (z, 'a b', 3)").known == ("z", "a b", "3")
+    bounded = stream("BOUNDS (SOURCE a, SOURCE b, ALL TRAILS ALL BY 0) EXPECTING (b)")
+    assert (bounded.known, getattr(bounded.policy, "sources", None)) == (("a", "b"), (1,))
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        ("GIVE UP AFTER 5 s", "GIVE UP AFTER without EXPECTING"),
+        ("EXPECTING (c) BOUNDS (SOURCE a, ALL TRAILS ALL BY 0)", "'c' is expected, but BOUNDS does not name it"),
+        ("EXPECTING (a) GIVE UP AFTER 0", "would never wait"),
+        ("EXPECTING ()", "expected a name"),
+    ],
+)
+def test_expectations_that_cannot_be_kept_are_refused(clauses: str, message: str) -> None:
+    with pytest.raises(LanguageError, match=message):
+        stream(clauses)
+
+
+def test_sources_are_expected_by_the_name_in_one_column() -> None:
+    for sources in ("", "SOURCE BY j, k"):
+        with pytest.raises(LanguageError, match="expects sources by name"):
+            read_script(f"CREATE STREAM s (t BIGINT, j STRING, k STRING) {sources} EXPECTING (a)")
 
 
 QUERY = "SELECT max(v) FROM s [RANGE 5 {}];"
@@ -134,6 +173,7 @@ READ = "CREATE STREAM s (ts TIMESTAMP, k STRING) FROM json 'in' SOURCE BY k\n {}
         ),
         ("DELAY 10", "add TIMEOUT"),
         ("ESTIMATED BOUNDS", "add TIMEOUT"),
+        ("EXPECTING (a)", "2:2: an expected source that never speaks holds back all others; add GIVE UP AFTER"),
         ("OWN PROGRESS", "2:2: a source that falls silent holds back all others; add IDLE AFTER"),
         (
             "BOUNDS (a TRAILS b BY 5 s, b TRAILS b BY 0, ALL TRAILS a BY 0)",
@@ -153,6 +193,8 @@ def test_what_may_stall_is_told(clauses: str, message: str) -> None:
         "DRATIO 1% SLACK 20",
         "SLACK 10 TIMEOUT 1 min",
         "OWN PROGRESS IDLE AFTER 1 min",
+        "OWN PROGRESS IDLE AFTER 1 min EXPECTING (a, b)",
+        "EXPECTING (a, b) GIVE UP AFTER 1 min",
         "CLOCK SKEW 5 s",
         "BOUNDS (SOURCE a, SOURCE b, ALL TRAILS ALL BY 5 s) TIMEOUT 1 min",
         "BOUNDS (SOURCE a, SOURCE b, ALL TRAILS ALL BY 5 s, ALL TRAILS ALL BY 0 AFTER 9 s)",

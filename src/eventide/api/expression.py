@@ -58,7 +58,7 @@ def group_named(given: Expression, columns: tuple[Column, ...], owner: str) -> N
     return value_named(given, columns, owner)
 
 
-def value_named(given: Expression, columns: tuple[Column, ...], owner: str, name: str | None = None) -> Named:
+def value_named(given: Expression, columns: tuple[Column, ...] | None, owner: str, name: str | None = None) -> Named:
     """An expression with its name: the one given, the one after AS, or, as in PySpark, the expression itself.
 
     >>> from eventide.plan.columns import columns
@@ -71,7 +71,8 @@ def value_named(given: Expression, columns: tuple[Column, ...], owner: str, name
     """
     after_as, sql = _text(given, owner)
     expression = parsed(sql, owner)
-    check_columns(expression, columns, owner)
+    if columns is not None:
+        check_columns(expression, columns, owner)
     return Named(name or after_as or sql.replace("`", ""), sql)
 
 

@@ -15,21 +15,30 @@ given it, not when the query starts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from eventide.api.column_text import quoted
 from eventide.api.expression import Expression, condition_text, group_named, value_named
 from eventide.api.lengths import Length, length
 from eventide.api.query import UNNAMED, ContinuousQuery
+from eventide.api.rows import EventRows
+from eventide.api.startable import GivenSink
 from eventide.errors import DeclarationError
+from eventide.language.row_queries import clock_of
 from eventide.plan.columns import Column
 from eventide.plan.expressions import check_columns, parsed
 from eventide.plan.query import Named, Query
+from eventide.plan.rows import Rows
 from eventide.plan.window import RowWindow, Window
 
 if TYPE_CHECKING:
+    from eventide.api.joining import Joining
+    from eventide.api.running_query import RunningQuery
     from eventide.api.stream import EventStream
 
 
@@ -37,12 +46,13 @@ if TYPE_CHECKING:
 class QueryBuilder:
     """What was said of a query so far."""
 
-    stream: EventStream
+    stream: EventStream | EventRows
     conditions: tuple[str, ...] = ()
     windows: Window | RowWindow | None = None
     groups: tuple[Named, ...] = ()
     on_groups: tuple[str, ...] = ()
     retain: int = 0
+    closes_by_source: bool = False
 
     def where(self, condition: Expression) -> QueryBuilder:
         """Only rows for which this holds: SQL text or a Column. Several conditions must all hold."""
@@ -65,7 +75,7 @@ class QueryBuilder:
         `empty` asks for windows without rows too. `retain`: for how long after its end a late row can still revise a
         window.
         """
-        kind = self.stream.declared.time_kind
+        kind = self.stream.time_kind
         long = length(range, kind, "the range of the window")
         step = long if slide is None else length(slide, kind, "the slide of the window")
         moved = 0 if offset is None else length(offset, kind, "the offset of the window")
@@ -86,6 +96,18 @@ class QueryBuilder:
         groups = [group_named(each, self._columns, self._owner) for each in columns]
         groups += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
         return replace(self, groups=(*self.groups, *groups))
+
+    def closeBySource(self) -> QueryBuilder:  # noqa: N802
+        """Let each group close with its own source, not with the slowest; the groups must tell the source.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> rows = pa.table({"t": [1, 12], "detector": ["A", "B"], "speed": [50, 60]})
+        >>> asked = stream(rows, time="t", source="detector").window(10).groupBy("detector").closeBySource()
+        >>> asked.agg(n="count(*)").plan.queries[0].by_source
+        True
+        """
+        return replace(self, closes_by_source=True)
 
     def having(self, condition: Expression) -> QueryBuilder:
         """Only groups for which this holds; it may speak of aggregates, groups, and what `agg` names."""
@@ -109,15 +131,55 @@ class QueryBuilder:
             check_columns(parsed(condition, self._owner), known, self._owner)
         query = Query(
             UNNAMED,
-            self.stream.declared.name,
+            name_of(self.stream),
             self.windows,
             tuple(select),
             self.groups,
             _all_of(self.conditions),
             _all_of(self.on_groups),
             self.retain,
+            by_source=self.closes_by_source,
         )
         return ContinuousQuery(self.stream, query)
+
+    def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
+        """Rows that pass, with these columns: names, Columns, SQL text with AS or under a name; without any, with all.
+
+        Each row keeps its own time, and rows are told in its order.
+        """
+        if self.windows is not None or self.groups or self.on_groups:
+            raise DeclarationError("rows have no windows and no groups: leave them out, or ask for .agg(...)")
+        from eventide.api.joining import level_of
+
+        select = [value_named(each, self._columns, self._owner) for each in columns]
+        select += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
+        rows = Rows("", (name_of(self.stream),), tuple(select), _all_of(self.conditions))
+        level = level_of(self.stream)
+        outputs = [(item.name, parsed(item.sql, self._owner)) for item in select] or level.all_columns
+        shown = tuple(Column(name, level.type_of(expression)) for name, expression in outputs)
+        return EventRows(rows, (self.stream,), shown, clock_of(list(outputs), level))
+
+    def union(self, *others: EventStream | EventRows | QueryBuilder) -> EventRows:
+        """The rows that pass, and those of the others; see `EventStream.union`."""
+        return self.select().union(*others)
+
+    def join(
+        self,
+        other: EventStream | EventRows | QueryBuilder,
+        on: str | Sequence[str] = (),
+        within: Length | None = None,
+        how: str = "inner",
+    ) -> Joining:
+        """Pairs of the rows that pass; see `EventStream.join`. They go by the name of the stream."""
+        return self.select().named(name_of(self.stream) + "_rows").join(other, on, within, how)
+
+    def start(self, sink: GivenSink = None, checkpoint: str | PathLike[str] | None = None) -> RunningQuery:
+        """Start the rows that pass, with all their columns."""
+        return self.select().start(sink, checkpoint)
+
+    def run(self) -> pa.Table:
+        """All rows that pass, of what is there now."""
+        return self.select().run()
 
     def _values(self, given: Expression | Mapping[str, str], columns: tuple[Column, ...]) -> list[Named]:
         if not isinstance(given, Mapping):
@@ -127,11 +189,16 @@ class QueryBuilder:
 
     @property
     def _columns(self) -> tuple[Column, ...]:
-        return self.stream.declared.columns
+        return self.stream.columns
 
     @property
     def _owner(self) -> str:
-        return f"stream {self.stream.declared.name!r}"
+        return f"stream {name_of(self.stream)!r}"
+
+
+def name_of(stream: EventStream | EventRows) -> str:
+    """The name of a stream, or of rows."""
+    return stream.called if isinstance(stream, EventRows) else stream.declared.name
 
 
 def _all_of(conditions: tuple[str, ...]) -> str | None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.api.as_html import html_of
+from eventide.api.why_open import WhyOpen
 from eventide.engine.running import Running
 from eventide.engine.status import Status
 from eventide.errors import EngineError, EventideError
@@ -51,6 +52,14 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
     def status(self) -> Status:
         """Rows, heartbeats, lag, drop ratio, where the slices are: after the last round."""
         return self.engine.status()
+
+    def why(self, query: str) -> list[WhyOpen]:
+        """Why each open window of a query is open: who holds it, by which rule, and when it closes."""
+        return [WhyOpen.of(window) for window in self.engine.why(query)]
+
+    def end_source(self, stream: str, source: str) -> None:
+        """A source of a stream is over: time does not wait for it any more, unless it speaks again."""
+        self.engine.end_source(stream, source)
 
     def results(self) -> dict[str, pa.Table]:
         """All results so far of every query; see `RunningQuery.results`."""
@@ -116,6 +125,10 @@ class RunningQuery:
     def status(self) -> Status:
         """Rows, heartbeats, lag, drop ratio, where the slices are: after the last round."""
         return self.together.status()
+
+    def why(self) -> list[WhyOpen]:
+        """Why each open window is open: who holds it, by which rule, and when it closes if nothing more arrives."""
+        return self.together.why(self.name)
 
     def results(self) -> pa.Table:
         """All results so far, where they are kept in memory or written as Parquet to a directory of this machine."""

@@ -94,11 +94,12 @@ class SqlScript:
         session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
         of Arrow data. `checkpoint` and `bounded` as in `ContinuousQuery.start`.
         """
-        if not self.plan.queries:
+        if not self.plan.steps:
             raise DeclarationError("this script has no query to start: add a SELECT")
         given = dict(sinks or {})
         for name in given:
-            self.plan.query(name)
+            if self.plan.operator(name) is None:
+                self.plan.query(name)
         settings = RunSettings.of(self.script.settings)
         opened = {**self._named_sinks(), **{name: given_sink(sink, format) for name, sink in given.items()}}
         frames, inputs = self._given()
@@ -108,16 +109,20 @@ class SqlScript:
         where = chosen_engine(chosen, self.plan)
 
         def made(folder: str) -> Running:
-            tick = settings.tick or TICK
+            tick, flush = settings.tick or TICK, settings.flush_rows
             if where == "local":
                 from eventide.engine.local_engine import LocalEngine
 
                 opened_inputs = {name: data.opened(self.plan.stream(name)) for name, data in inputs.items()}
-                return LocalEngine(self.plan, folder, opened, opened_inputs, every=settings.every or 0.0, tick=tick)
+                every = settings.every or 0.0
+                return LocalEngine(self.plan, folder, opened, opened_inputs, every=every, tick=tick, flush_rows=flush)
             from eventide.engine.spark_engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
-            return SparkEngine(session or _session(settings), self.plan, folder, opened, frames, every=pause, tick=tick)
+            spark_session = session or _session(settings)
+            return SparkEngine(
+                spark_session, self.plan, folder, opened, frames, every=pause, tick=tick, flush_rows=flush
+            )
 
         place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
         return running_in(made, place, opened, given, format, ends)

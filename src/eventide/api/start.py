@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from eventide.api.given_rows import ArrowData, SparkRows
 from eventide.api.given_sink import given_sink
 from eventide.api.lengths import length
-from eventide.api.query import ContinuousQuery, GivenSink
+from eventide.api.planning import planned
 from eventide.api.running_query import RunningQueries
+from eventide.api.startable import GivenSink, Startable
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.plan.program import Program
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def start(
-    *queries: ContinuousQuery,
+    *queries: Startable,
     sinks: Mapping[str, GivenSink] | None = None,
     checkpoint: str | PathLike[str] | None = None,
     format: str = "parquet",
     every: str | None = None,
     bounded: bool | None = None,
-    **named: ContinuousQuery,
+    **named: Startable,
 ) -> RunningQueries:
     """Start queries together; a query under a name (`speeds=q`) is called so. `sinks` are by the name of the query.
 
@@ -50,12 +51,12 @@ def start(
     """
     asked = (*queries, *(query.named(name) for name, query in named.items()))
     given = dict(sinks or {})
-    if unknown := given.keys() - {query.declared.name for query in asked}:
-        has = ", ".join(query.declared.name for query in asked)
+    if unknown := given.keys() - {query.called for query in asked}:
+        has = ", ".join(query.called for query in asked)
         raise DeclarationError(f"there is no query {min(unknown)!r} to give a sink; there are: {has}")
     return start_all(
         asked,
-        {query.declared.name: given.get(query.declared.name) for query in asked},
+        {query.called: given.get(query.called) for query in asked},
         checkpoint,
         format,
         every,
@@ -64,7 +65,7 @@ def start(
 
 
 def start_all(
-    queries: tuple[ContinuousQuery, ...],
+    queries: tuple[Startable, ...],
     sinks: Mapping[str, GivenSink],
     checkpoint: str | PathLike[str] | None,
     format: str,
@@ -72,8 +73,7 @@ def start_all(
     bounded: bool | None,
 ) -> RunningQueries:
     """The queries, checked and running."""
-    streams = _streams_of(queries)
-    program = Program(tuple(stream.declared for stream in streams), tuple(query.declared for query in queries))
+    streams, program = planned(queries)
     opened = {name: given_sink(sink, format) for name, sink in sinks.items()}
     at_hand = all(isinstance(stream.given, ArrowData) for stream in streams)
     return running_in(
@@ -114,22 +114,6 @@ def _folders(sinks: Mapping[str, GivenSink], format: str) -> dict[str, Path]:
     """The directories of this machine from which results can be read again."""
     paths = {name: fspath(sink) for name, sink in sinks.items() if isinstance(sink, str | PathLike)}
     return {name: Path(path) for name, path in paths.items() if format == "parquet" and "://" not in path}
-
-
-def _streams_of(queries: tuple[ContinuousQuery, ...]) -> list[EventStream]:
-    """The streams of the queries, each once."""
-    if not queries:
-        raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...)")
-    found: dict[str, EventStream] = {}
-    for query in queries:
-        stream = query.stream
-        known = found.setdefault(stream.declared.name, stream)
-        if known.given is not stream.given or known.declared != stream.declared:
-            raise DeclarationError(
-                f"two different streams are both called {stream.declared.name!r}: give each its name, "
-                "eventide.stream(..., name='traffic'); queries that share a stream are made of the same one"
-            )
-    return list(found.values())
 
 
 def _engine(

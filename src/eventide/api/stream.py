@@ -18,18 +18,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eventide.api.expression import Expression
 from eventide.api.given_rows import ArrowData, Given, SparkRows, given_rows
 from eventide.api.lengths import Length, length
-from eventide.api.query_builder import QueryBuilder
+from eventide.api.rows import Reading
 from eventide.errors import DeclarationError
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
+from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
+from eventide.plan.columns import Column
 from eventide.plan.program import NAME
 from eventide.plan.stream import Future, Stream, TimeKind, Timestamps, kind_of
 
@@ -69,13 +71,23 @@ def stream(
 
 
 @dataclass(frozen=True)
-class EventStream:
+class EventStream(Reading):
     """A stream to ask queries of. `declared` is its plan node; make one with `eventide.stream`."""
 
     declared: Stream
     given: SparkRows | ArrowData
     chosen: bool = False
     """Whether the user said how time moves."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Names and types of its rows."""
+        return self.declared.columns
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """What the times of its rows look like."""
+        return self.declared.time_kind
 
     # How time moves
 
@@ -106,6 +118,21 @@ class EventStream:
             raise DeclarationError(f"{policy!r} is no policy: give one of eventide.eventtime, such as DropRatio(0.01)")
         return replace(self, declared=replace(self.declared, policy=policy), chosen=True)
 
+    def punctuated_by(self, column: str) -> EventStream:
+        """Rows in which this BOOLEAN column is TRUE are promises: their source sends no more rows up to their time.
+
+        Where the source of such a row is NULL, no source does. Around what was said of how time moves: each source is
+        as far as its promises, or as that says, whichever is more; without it promises alone move time.
+
+        >>> import pyarrow as pa
+        >>> rows = pa.table({"t": [1, 9, 12], "v": [5, None, 7], "done": [False, True, False]})
+        >>> totals = stream(rows, time="t").punctuated_by("done").window(10).agg(total="sum(v)", n="count(*)")
+        >>> [(row["window_end"], row["total"], row["n"]) for row in totals.run().to_pylist()]
+        [(10, 5, 1), (20, 7, 1)]
+        """
+        policy = Punctuated(self.declared.policy if self.chosen else None)
+        return replace(self, declared=replace(self.declared, policy=policy, punctuation=column), chosen=True)
+
     def timeout(self, after: Length) -> EventStream:
         """When nothing came for this long, whatever is open is over: the clock's last word around the policy."""
         return self._wrapped(Timeout(self.declared.policy, length(after, self._clock_kind, "the timeout")))
@@ -113,6 +140,17 @@ class EventStream:
     def idle_after(self, silence: Length) -> EventStream:
         """Wait for no source that has been silent for this long."""
         return self._wrapped(Idle(self.declared.policy, length(silence, self._clock_kind, "the silence")))
+
+    def expecting(self, *sources: str, give_up_after: Length | None = None) -> EventStream:
+        """Wait for these sources from the start, even before they speak; for so long at most, if that is given."""
+        declared = self.declared
+        if len(declared.source) != 1:
+            raise DeclarationError(f"stream {declared.name!r} expects sources by name: give one `source` column")
+        wait = None if give_up_after is None else length(give_up_after, self._clock_kind, "how long to wait")
+        known = tuple(dict.fromkeys((*declared.known, *sources)))
+        numbers = tuple(known.index(name) for name in dict.fromkeys(sources))
+        waiting = Expected(declared.policy, numbers, wait)
+        return replace(self, declared=replace(declared, policy=waiting, known=known), chosen=True)
 
     def future(self, ahead: Length, reject: bool = False) -> EventStream:
         """Rows further ahead of the clock than this never move time; they wait for their window, or are rejected."""
@@ -127,31 +165,3 @@ class EventStream:
         """The clock is in microseconds, unless a column of whole numbers tells it."""
         arrival = self.declared.arrival
         return (kind_of(self.declared.column(arrival)) if arrival else None) or TimeKind.TIMESTAMP
-
-    # What is asked of it
-
-    def where(self, condition: Expression) -> QueryBuilder:
-        """Only rows for which this holds; a row that is left out still moves time."""
-        return QueryBuilder(self).where(condition)
-
-    filter = where
-
-    def window(
-        self,
-        range: Length,
-        slide: Length | None = None,
-        *,
-        offset: Length | None = None,
-        empty: bool = False,
-        retain: Length | None = None,
-    ) -> QueryBuilder:
-        """Windows of time; see `QueryBuilder.window`."""
-        return QueryBuilder(self).window(range, slide, offset=offset, empty=empty, retain=retain)
-
-    def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
-        """Windows over a count of rows; see `QueryBuilder.rows`."""
-        return QueryBuilder(self).rows(range, slide)
-
-    def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
-        """Group by columns; see `QueryBuilder.groupBy`."""
-        return QueryBuilder(self).groupBy(*columns, **expressions)

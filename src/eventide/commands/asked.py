@@ -14,6 +14,7 @@ from rich.text import Text
 from eventide.commands.explain import WIDTH_ELSEWHERE, output_words, plan_of, trees
 from eventide.language.script import Script
 from eventide.language.statements import ExplainStatement, ShowStatement
+from eventide.plan.program import reads
 
 
 def answer_statements(script: Script, to_stderr: bool) -> None:
@@ -52,6 +53,6 @@ def _streams(script: Script) -> list[Text]:
 def _queries(script: Script) -> list[Text]:
     places = {output.query: output_words(output) for output in script.outputs}
     return [
-        Text(f"{query.name} reads {query.stream}, results to {places.get(query.name, 'other queries')}")
-        for query in script.program.queries
+        Text(f"{step.name} reads {', '.join(reads(step))}, results to {places.get(step.name, 'other queries')}")
+        for step in (*script.program.queries, *script.program.operators)
     ]

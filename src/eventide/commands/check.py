@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from eventide.commands.binding import Unbound, bound_queries
+from eventide.commands.binding import bound_steps
 from eventide.commands.endings import DONE, UNUSABLE
 from eventide.commands.functions import signature_of
 from eventide.commands.outputs import outputs_of
@@ -82,7 +82,7 @@ def findings_of(text: str, file: str) -> tuple[list[Finding], Script | None]:
     found += _of_queries(script, file, lines)
     if not script.statements:
         found.append(Finding("error", file, 1, 1, "there is nothing in it: declare a stream and a query"))
-    elif not script.program.queries:
+    elif not script.program.steps:
         found.append(Finding("warning", file, 1, 1, "there is no query in it: `run` would have nothing to do"))
     return sorted(found, key=lambda finding: (finding.line, finding.column)), script
 
@@ -117,11 +117,11 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
             found.append(_at("error", file, lines, *_place(places, function.name), str(error)))
     if found:
         return found
-    for name, bound in bound_queries(script.program, script.functions).items():
-        if isinstance(bound, Unbound):
-            severity = "warning" if bound.only_spark else "error"
-            message = f"{ONLY_SPARK}: {bound.reason}" if bound.only_spark else bound.reason
-            found.append(_at(severity, file, lines, *_place(places, name), message))
+    told = [output.query for output in script.outputs]
+    for name, why in bound_steps(script.program, script.functions, told).unbound.items():
+        severity = "warning" if why.only_spark else "error"
+        message = f"{ONLY_SPARK}: {why.reason}" if why.only_spark else why.reason
+        found.append(_at(severity, file, lines, *_place(places, name), message))
     return found
 
 
@@ -144,5 +144,7 @@ def _at(severity: str, file: str, lines: list[str], line: int, column: int, mess
 
 def _summary(script: Script | None) -> str:
     assert script is not None
-    streams, queries = len(script.program.streams), len(script.program.queries)
-    return f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"
+    streams, queries = len(script.program.streams), len(script.program.steps)
+    told = f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"
+    by_source = [query.name for query in script.program.queries if query.by_source]
+    return told + (f"; closing source by source: {', '.join(by_source)}" if by_source else "")

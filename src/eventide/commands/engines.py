@@ -81,7 +81,15 @@ def engine_for(
     if where.engine == "local":
         every, tick = settings.every or 0.0, settings.tick or TICK
         backend = local_backend(script.functions, run=True)
-        with LocalEngine(script.program, checkpoint, sinks, every=every, tick=tick, backend=backend) as engine:
+        with LocalEngine(
+            script.program,
+            checkpoint,
+            sinks,
+            every=every,
+            tick=tick,
+            backend=backend,
+            flush_rows=settings.flush_rows,
+        ) as engine:
             yield engine
         return
     with _on_spark(script, where, checkpoint, sinks, settings) as engine:
@@ -116,6 +124,7 @@ def _on_spark(
                 every=every,
                 tick=settings.tick or TICK,
                 driver_bytes=driver_bytes,
+                flush_rows=settings.flush_rows,
             ) as engine:
                 yield engine
         finally:

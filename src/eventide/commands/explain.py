@@ -10,11 +10,15 @@ import json
 import sys
 from typing import Any
 
-from rich.console import Console, RenderableType
-from rich.syntax import Syntax
+from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from eventide.commands.explain_lines import line as _line
+from eventide.commands.explain_lines import named as _named
+from eventide.commands.explain_lines import sql_text as _sql
+from eventide.commands.explain_lines import titled as _titled
+from eventide.commands.explain_operators import add_attributes, operator_branch
 from eventide.commands.plan_words import described
 from eventide.commands.script_file import script_of, shown_as
 from eventide.errors import DeclarationError
@@ -59,29 +63,43 @@ def trees(plan: dict[str, Any], only: str | None = None) -> list[Tree]:
 
     `only` names a query: what that one reads is shown, and no other query.
     """
-    queries = plan["queries"] if only is None else _way_to(plan["queries"], only)
-    found = []
+    steps = [*plan["operators"], *plan["queries"]]
+    steps = steps if only is None else _way_to(steps, only)
+    found, shown = [], set[str]()
     for stream in plan["streams"]:
-        if only is None or any(query["reads"] == stream["name"] for query in queries):
+        if only is None or any(stream["name"] in _reads(step) for step in steps):
             tree = _stream(stream)
-            _add_readers(tree, stream["name"], queries)
+            _add_readers(tree, stream["name"], steps, shown)
             found.append(tree)
     return found
 
 
-def _way_to(queries: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    by_name = {query["name"]: query for query in queries}
-    way = []
-    while name in by_name:
-        way.append(by_name[name])
-        name = by_name[name]["reads"]
-    return way
+def _reads(step: dict[str, Any]) -> list[str]:
+    return [step["reads"]] if isinstance(step["reads"], str) else list(step["reads"])
 
 
-def _add_readers(tree: Tree, name: str, queries: list[dict[str, Any]]) -> None:
-    for query in queries:
-        if query["reads"] == name:
-            _add_readers(_query(tree, query), query["name"], queries)
+def _way_to(steps: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    by_name = {step["name"]: step for step in steps}
+    way: dict[str, dict[str, Any]] = {}
+    rest = [name]
+    while rest:
+        step = by_name.get(rest.pop())
+        if step is not None:
+            way[step["name"]] = step
+            rest += _reads(step)
+    return [step for step in steps if step["name"] in way]
+
+
+def _add_readers(tree: Tree, name: str, steps: list[dict[str, Any]], shown: set[str]) -> None:
+    for step in steps:
+        if name not in _reads(step):
+            continue
+        if step["name"] in shown:
+            tree.add(Text.assemble("into ", (step["name"], "bold"), ", shown above"))
+            continue
+        shown.add(step["name"])
+        branch = operator_branch(tree, step) if "held" in step else _query(tree, step)
+        _add_readers(branch, step["name"], steps, shown)
 
 
 def _stream(stream: dict[str, Any]) -> Tree:
@@ -89,10 +107,13 @@ def _stream(stream: dict[str, Any]) -> Tree:
     tree.add(_line("rows", ", ".join(f"{name} {kind}" for name, kind in stream["columns"].items())))
     tree.add(_line("from", _input(stream["input"])))
     tree.add(_line("time", stream["time"]))
+    add_attributes(tree, stream["temporal"])
     tree.add(_line("sources", ", ".join(stream["source"]) or "one: the stream itself"))
     if stream["arrival"]:
         tree.add(_line("clock", f"column {stream['arrival']}, the largest so far"))
     tree.add(_line("time moves", stream["policy"]))
+    if stream["punctuation"]:
+        tree.add(_line("promises", f"rows in which {stream['punctuation']} is TRUE; they are no data"))
     if stream["future"]:
         tree.add(_line("future", stream["future"]))
     if stream["reduce"]:
@@ -106,6 +127,7 @@ def _query(tree: Tree, query: dict[str, Any]) -> Tree:
     window = query["window"]
     panes = f" -> {window['panes']}" if window["panes"] else ""
     branch.add(_line("windows", window["words"] + panes))
+    branch.add(_line("closes", query["closes"]))
     if query["sample"]:
         branch.add(_line("sample", f"{100 * query['sample']:g} % of the rows"))
     if query["where"]:
@@ -113,6 +135,7 @@ def _query(tree: Tree, query: dict[str, Any]) -> Tree:
     groups = ", ".join(_named(group) for group in query["groups"])
     branch.add(_line("groups", groups or "one: all rows of a window"))
     branch.add(_line("values", ", ".join(_named(value) for value in query["values"]) or "none: the groups alone"))
+    add_attributes(branch, query["temporal"])
     if query["having"]:
         branch.add(_line("having", query["having"]))
     if query["order"] or query["limit"]:
@@ -141,11 +164,6 @@ def _add_steps(branch: Tree, query: dict[str, Any]) -> None:
         above.add(_sql(query["reduce"]))
 
 
-def _named(item: dict[str, Any]) -> str:
-    kind = f" ({item['type']})" if "type" in item else ""
-    return f"{item['name']}{kind}" if item["sql"] == item["name"] else f"{item['name']} = {item['sql']}{kind}"
-
-
 def _input(given: dict[str, Any] | None) -> str:
     if given is None:
         return "nowhere yet: no input is declared"
@@ -153,17 +171,3 @@ def _input(given: dict[str, Any] | None) -> str:
     options = ", ".join(f"{key}={value}" for key, value in given["options"].items())
     limits = ", ".join(f"{key} {given[key]:,}" for key in ("max_files", "max_offsets", "max_rows") if key in given)
     return f"{given['format']}{path}" + (f" ({options})" if options else "") + (f", {limits}" if limits else "")
-
-
-def _titled(kind: str, name: str) -> Text:
-    return Text.assemble((f"{kind} ", ""), (name, "bold"))
-
-
-def _line(title: str, words: str) -> Text:
-    return Text.assemble((f"{title}: ", "cyan"), words)
-
-
-def _sql(text: str) -> RenderableType:
-    if not sys.stdout.isatty():
-        return Text(text)
-    return Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)

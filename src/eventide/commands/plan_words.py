@@ -20,14 +20,16 @@ from typing import Any
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from eventide.commands.binding import Unbound, bound_queries
+from eventide.commands.binding import BoundSteps, Unbound, bound_steps
+from eventide.commands.operator_words import described_operator
 from eventide.commands.policy_words import in_words
+from eventide.commands.temporal_words import attributes, is_same_in, of_stream
 from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.reduction import Reducer
 from eventide.language.script import Function
 from eventide.plan.bound import Bound
 from eventide.plan.merge_text import merge_text
-from eventide.plan.program import Program
+from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
 from eventide.plan.reduce_text import kept_text
 from eventide.plan.spark_grammar import SPARK
@@ -44,20 +46,31 @@ TIMES = {
 def described(
     program: Program, outputs: Mapping[str, str] | None = None, functions: Sequence[Function] = ()
 ) -> dict[str, Any]:
-    """All streams and queries; `outputs` says in words where the results of a query go."""
-    bound = bound_queries(program, functions)
+    """All streams, queries and operators; `outputs` says in words where the results of a query go."""
+    places = dict(outputs or {})
+    bound = bound_steps(program, functions, places)
     return {
-        "streams": [_stream(stream, _readers(stream.name, program, bound)) for stream in program.streams],
+        "streams": [_stream(stream, bound.ways_from(stream.name)) for stream in program.streams],
         "queries": [
-            _query(query, bound[query.name], _readers(query.name, program, bound), (outputs or {}).get(query.name))
+            _query(query, _found(query, bound), bound.ways_from(query.name), places.get(query.name))
+            | {"closes": closing_words(query, program), "by_source": query.by_source}
             for query in program.in_order
         ],
+        "operators": [_operator(step, bound, places) for step in program.steps if not isinstance(step, Query)],
     }
 
 
-def _readers(name: str, program: Program, bound: Mapping[str, Bound | Unbound]) -> list[Bound]:
-    """The queries that read a stream or query, as far as they are known."""
-    return [found for query in program.of_stream(name) if isinstance(found := bound[query.name], Bound)]
+def _found(query: Query, bound: BoundSteps) -> Bound | Unbound:
+    return bound.queries[query.name] if query.name in bound.queries else bound.unbound[query.name]
+
+
+def _operator(operator: Operator, bound: BoundSteps, places: Mapping[str, str]) -> dict[str, Any]:
+    name, found = operator.name, bound.operator(operator.name)
+    why = bound.unbound[name].reason if name in bound.unbound else None
+    told = described_operator(operator, found, why, name in bound.plan.operators)
+    readers = bound.ways_from(name)
+    reduce = _pretty(Reducer.of(found.results, readers).text.sql) if readers and found is not None else None
+    return told | {"output": places.get(name), "reduce": reduce}
 
 
 def _stream(stream: Stream, readers: list[Bound]) -> dict[str, Any]:
@@ -68,8 +81,10 @@ def _stream(stream: Stream, readers: list[Bound]) -> dict[str, Any]:
         "columns": {column.name: column.type for column in stream.columns},
         "input": None if stream.input is None else _input(stream.input),
         "time": time or f"column {stream.time} ({stream.time_kind.value})",
+        "temporal": of_stream(stream),
         "source": list(stream.source),
         "arrival": stream.arrival,
+        "punctuation": stream.punctuation,
         "policy": in_words(stream.policy, plain) if stream.timestamps is Timestamps.EXTERNAL else "the clock",
         "future": None if stream.future is None else _future(stream, plain),
         "reduce": _pretty(Reducer.of(stream, readers).text.sql) if readers else None,
@@ -105,16 +120,30 @@ def _query(query: Query, bound: Bound | Unbound, readers: list[Bound], output: s
         groups = [{"name": group.name, "sql": group.sql} for group in query.groups]
         values = [{"name": value.name, "sql": value.sql} for value in query.select]
         note = f"only Spark can tell more: {bound.reason}"
-        return told | {"groups": groups, "values": values, "slices": None, "merge": None, "reduce": None, "note": note}
+        nothing: dict[str, Any] = {"slices": None, "merge": None, "reduce": None, "temporal": []}
+        return told | {"groups": groups, "values": values, "note": note} | nothing
     types = {column.name: column.type for column in bound.outputs}
     return told | {
         "groups": [{"name": key.name, "sql": key.sql, "type": key.type} for key in bound.keys],
         "values": [{"name": item.name, "sql": item.sql, "type": types[item.name]} for item in query.select],
+        "temporal": _temporal(bound),
         "slices": _slices(bound),
         "merge": _merge(bound),
         "reduce": _pretty(Reducer.of(bound.results, readers).text.sql) if readers else None,
         "note": None,
     }
+
+
+def closing_words(query: Query, program: Program) -> str:
+    """With what the windows of a query close, and what keeps it from closing source by source."""
+    if query.by_source:
+        return "source by source: each group with the heartbeat of its own source"
+    if program.below(query) is not None:
+        return f"with what {query.stream} has promised"
+    reason = program.not_by_source(query)
+    if reason is None:
+        return "with the heartbeat of all sources together; it could close source by source (CLOSE BY SOURCE)"
+    return f"with the heartbeat of all sources together; it cannot close source by source: {reason}"
 
 
 def _window(query: Query, bound: Bound | Unbound) -> dict[str, Any]:
@@ -146,6 +175,21 @@ def _window(query: Query, bound: Bound | Unbound) -> dict[str, Any]:
     }
 
 
+def _temporal(bound: Bound) -> list[dict[str, Any]]:
+    """The groups that carry time: one that changes inside a window is known from the start of the first open one on."""
+    window = bound.query.window
+    if isinstance(window, RowWindow):
+        return []
+    keys = [(key.name, key.sql) for key in bound.keys]
+    exact = attributes(keys, bound.stream)
+    if isinstance(window, SameWindow):
+        return exact
+    back = spoken(window.range, bound.window_kind is TimeKind.SEQUENCE)
+    loose = attributes(keys, bound.stream, f"h - {back}")
+    both = zip(exact, loose, strict=True)
+    return [one if is_same_in(window, one["sql"], bound.stream) else other for one, other in both]
+
+
 def _slices(bound: Bound) -> dict[str, Any]:
     if bound.keeps_rows:
         row = ", ".join(column.name for column in bound.kept)
@@ -164,13 +208,15 @@ def _slices(bound: Bound) -> dict[str, Any]:
 
 def _merge(bound: Bound) -> dict[str, Any]:
     limit = f"{DRIVER_BYTES // 2**20} MiB"
-    if isinstance(bound.query.window, RowWindow):
+    if isinstance(bound.query.window, RowWindow) or (bound.query.by_source and bound.driver_exact):
         place = "the driver, in DuckDB"
+    elif bound.query.by_source:
+        place = "Spark, since DuckDB would give other digits; the slices stay with the driver"
     elif bound.driver_exact:
         place = f"the driver, in DuckDB; as a Spark job over Parquet once the slices are above {limit}"
     else:
         place = f"Spark, since DuckDB would give other digits; over Parquet once the slices are above {limit}"
-    return {"place": place, "sql": _pretty(merge_text(bound, "slices", "windows"))}
+    return {"place": place, "sql": _pretty(merge_text(bound, "slices", "windows", by_source=bound.query.by_source))}
 
 
 def _pretty(sql: str) -> str:

@@ -20,6 +20,7 @@ from eventide.eventtime.delay_quantile import DelayQuantile
 from eventide.eventtime.disorder_histogram import DisorderHistogram
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.future_guard import FutureGuard
 from eventide.eventtime.grouped import Grouped
@@ -45,7 +46,7 @@ def in_words(policy: Policy, plain: bool) -> str:
 
 
 def _said(policy: Any, length: Length) -> str:
-    if isinstance(policy, Timeout | Idle | Cap | FutureGuard):
+    if isinstance(policy, Timeout | Idle | Cap | FutureGuard | Expected):
         return f"{_said(policy.inner, length)}; {_wrapping(policy, length)}"
     if isinstance(policy, Minimum):
         return "what all of these promise: " + " | ".join(_said(one, length) for one in policy.policies)
@@ -58,11 +59,15 @@ def _said(policy: Any, length: Length) -> str:
     return simple if simple is not None else repr(policy)
 
 
-def _wrapping(policy: Timeout | Idle | Cap | FutureGuard, length: Length) -> str:
+def _wrapping(policy: Timeout | Idle | Cap | FutureGuard | Expected, length: Length) -> str:
     if isinstance(policy, Timeout):
         return f"after a common silence of {length(policy.after)} the largest time seen is promised"
     if isinstance(policy, Idle):
         return f"a source that is silent for {length(policy.after)} is not waited for"
+    if isinstance(policy, Expected):
+        many = f"{len(policy.sources):,} expected source{'' if len(policy.sources) == 1 else 's'}"
+        until = "" if policy.wait is None else f", or {length(policy.wait)} have passed"
+        return f"nothing is promised before {many} have spoken{until}"
     if isinstance(policy, FutureGuard):
         beyond = "the clock" if policy.against == "clock" else "what other sources have reached"
         return f"rows more than {length(policy.ahead)} beyond {beyond} do not move time"

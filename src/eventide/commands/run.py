@@ -71,9 +71,9 @@ def run_file(request: RunRequest) -> None:
             from eventide.commands.asked import answer_statements
 
             answer_statements(script, to_stderr=request.json)
-        if asks and not script.program.queries:
+        if asks and not script.program.steps:
             return
-        if not script.program.queries:
+        if not script.program.steps:
             raise DeclarationError(
                 f"{shown_as(request.file)}: there is nothing to run: add a SELECT, or CREATE QUERY name AS SELECT ..."
             )

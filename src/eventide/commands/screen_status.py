@@ -16,8 +16,12 @@ from eventide.engine.running import Running
 from eventide.engine.status import Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.work import Round
+from eventide.eventtime.instant import NEVER
 from eventide.plan.stream import TimeKind, Timestamps
 from eventide.profile.amounts import percent, spoken
+
+SEPARATOR = "\x1f"
+"""Between the values that name a source together."""
 
 LOOKED_EVERY = 0.25
 """Seconds between two looks at the sources, however short the rounds."""
@@ -60,13 +64,21 @@ class StatusLine:
 
 
 def holder(stream: StreamTime) -> str | None:
-    """The source that is least far and behind most others; None where no single one is."""
+    """The source that is least far and behind most others, and whether it is silent; None where no single one is."""
     if stream.stream.timestamps is not Timestamps.EXTERNAL or len(stream.sources) < 2:
         return None
     far = stream.pacemaker.heartbeats(stream.clock).by_source
-    if len(far) < 2 or not np.median(far) > far.min():
+    waited_for = np.ones(len(far), dtype=np.bool_)
+    for out in stream.left_out():
+        waited_for[out.sources[out.sources < len(far)]] = False
+    if np.count_nonzero(waited_for) < 2 or not np.median(far[waited_for]) > far[waited_for].min():
         return None
-    return stream.name_of(int(far.argmin())).replace("\x1f", "|")
+    slowest = int(np.flatnonzero(waited_for)[far[waited_for].argmin()])
+    heard = stream.hearing.heard_of(slowest)
+    silence = stream.clock - heard if heard != NEVER else 0
+    plain = stream.stream.arrival is not None and stream.stream.time_kind is TimeKind.SEQUENCE
+    silent = f" (silent for {spoken(silence, plain)})" if silence > 0 else ""
+    return f"{stream.name_of(slowest).replace(SEPARATOR, '|')!r}{silent}"
 
 
 def told(status: Status, held: Mapping[str, str] | None = None, plain: set[str] | frozenset[str] = frozenset()) -> str:
@@ -77,7 +89,7 @@ def told(status: Status, held: Mapping[str, str] | None = None, plain: set[str] 
     for stream in status.streams:
         said = _of_stream(stream, stream.name in plain)
         if held and stream.name in held and stream.lag:
-            said.append(f"held back by {held[stream.name]!r}")
+            said.append(f"held back by {held[stream.name]}")
         parts.append((f"{stream.name}: " if several else "") + ", ".join(said))
     return ", ".join(parts) if not several else "; ".join([", ".join(parts[:2]), *parts[2:]])
 

@@ -7,7 +7,7 @@
 Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: there is no setting 'checkpiont'; did you mean 'checkpoint'? There are checkpoint, \
-driver_bytes, engine, every, master, tick, and those of Spark, which begin with spark.
+driver_bytes, engine, every, flush.rows, master, tick, and those of Spark, which begin with spark.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from difflib import get_close_matches
 
 from eventide.errors import DeclarationError
 
-KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "master", "tick")
+KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "flush.rows", "master", "tick")
 ENGINES = ("spark", "local")
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`)."""
+    """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`).
+
+    `flush_rows`: about so many results of a query are told in one round.
+    """
 
     engine: str | None = None
     master: str | None = None
@@ -32,6 +35,7 @@ class RunSettings:
     every: float | None = None
     tick: float | None = None
     driver_bytes: int | None = None
+    flush_rows: int | None = None
     spark: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -54,6 +58,7 @@ class RunSettings:
             every=_seconds("every", own.get("every")),
             tick=_seconds("tick", own.get("tick")),
             driver_bytes=_whole("driver_bytes", own.get("driver_bytes")),
+            flush_rows=_above_zero("flush.rows", own.get("flush.rows")),
             spark=spark,
         )
 
@@ -96,3 +101,9 @@ def _whole(key: str, text: str | None) -> int | None:
     if text is not None and not text.isdecimal():
         raise DeclarationError(f"SET {key} = {text}: give a whole number")
     return None if text is None else int(text)
+
+
+def _above_zero(key: str, text: str | None) -> int | None:
+    if text is not None and _whole(key, text) == 0:
+        raise DeclarationError(f"SET {key} = {text}: nothing would ever be told; give 1 or more")
+    return _whole(key, text)

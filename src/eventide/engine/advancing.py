@@ -26,8 +26,15 @@ from eventide.plan.query import Query
 class Advance:
     """Goes through the steps of a program."""
 
-    def __init__(self, plan: BoundProgram, levels: Mapping[str, Level], streams: Mapping[str, StreamTime]) -> None:
+    def __init__(
+        self,
+        plan: BoundProgram,
+        levels: Mapping[str, Level],
+        streams: Mapping[str, StreamTime],
+        flush_rows: int | None = None,
+    ) -> None:
         self._plan = plan
+        self._flush_rows = flush_rows
         self._levels = levels
         self._streams = streams
 
@@ -53,7 +60,7 @@ class Advance:
         heartbeat = least_time(work.frontiers[source] for source in sources)
         latest = max(self._streams[source].latest if source in self._streams else NEVER for source in sources)
         try:
-            work.runs[name], answers = run.advance(heartbeat, work.taken.get(name), latest)
+            work.runs[name], answers = run.advance(heartbeat, work.taken.get(name), latest, self._flush_rows)
         except DataFaultError as fault:
             raise EngineError(
                 f"query {name!r}: an aggregate of it fails over the rows of a window; "

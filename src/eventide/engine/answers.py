@@ -83,6 +83,9 @@ def result_table(
     """Part of an answer with the columns that every result has."""
     count = answer.num_rows
     told = {"query": name, "kind": kind.value, "round": round, "heartbeat": heartbeat}
+    if "heartbeat" in answer.column_names:
+        # Each result was closed by the heartbeat of its own source.
+        del told["heartbeat"]
     columns = []
     for field in schema:
         if field.name in told:

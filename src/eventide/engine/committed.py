@@ -12,6 +12,8 @@ from typing import Any
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
+from eventide.engine.groupwise_run import GroupwiseRun
+from eventide.engine.open_windows import OpenQuery, open_of_run
 from eventide.engine.operator_run import OperatorRun
 from eventide.engine.placement import Placement
 from eventide.engine.query_run import QueryRun
@@ -20,6 +22,7 @@ from eventide.engine.row_run import RowRun
 from eventide.engine.run_of import bench_of, continued, run_of
 from eventide.engine.saved_slices import SavedSlices
 from eventide.engine.stream_time import StreamTime
+from eventide.engine.why import Standing
 from eventide.engine.work import Positions, Round, Run
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import NEVER
@@ -39,6 +42,7 @@ class Committed:
         self._backend = backend
         self._placement = placement
         self._plan: tuple[Program, dict[str, Any]] | None = None
+        self._standing: tuple[RoundRecord, dict[str, Run], Standing] | None = None
         self.saved = SavedSlices(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
         if self.record is not None:
@@ -73,6 +77,20 @@ class Committed:
         """How far the inputs of the local engine were read."""
         return {} if self.record is None else self.record.positions
 
+    def standing(self, program: Program) -> Standing | None:
+        """How the program stands after the last round, for those who ask why; None before the first."""
+        record, runs, streams = self.record, self.runs, self.streams
+        if record is None:
+            return None
+        told = self._standing
+        if told is None or told[0] is not record or told[1] is not runs:
+
+            def opened(name: str) -> OpenQuery:
+                return open_of_run(runs[name])
+
+            told = self._standing = record, runs, Standing(program, record, lambda name: streams[name].sources, opened)
+        return told[2]
+
     def commit(self, program: Program, work: Round) -> None:
         """Make a round happen."""
         for name in work.runs:
@@ -83,7 +101,7 @@ class Committed:
         for name, kinds in kept.items():
             self.saved.keep_series(name, kinds, work.number)
         for name, heartbeat in work.heartbeats.items():
-            self.streams[name].heartbeat = heartbeat
+            self.streams[name].reach(heartbeat, work.clock)
         record = RoundRecord(
             work.number,
             self.batch if work.batch is None else work.batch,
@@ -141,6 +159,8 @@ class Committed:
         return continued(bound, bench, saved, self.saved.series(bound.name, saved["series"]))
 
 
-def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun]:
-    """Windows of time and windows of rows run differently."""
+def kind_of_run(query: Bound) -> type[QueryRun] | type[RowRun] | type[GroupwiseRun]:
+    """Windows of time, windows that close source by source, and windows of rows run differently."""
+    if query.query.by_source:
+        return GroupwiseRun
     return RowRun if isinstance(query.query.window, RowWindow) else QueryRun

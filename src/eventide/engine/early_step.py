@@ -103,7 +103,7 @@ class EarlyStep:
         """The clock and the progress of the streams that a query reads in the end."""
         needed = needed_for(self.engine.plan, name)
         streams = [stream for other, stream in self.engine.streams.items() if other in needed]
-        clocks = [s.clock if s.stream.arrival is not None else max(clock, s.clock) for s in streams]
+        clocks = [stream.moment_of(clock) for stream in streams]
         return Moment(max(clocks, default=clock), max((stream.latest for stream in streams), default=NEVER))
 
     def _started(self, name: str) -> EarlyState:

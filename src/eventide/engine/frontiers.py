@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
+from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.operator_run import Frontier
 from eventide.engine.query_run import QueryRun
 from eventide.engine.row_run import RowRun
@@ -34,7 +35,7 @@ def of_stream(stream: Stream, heartbeat: int) -> Frontier:
     return Frontier(heartbeat, {} if stream.time is None else {stream.time: heartbeat + 1})
 
 
-def of_query(run: QueryRun | RowRun, heartbeat: int = NEVER) -> Frontier:
+def of_query(run: QueryRun | RowRun | GroupwiseRun, heartbeat: int = NEVER) -> Frontier:
     """The frontier of a query's results; `heartbeat`: once that has been given to it."""
     promised = run.promised(heartbeat)
     if promised in (NEVER, FOREVER):
@@ -43,7 +44,7 @@ def of_query(run: QueryRun | RowRun, heartbeat: int = NEVER) -> Frontier:
     start = first_ending_after(query.panes, promised + 1)
     end = start + query.panes.range
     least: dict[str, int | Fraction] = {WINDOW_END: end, WINDOW_START: end - query.windows.range}
-    if isinstance(run, QueryRun):
+    if not isinstance(run, RowRun):
         # The numbers of rows, by which the other windows go, say nothing of their times.
         least |= {name: value(start) for name, value in query.carried.items()}
     return Frontier(promised, least)

@@ -57,7 +57,7 @@ class JoinRun:
     @classmethod
     def start(cls, bound: BoundJoin, bench: Bench) -> JoinRun:
         """A join that has seen nothing."""
-        empty = tuple(_schema(side_columns(bound, side)).empty_table() for side in (LEFT, RIGHT))
+        empty = tuple(schema_of(side_columns(bound, side)).empty_table() for side in (LEFT, RIGHT))
         ids = tuple(table.select(["__t", ID]) for table in empty)
         rows = tuple(table.drop_columns([ID]) for table in empty)
         never = (NEVER,) * len(bound.bands)
@@ -147,7 +147,7 @@ class JoinRun:
             floors=floors,
             numbered=(self.numbered[LEFT] + new[LEFT].num_rows, self.numbered[RIGHT] + new[RIGHT].num_rows),
         )
-        return replace(run, frontier=run._promise(self.frontier)), self._told(pairs, alone)
+        return replace(run, frontier=run._promise(self.frontier)), self.told(pairs, alone)
 
     def _further(self, frontiers: Mapping[str, Frontier]) -> tuple[Frontier, Frontier]:
         left, right = (into.query.name for into in self.bound.ports)
@@ -174,7 +174,7 @@ class JoinRun:
 
     def _pairs(self, new: tuple[pa.Table, ...]) -> pa.Table:
         """New left rows with all right rows, and held left rows with new right rows."""
-        found = [_schema((*met_columns(self.bound, LEFT), *met_columns(self.bound, RIGHT))).empty_table()]
+        found = [schema_of((*met_columns(self.bound, LEFT), *met_columns(self.bound, RIGHT))).empty_table()]
         if new[LEFT].num_rows:
             right = pa.concat_tables([self._near(LEFT, new[LEFT]), new[RIGHT]])
             found += self._joined(new[LEFT], right)
@@ -190,12 +190,12 @@ class JoinRun:
     def _joined(self, left: pa.Table, right: pa.Table) -> list[pa.Table]:
         if left.num_rows == 0 or right.num_rows == 0:
             return []
-        tables = {LEFT_ROWS: _met(left, LEFT), RIGHT_ROWS: _met(right, RIGHT)}
+        tables = {LEFT_ROWS: met(left, LEFT), RIGHT_ROWS: met(right, RIGHT)}
         try:
             pairs = self.bench.ask(pairs_text(self.bound, LEFT_ROWS, RIGHT_ROWS), tables)
         except DataFaultError:
             pairs = self.bench.ask(pairs_text(self.bound, LEFT_ROWS, RIGHT_ROWS, careful=True), tables)
-        schema = _schema((*met_columns(self.bound, LEFT), *met_columns(self.bound, RIGHT)))
+        schema = schema_of((*met_columns(self.bound, LEFT), *met_columns(self.bound, RIGHT)))
         return [pairs.cast(schema)] if pairs.num_rows else []
 
     def _matching(self, side: int, rows: HeldRows, pairs: pa.Table) -> tuple[HeldRows, pa.Table]:
@@ -208,11 +208,12 @@ class JoinRun:
         staying, _ = HeldRows(self.held[side].empty).added(rows).freed(self._done(floors)[side])
         return staying.table()
 
-    def _told(self, pairs: pa.Table, alone: list[list[pa.Table]]) -> Answer:
-        schema = _schema((*met_columns(self.bound, LEFT), *met_columns(self.bound, RIGHT), Column(COUNT, "BIGINT")))
+    def told(self, pairs: pa.Table, alone: list[list[pa.Table]]) -> Answer:
+        """What the user sees of pairs, and of rows alone of the left and of the right side."""
+        schema = schema_of((*met_columns(self.bound, LEFT), *met_columns(self.bound, RIGHT), Column(COUNT, "BIGINT")))
         parts = [_counted(pairs, 2, schema)]
         for side, tables in enumerate(alone):
-            parts += (_counted(_met(table, side), 1, schema) for table in tables if table.num_rows)
+            parts += (_counted(met(table, side), 1, schema) for table in tables if table.num_rows)
         told = pa.concat_tables(parts)
         if told.num_rows == 0:
             return Answer.of(_answer_schema(self.bound).empty_table())
@@ -288,20 +289,21 @@ class JoinRun:
         )
 
 
-def _schema(columns: tuple[Column, ...]) -> pa.Schema:
+def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
+    """The columns as Arrow has them."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
 
 
 def _answer_schema(bound: BoundJoin) -> pa.Schema:
     fixed = [Column(name, "BIGINT") for name in ("window_start", "window_end", "rows")]
-    return _schema((*fixed, *bound.outputs, Column("__lost", "STRING")))
+    return schema_of((*fixed, *bound.outputs, Column("__lost", "STRING")))
 
 
 def _with(two: Two, side: int, table: pa.Table) -> Two:
     return (table, two[RIGHT]) if side == LEFT else (two[LEFT], table)
 
 
-def _met(rows: pa.Table, side: int) -> pa.Table:
+def met(rows: pa.Table, side: int) -> pa.Table:
     """Rows with the names that columns have where both sides meet."""
     return rows.rename_columns([PREFIXES[side] + name for name in rows.column_names])
 

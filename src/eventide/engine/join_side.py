@@ -17,9 +17,10 @@ from typing import Any
 from eventide.engine.operator_run import Frontier
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
 from eventide.plan.band_value import STAMP
-from eventide.plan.bound_join import BoundJoin
+from eventide.plan.carriers import carriers
 from eventide.plan.derived import Derived
 from eventide.plan.join_names import LEFT
+from eventide.plan.joined import BoundJoin
 
 Floors = tuple[int, ...]
 """The least later value of each band."""
@@ -38,9 +39,10 @@ class JoinSide:
             return FOREVER
         stream = self.bound.ports[self.side].stream
         known = [frontier.least[column]] if column in frontier.least else []
-        if frontier.time > -EDGE and column in (stream.time, STAMP):
-            # The column of a result tells the end of its span, which is one after its time.
-            known.append(frontier.time + (2 if isinstance(stream, Derived) else 1))
+        below = None if column == STAMP else carriers(stream)[column]
+        if frontier.time > -EDGE and (column == STAMP or below is not None):
+            later = frontier.time + 1
+            known.append(later if below is None else below(later))
         return max(known, default=None)
 
     def floors(self, frontier: Frontier) -> Floors:
@@ -50,7 +52,7 @@ class JoinSide:
             value = band.values[self.side]
             least = self.least(frontier, value.column)
             known = least is not None and least != FOREVER
-            found.append(value.least(least) if known and least is not None else NEVER if least is None else FOREVER)
+            found.append(value.of(least) if known and least is not None else NEVER if least is None else FOREVER)
         return tuple(max(NEVER, min(FOREVER, floor)) for floor in found)
 
     def done(self, others: Floors) -> Floors:
@@ -75,7 +77,7 @@ class JoinSide:
         if least is None or least == FOREVER or isinstance(stream, Derived) or column != stream.time:
             return least
         values = [band.values[self.side] for band in self.bound.bands]
-        firsts = [value.first(value.least(least), ceil(least)) for value in values]
+        firsts = [value.first(value.of(least), ceil(least)) for value in values]
         return max(*firsts, promised + 1) if promised > -EDGE else max(firsts)
 
 

@@ -18,6 +18,7 @@ from eventide.engine.answers import time_type
 from eventide.engine.storage import Storage
 from eventide.engine.stream_time import source_names
 from eventide.engine.taken import Answer
+from eventide.eventtime.instant import Instants
 from eventide.plan.bound import Bound
 
 LATE, REJECTS = "late", "rejects"
@@ -54,19 +55,19 @@ class Ledger:
         self._storage.write(name, sink.getvalue())
 
 
-def late_rows(query: Bound, rows: pa.Table, round: int, heartbeat: int) -> pa.Table:
-    """The late rows of a query, each with why it is late."""
+def late_rows(query: Bound, rows: pa.Table, round: int, heartbeat: int | Instants) -> pa.Table:
+    """The late rows of a query, each with why it is late; the heartbeat of all, or one for each."""
     stream, count = query.stream, rows.num_rows
     kind = time_type(stream.time_kind)
     times = rows.column("__t")
-    by = pc.subtract(pa.scalar(heartbeat, pa.int64()), times)
+    behind = pa.repeat(pa.scalar(heartbeat, pa.int64()), count) if isinstance(heartbeat, int) else pa.array(heartbeat)
     named = source_names(rows, stream.source) if stream.source else pa.nulls(count, pa.string())
     added: dict[str, Any] = {
         "_query": pa.repeat(pa.scalar(query.told_as), count),
         "_source": named,
         "_time": times.cast(kind),
-        "_heartbeat": pa.repeat(pa.scalar(heartbeat, pa.int64()).cast(kind), count),
-        "_late_by": by,
+        "_heartbeat": behind.cast(kind),
+        "_late_by": pc.subtract(behind, times),
         "_reason": pa.repeat(pa.scalar("its pane was closed"), count),
         "_round": pa.repeat(pa.scalar(round, pa.int64()), count),
     }

@@ -33,7 +33,8 @@ class LocalEngine(Running):
     """A program on this machine. `inputs` are given for streams without a declared input, or instead of it.
 
     `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
-    alone may close windows. `backend`: one that knows more functions than DuckDB.
+    alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
+    of a query are told in one round.
     """
 
     def __init__(
@@ -46,13 +47,14 @@ class LocalEngine(Running):
         tick: float = 1.0,
         observer: Observer | None = None,
         backend: LocalBackend | None = None,
+        flush_rows: int | None = None,
     ) -> None:
         given = dict(inputs or {})
         self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in program.streams}
         self._every = every
         self._tick = tick
         self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in program.streams}
-        super().__init__(Engine(program, backend or LocalBackend(), checkpoint, sinks, observer))
+        super().__init__(Engine(program, backend or LocalBackend(), checkpoint, sinks, observer, flush_rows=flush_rows))
         try:
             positions = self.engine.committed.positions
             if self.engine.last_batch >= 0 and positions.keys() != self._inputs.keys():

@@ -26,17 +26,18 @@ from eventide.engine.storage import Storage, plain
 
 
 class LocalStorage(Storage):
-    """A local folder, made if it is not there."""
+    """A local folder, made if it is not there and `make` is not False."""
 
     near = True
 
-    def __init__(self, path: str, sync: bool = True) -> None:
+    def __init__(self, path: str, sync: bool = True, make: bool = True) -> None:
         super().__init__(os.path.abspath(path))
         self._sync = sync
         self._made = set[str]()
         self._unconfirmed = set[str]()
-        with self.told("make", ""):
-            self._make(self.where)
+        if make:
+            with self.told("make", ""):
+                self._make(self.where)
 
     def path(self, name: str) -> str:
         """Where the file is on this machine."""

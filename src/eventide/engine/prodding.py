@@ -90,7 +90,10 @@ class Prodding:
         """What it would tell if time had come to the prod's, with the heartbeat that it has really come to."""
         engine = self.engine
         needed = needed_for(engine.plan, name)
-        runs = {other: prodded(run) if other in needed else run for other, run in standing.runs.items()}
+        runs = dict(standing.runs)
+        for other in needed & runs.keys():
+            stream = engine.streams.get(engine.bound[other].query.stream)
+            runs[other] = prodded(runs[other], pa.array([], pa.string()) if stream is None else stream.sources)
         work = Round(standing.number, None, standing.clock, {}, {}, {}, False, runs, dict(standing.operators))
         work.heartbeats = {stream: max(beat, prod.up_to) for stream, beat in standing.heartbeats.items()}
         Advance(engine.plan, engine.levels, engine.streams).run(work, needed)

@@ -2,9 +2,10 @@
 
 Laws. *Late row*: a row is late for a query when its pane was closed by a round before; a row whose pane is open counts,
 however far behind its source's heartbeat it is. *Final*: a window is answered once, in the round whose heartbeat passes
-its end. *Promised*: every later result has its last instant after the promise; it is the heartbeat of the queries that
-read this one. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and its
-group is answered again for every closed window that holds it and is retained; a window is retained until the bound is
+its end, or later where that would be too many results for one round (see `slow_flush`); then `told` is behind `bound`.
+*Promised*: every later result has its last instant after the promise; it is the heartbeat of the queries that read this
+one. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and its group is
+answered again for every window that was told, holds it and is retained; a window is retained until the bound is
 `retain` beyond its end.
 
 A run is a value: every step gives a new one, so a round that fails changes nothing.
@@ -23,7 +24,8 @@ from eventide.engine.answers import nothing, output_schema
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.cluster_slices import Chunk, ClusterSlices
 from eventide.engine.slices import DriverSlices
-from eventide.engine.taken import Answer, Answers, Taken
+from eventide.engine.slow_flush import flushed
+from eventide.engine.taken import Answer, Answers, Taken, rows_in
 from eventide.engine.windows import bound_of, closing, first_ending_after, holding, missing_starts, needed_from
 from eventide.engine.workbench import Bench
 from eventide.errors import DataFaultError
@@ -49,17 +51,19 @@ class QueryRun:
     bound: int = NEVER
     begins: int = NEVER
     following: int | None = None
+    told: int = NEVER
+    """Every window that ends by then has been answered; the bound, unless some wait."""
 
     @classmethod
     def start(cls, query: Bound, bench: Bench, begins: int = NEVER) -> QueryRun:
         """A query that has seen nothing; rows before `begins` are not for it."""
-        return cls(query, bench, DriverSlices(query, bench), begins, begins)
+        return cls(query, bench, DriverSlices(query, bench), begins, begins, told=begins)
 
     @property
     def holds(self) -> Instants:
         """What is open: panes that hold something and whose windows have not all been answered."""
         panes = self.slices.panes
-        return panes[panes >= needed_from(self.query.panes, self.bound)] if len(panes) else panes
+        return panes[panes >= needed_from(self.query.panes, self.told)] if len(panes) else panes
 
     def reading(self, query: Bound) -> QueryRun:
         """The same, as the query over another input of what it reads."""
@@ -84,7 +88,7 @@ class QueryRun:
         if isinstance(chunk, Chunk):
             return self._take_files(chunk)
         assert isinstance(self.slices, DriverSlices)
-        wanted = _rows(chunk, self.query)
+        wanted = rows_in(chunk, self.query)
         if self.bound == NEVER or chunk.num_rows == 0:
             return replace(self, slices=self.slices.added(chunk)), Taken(wanted, chunk)
         panes = chunk.column("__pane")
@@ -99,14 +103,14 @@ class QueryRun:
         if before.num_rows:
             # Rows of before the query began were never its own, so they are not late for it.
             late = late.filter(pc.greater_equal(late.column("__pane"), self.begins))
-            wanted -= _rows(before, self.query)
+            wanted -= rows_in(before, self.query)
         taken = Taken(
             wanted,
             accepted,
             tuple(pc.unique(late.column("__pane")).to_pylist()),
-            _rows(late, self.query),
+            rows_in(late, self.query),
             tuple(pc.unique(revising.column("__pane")).to_pylist()),
-            _rows(revising, self.query),
+            rows_in(revising, self.query),
             revising,
         )
         return replace(self, slices=self.slices.added(accepted)), taken
@@ -125,35 +129,41 @@ class QueryRun:
     def would_close(self, heartbeat: int) -> bool:
         """Whether a heartbeat would answer a window."""
         bound = bound_of(self.query.panes, heartbeat)
-        if bound <= self.bound:
+        if bound <= self.told:
             return False
         if self.query.panes.empty and self.following is not None:
             return self.following + self.query.panes.range <= bound
-        return bool(closing(self.query.panes, self.slices.panes, self.bound, bound).num_rows)
+        return bool(closing(self.query.panes, self.slices.panes, self.told, bound).num_rows)
 
-    def advance(self, heartbeat: int, taken: Taken | None = None, latest: int = NEVER) -> tuple[QueryRun, Answers]:
+    def advance(
+        self, heartbeat: int, taken: Taken | None = None, latest: int = NEVER, most: int | None = None
+    ) -> tuple[QueryRun, Answers]:
         """Answer what closes at this heartbeat, and again what late rows have changed; then free.
 
         `latest` is the largest time of the stream: when everything ends, windows without rows are told up to there.
+        `most`: so many results are told at once, but when everything ends.
         """
         window = self.query.panes
         bound = self._bound_after(heartbeat)
         slices = self.slices.closing(bound)
         panes = slices.panes
-        windows = self._shown(closing(window, panes, self.bound, bound))
-        final = slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
-        final, following = self._with_empty(final, panes, windows, bound, latest)
+        most = None if bound == FOREVER else most
+        told = self._shown_to(bound, panes, most)
+        windows = self._shown(closing(window, panes, self.told, told))
+        answer, last = flushed(windows, None if window.empty else most, slices.answer)
+        told = told if last is None else last
+        final, following = self._with_empty(answer or Answer.of(nothing(self.query)), panes, windows, told, latest)
         revised = Answer.of(nothing(self.query))
         if taken is not None and taken.revising:
             changed = np.array(sorted(taken.revising), dtype=np.int64)
-            again = holding(window, changed, self.bound - self.query.query.retain, self.bound)
+            again = holding(window, changed, self.bound - self.query.query.retain, self.told)
             revised = slices.answer(self._shown(again), taken.changed) if again.num_rows else revised
-        slices = slices.freed(needed_from(window, bound, self.query.query.retain))
-        return replace(self, slices=slices, bound=bound, following=following), Answers(final, revised)
+        slices = slices.freed(needed_from(window, told, self.query.query.retain))
+        return replace(self, slices=slices, bound=bound, following=following, told=told), Answers(final, revised)
 
     def promised(self, heartbeat: int = NEVER) -> int:
         """Every later result has its last instant after this; `heartbeat`: once that has been given."""
-        bound = self._bound_after(heartbeat)
+        bound = self.told if heartbeat == NEVER else self._bound_after(heartbeat)
         return bound if bound in (NEVER, FOREVER) else bound - 1
 
     def _bound_after(self, heartbeat: int) -> int:
@@ -165,12 +175,20 @@ class QueryRun:
             return bound
         return max(self.bound, min(bound, first + (MOST_EMPTY - 1) * window.slide + window.range))
 
+    def _shown_to(self, bound: int, panes: Instants, most: int | None) -> int:
+        """Up to here windows are told that are told even if they are empty: each of them is one result."""
+        window = self.query.panes
+        first = self._first_shown(panes) if window.empty and most is not None else None
+        if first is None or most is None:
+            return bound
+        return max(self.told, min(bound, first + (most - 1) * window.slide + window.range))
+
     def _first_shown(self, panes: Instants) -> int | None:
         """The start of the next window that is told even if it is empty; None before the first row."""
         window = self.query.panes
         if self.following is not None or len(panes) == 0:
             return self.following
-        return max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.bound))
+        return max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.told))
 
     def _shown(self, windows: pa.Table) -> pa.Table:
         """The pairs of pane and window with the start that is shown."""
@@ -190,9 +208,10 @@ class QueryRun:
         if following is None:
             return final, None
         if bound == FOREVER:
-            # Nothing comes after the last row of the stream, wanted or not: the last window that holds it is the last.
+            # Nothing comes after the last row of the stream, wanted or not: the last window that holds it is the last,
+            # but for those that were over before and wait to be told.
             ends = [int(pane) for pane in panes[-1:]] + ([] if latest == NEVER else [window.pane_of(latest)])
-            bound = max(ends) + window.range if ends else following
+            bound = max(self.bound, max(ends) + window.range if ends else following)
         if following + window.range > bound:
             # Until a window has closed, an earlier row can still come, and the windows begin with that.
             return final, self.following
@@ -230,14 +249,19 @@ class QueryRun:
 
     def saved(self) -> dict[str, Any]:
         """Plain data beside the slices themselves."""
-        saved: dict[str, Any] = {"bound": self.bound, "begins": self.begins, "following": self.following}
+        saved: dict[str, Any] = {
+            "bound": self.bound,
+            "begins": self.begins,
+            "following": self.following,
+            "told": self.told,
+        }
         if isinstance(self.slices, ClusterSlices):
             saved["chunks"] = [chunk.saved() for chunk in self.slices.chunks]
         return saved
 
     def live(self) -> int:
         """State of panes before this is not needed any more."""
-        return needed_from(self.query.panes, self.bound, self.query.query.retain)
+        return needed_from(self.query.panes, self.told, self.query.query.retain)
 
     def state_table(self) -> pa.Table:
         """All that it holds on the driver."""
@@ -254,15 +278,9 @@ class QueryRun:
         cls, query: Bound, bench: Bench, saved: dict[str, Any], tables: list[pa.Table], placed: ClusterSlices | None
     ) -> QueryRun:
         """Continue from what was saved: tables for the driver, or slices that are on the cluster."""
-        rest = saved["bound"], saved["begins"], saved["following"]
+        rest = saved["bound"], saved["begins"], saved["following"], saved.get("told", saved["bound"])
         if placed is not None:
             return cls(query, bench, placed, *rest)
         slices = DriverSlices(query, bench, tuple(table for table in tables if table.num_rows))
         run = cls(query, bench, slices, *rest)
         return replace(run, slices=slices.freed(run.live()).closing(run.bound))
-
-
-def _rows(chunk: pa.Table, query: Bound) -> int:
-    if query.keeps_rows:
-        return int(chunk.num_rows)
-    return int(pc.sum(chunk.column("__n")).as_py() or 0)

@@ -78,7 +78,8 @@ class StateFile:
 class Intent:
     """What a round is going to be, written before it starts, so that running it again gives the same answers.
 
-    `batch` is the micro-batch of Spark it works on; None for a silent round that the engine makes by itself.
+    `batch` is the micro-batch of Spark it works on; None for a silent round that the engine makes by itself. `over` are
+    the sources of each stream that are declared over in it.
 
     >>> Intent.from_json(Intent(4, None, 1_700_000_001_000_000, {"s": 17}).to_json()).heartbeats
     {'s': 17}
@@ -88,6 +89,7 @@ class Intent:
     batch: int | None
     clock: int
     heartbeats: dict[str, int] = field(default_factory=dict)
+    over: dict[str, list[str]] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         """As plain data."""
@@ -100,7 +102,8 @@ class Intent:
         with _whole("intent"):
             batch = data["batch"]
             heartbeats = {str(stream): int(h) for stream, h in data["heartbeats"].items()}
-            return cls(int(data["round"]), None if batch is None else int(batch), int(data["clock"]), heartbeats)
+            over = {str(stream): list(map(str, names)) for stream, names in data.get("over", {}).items()}
+            return cls(int(data["round"]), None if batch is None else int(batch), int(data["clock"]), heartbeats, over)
 
 
 @dataclass(frozen=True)

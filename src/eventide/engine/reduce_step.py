@@ -8,6 +8,8 @@ when a statement has failed is it asked again, in its careful form.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow.compute as pc
 
 from eventide.engine.asking import Asking
@@ -18,7 +20,7 @@ from eventide.engine.stream_time import StreamTime
 from eventide.engine.work import Round
 from eventide.errors import DataFaultError, EngineError
 from eventide.plan.broken import RowExpressions
-from eventide.plan.reduce_text import broken_text, rejects_text, stored_text, timed
+from eventide.plan.reduce_text import broken_text, promises_text, rejects_text, stored_text, timed
 
 
 class ReduceStep:
@@ -31,6 +33,12 @@ class ReduceStep:
 
     def run(self, work: Round, reducer: Reducer, time: StreamTime | None = None) -> Reduction:
         """Reduce the rows of one stream; without a `time`, none of them can be from the future."""
+        reduction = self._reduced(work, reducer, time)
+        if reducer.stream.punctuation is None:
+            return reduction
+        return replace(reduction, promises=self._backend.ask(promises_text(reducer.stream)))
+
+    def _reduced(self, work: Round, reducer: Reducer, time: StreamTime | None) -> Reduction:
         name = reducer.stream.name
         if name not in self._broken:
             try:

@@ -35,6 +35,8 @@ class Reduction:
     rejected: int
     rows: int
     chunks: dict[str, pa.Table | Chunk] = field(default_factory=dict)
+    promises: pa.Table | None = None
+    """The promises among the rows, where the stream has a column for them."""
 
 
 @dataclass(frozen=True)

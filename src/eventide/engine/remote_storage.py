@@ -32,14 +32,15 @@ class RemoteStorage(Storage):
 
     near = False
 
-    def __init__(self, filesystem: Any, path: str, spark: str, by_renaming: bool = False) -> None:
+    def __init__(self, filesystem: Any, path: str, spark: str, by_renaming: bool = False, make: bool = True) -> None:
         super().__init__(spark)
         self._filesystem = filesystem
         self._path = path.rstrip("/")
         self._by_renaming = by_renaming or filesystem.type_name == "hdfs"
         self._made = set[str]()
-        with self.told("make", ""):
-            self._make(self._path)
+        if make:
+            with self.told("make", ""):
+                self._make(self._path)
 
     def _make(self, folder: str) -> None:
         if folder not in self._made:

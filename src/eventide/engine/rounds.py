@@ -15,7 +15,7 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from eventide.engine.advancing import Advance, would_close
@@ -23,29 +23,27 @@ from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
-from eventide.engine.delivery import deliver
 from eventide.engine.early_step import EarlyStep
 from eventide.engine.frontiers import of_stream
-from eventide.engine.ledger import Ledger, late_rows
+from eventide.engine.groupwise_run import met, told_to
+from eventide.engine.ledger import Ledger
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
 from eventide.engine.prodding import EarlyResults, Prodding
+from eventide.engine.promising import Promise
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
-from eventide.engine.taken import Taken
 from eventide.engine.work import Observer, Positions, Round
-from eventide.errors import EngineError
+from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
-from eventide.plan.binding import BoundProgram, Way
+from eventide.plan.binding import BoundProgram
 from eventide.plan.bound import Bound
-from eventide.plan.broken import careful
 from eventide.plan.program import Program
 from eventide.plan.query import Query
-from eventide.plan.reduce_text import late_text
 from eventide.plan.stream import Timestamps
 from eventide.plan.window import SameWindow, Window
 from eventide.sinks.sink import Sink
@@ -59,7 +57,8 @@ FEW_ROWS = 50_000
 class Engine:
     """Runs a program round by round, from its last committed round on.
 
-    `now` is the wall clock in microseconds, for rounds that are not told their clock.
+    `now` is the wall clock in microseconds, for rounds that are not told their clock. `flush_rows`: about so many
+    results of a query are told in one round, the others in the next ones.
     """
 
     def __init__(
@@ -71,8 +70,12 @@ class Engine:
         observer: Observer | None = None,
         now: Callable[[], int] | None = None,
         driver_bytes: int = DRIVER_BYTES,
+        flush_rows: int | None = None,
     ) -> None:
+        if flush_rows is not None and flush_rows < 1:
+            raise DeclarationError(f"flush_rows {flush_rows} would never tell anything: give 1 or more")
         self.backend = backend
+        self._flush_rows = flush_rows
         self.sinks = dict(sinks or {})
         self._observer = observer or (lambda round, step: None)
         self._now = now or (lambda: time.time_ns() // 1000)
@@ -138,9 +141,16 @@ class Engine:
         heartbeats: Mapping[str, int] | None = None,
         batch: int | None = None,
         positions: Positions | None = None,
+        over: Mapping[str, Iterable[str]] | None = None,
     ) -> Round:
-        """Run one round over these rows, by stream. `heartbeats` are promises given from outside."""
-        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False)
+        """Run one round over these rows, by stream. `heartbeats` are promises given from outside.
+
+        `over` names sources that are over with this round: time does not wait for them, until one speaks again.
+        """
+        ends = {name: list(sources) for name, sources in (over or {}).items()}
+        for name in ends:
+            self.program.stream(name, "sources are over of").check_named_sources()
+        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False, over=ends)
 
     def tick(self, clock: int | None = None) -> Round | None:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
@@ -153,8 +163,7 @@ class Engine:
                 return None
             self.forget_intent()
         clock = self._now() if clock is None else clock
-        promised = {name: stream.promise(_moment(stream, clock)) for name, stream in self.streams.items()}
-        if self._would_close(promised) or self.early.is_due(clock):
+        if self._would_close(clock) or self.early.is_due(clock):
             return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
@@ -166,7 +175,8 @@ class Engine:
         meant = self.checkpoint.pending(self.committed.round)
         if meant is None or meant.batch is not None or _ends(meant):
             return None
-        return self._run({}, meant.clock, meant.heartbeats, None, self.committed.positions, ending=False)
+        positions = self.committed.positions
+        return self._run({}, meant.clock, meant.heartbeats, None, positions, ending=False, over=meant.over)
 
     def forget_intent(self) -> None:
         """The rows of a round that was meant will not come again: what comes next is another round."""
@@ -219,11 +229,10 @@ class Engine:
 
     def status(self) -> Status:
         """How things stand after the last round."""
-        streams = tuple(StreamStatus.of(stream) for stream in self.streams.values())
-        queries = tuple(QueryStatus.of(name, run) for name, run in self.committed.runs.items())
-        operators = self.committed.operators.items()
-        queries += tuple(QueryStatus.of_operator(name, run) for name, run in operators)
-        state = self.committed
+        standing, state = self.committed.standing(self.program), self.committed
+        streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
+        queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
+        queries += tuple(QueryStatus.of_operator(name, run) for name, run in state.operators.items())
         return Status(self.backend.name, state.round, state.clock, state.ended, streams, queries, dict(self._seconds))
 
     # The round
@@ -236,6 +245,7 @@ class Engine:
         batch: int | None,
         positions: Positions,
         ending: bool,
+        over: dict[str, list[str]] | None = None,
     ) -> Round:
         for name in (*rows, *promises):
             self.program.stream(name, "rows came for")
@@ -251,9 +261,10 @@ class Engine:
         if before is not None and (before.batch != batch or _ends(before) != ending):
             # What died was another kind of round: with rows where this has none, or the other way around.
             self.forget_intent()
-        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises))
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}))
         state = dict(self.committed.runs), dict(self.committed.operators)
         work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, positions, ending, *state)
+        work.over = meant.over
         try:
             for name, step in self.STEPS:
                 started = time.perf_counter()
@@ -281,32 +292,10 @@ class Engine:
                 work.reductions[stream.name] = reduction
 
     def _promise(self, work: Round) -> None:
-        for name, stream in self.streams.items():
-            reduction = work.reductions.get(name)
-            if reduction is None:
-                heartbeat = stream.promise(_moment(stream, work.clock), work.promises.get(name))
-            else:
-                moment = stream.moment(work.clock, reduction.cells)
-                for way in self.plan.ways_from(name):
-                    self._set_aside(work, way, deliver(work, way, reduction.chunks[way.name], moment))
-                stream.observe(moment, reduction.cells, reduction.source_columns)
-                stream.losses.rejected += sum(part.num_rows for part in work.rejects.get(name, ()))
-                heartbeat = stream.promise(moment, work.promises.get(name))
-            work.heartbeats[name] = heartbeat
-
-    def _set_aside(self, work: Round, way: Way, taken: Taken) -> None:
-        """Count what is late for a query or operator, and fetch the rows."""
-        losses = self.streams[way.source].losses
-        losses.count(taken.wanted, taken.late_rows)
-        losses.revising += taken.revising_rows
-        if taken.late_panes:
-            bound = careful(way.bound) if way.source in work.careful else way.bound
-            rows = self.backend.ask(late_text(bound, taken.late_panes))
-            heartbeat = min(self._time(read.source) for read in self.plan.ways_into(way.step))
-            work.late.setdefault(way.source, []).append(late_rows(way.bound, rows, work.number, heartbeat))
+        Promise(self.plan, self.streams, self.backend, self._time).run(work)
 
     def _advance(self, work: Round) -> None:
-        Advance(self.plan, self.levels, self.streams).run(work)
+        Advance(self.plan, self.levels, self.streams, self._flush_rows).run(work)
 
     def _prod(self, work: Round) -> None:
         self.early.run(work)
@@ -357,12 +346,15 @@ class Engine:
         runs = self.committed.runs.items()
         return frozenset(name for name, run in runs if run.slices.placement == "cluster")
 
-    def _would_close(self, heartbeats: Mapping[str, int]) -> bool:
-        """Whether these heartbeats of streams would answer a window, or tell a row, on any level above."""
-        if all(heartbeat <= self.streams[name].heartbeat for name, heartbeat in heartbeats.items()):
-            return False
-        frontiers = {name: of_stream(self.streams[name].stream, beat) for name, beat in heartbeats.items()}
-        return would_close(self.plan, self.committed.runs, self.committed.operators, frontiers)
+    def _would_close(self, clock: int) -> bool:
+        """Whether the clock alone would answer a window, or tell a row, anywhere in the plan."""
+        runs, frontiers = dict(self.committed.runs), {}
+        for name, stream in self.streams.items():
+            beats = stream.promise(stream.moment_of(clock))
+            frontiers[name] = of_stream(stream.stream, beats.combined)
+            for query in self.program.of_stream(name):
+                runs[query.name] = met(runs[query.name], stream.sources, beats.by_source)
+        return would_close(self.plan, runs, self.committed.operators, frontiers)
 
     def _time(self, name: str) -> int:
         """How far a stream, query or operator had come after the last round."""
@@ -374,12 +366,9 @@ class Engine:
 
     def _latest(self, name: str) -> int:
         """The largest time of a row that has come from a stream, or from a query."""
-        return self.streams[name].latest if name in self.streams else self._time(name)
-
-
-def _moment(stream: StreamTime, clock: int) -> int:
-    """The clock of a round without rows, for a stream."""
-    return stream.clock if stream.stream.arrival is not None else max(clock, stream.clock)
+        if name in self.streams:
+            return self.streams[name].latest
+        return told_to(self.committed.runs[name]) if name in self.committed.runs else self._time(name)
 
 
 def _ends(meant: Intent) -> bool:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from eventide.engine.answers import nothing
 from eventide.engine.slices import DriverSlices, slice_schema
+from eventide.engine.slow_flush import flushed
 from eventide.engine.taken import Answer, Answers, Taken
 from eventide.engine.windows import closing, needed_from
 from eventide.engine.workbench import Bench
@@ -77,11 +78,17 @@ class RowRun:
         return replace(self, waiting=(*self.waiting, chunk)) if chunk.num_rows else self
 
     def would_close(self, heartbeat: int) -> bool:
-        """Whether a heartbeat would number a row."""
-        return any(pc.min(table.column("__t")).as_py() <= heartbeat for table in self.waiting)
+        """Whether a heartbeat would number a row, or windows wait that are full."""
+        full = closing(self.query.panes, self.slices.panes, self.answered or NEVER, self.numbered)
+        return bool(full.num_rows) or any(pc.min(table.column("__t")).as_py() <= heartbeat for table in self.waiting)
 
-    def advance(self, heartbeat: int, taken: Taken | None = None, latest: int = NEVER) -> tuple[RowRun, Answers]:
-        """Number the rows that time has passed, and answer the windows that are full; none of them is ever empty."""
+    def advance(
+        self, heartbeat: int, taken: Taken | None = None, latest: int = NEVER, most: int | None = None
+    ) -> tuple[RowRun, Answers]:
+        """Number the rows that time has passed, and answer the windows that are full; none of them is ever empty.
+
+        `most`: so many results are told at once, but when everything ends (`slow_flush`).
+        """
         bound = max(self.bound, _after(heartbeat))
         run = self._numbering(bound)
         window = self.query.panes
@@ -89,7 +96,8 @@ class RowRun:
         windows = closing(window, run.slices.panes, self.answered or NEVER, up_to)
         # Before the first row there is nothing to count: windows begin with it.
         windows = windows.filter(pc.greater_equal(windows.column("window_start"), 0))
-        final = run.slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
+        answer, last = flushed(windows, None if bound == FOREVER else most, run.slices.answer)
+        up_to, final = up_to if last is None else last, answer or Answer.of(nothing(self.query))
         slices = run.slices.freed(needed_from(window, up_to if up_to == FOREVER else window.pane_of(up_to)))
         return replace(run, slices=slices, bound=bound, answered=up_to), Answers(final, Answer.of(nothing(self.query)))
 

@@ -22,6 +22,7 @@ from eventide.engine.arrow_types import arrow_type
 from eventide.engine.frontiers import least_time
 from eventide.engine.operator_run import Frontier, Kept
 from eventide.engine.taken import Answer, Taken
+from eventide.engine.waiting_rows import WaitingRows
 from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound_rows import BoundRows
@@ -39,25 +40,24 @@ class RowsRun:
     bound: BoundRows
     bench: Bench
     frontier: Frontier = field(default_factory=Frontier)
-    waiting: tuple[pa.Table, ...] = ()
+    waiting: WaitingRows = field(default_factory=WaitingRows)
     come: tuple[pa.Table, ...] = ()
     added: pa.Table | None = None
 
     @property
     def rows(self) -> int:
         """Rows that are held."""
-        return sum(table.num_rows for table in self.waiting)
+        return self.waiting.rows
 
     @property
     def bytes(self) -> int:
         """Memory of the rows that are held."""
-        return sum(table.nbytes for table in self.waiting)
+        return self.waiting.bytes
 
     @property
     def holds(self) -> Instants:
         """The times of rows that are held, ascending, each once."""
-        found = [pc.unique(table.column("__t")).to_numpy() for table in self.waiting]
-        return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+        return self.waiting.times
 
     def stamped(self, port: str, chunk: pa.Table, clock: int) -> pa.Table:
         """Rows without a time of their own: theirs is the clock of the round."""
@@ -83,35 +83,41 @@ class RowsRun:
 
     def would_tell(self, frontiers: Mapping[str, Frontier]) -> bool:
         """Whether these frontiers of the ports' inputs would tell a row."""
-        time = least_time(frontiers.values())
-        return any(pc.min(table.column("__t")).as_py() <= time for table in self.waiting)
+        return self.waiting.first <= least_time(frontiers.values())
 
     def advance(self, frontiers: Mapping[str, Frontier]) -> tuple[Self, Answer]:
         """Tell the rows that time has passed, or, without order, all that have come."""
         time = max(self.frontier.time, least_time(frontiers.values()))
+        ready, waiting, added = list(self.come), self.waiting, None
         if self.bound.rows.ordered:
-            ready, waiting = _parted((*self.waiting, *self.come), time)
-            _, added = _parted(self.come, time)
-        else:
-            ready, waiting, added = list(self.come), [], []
-        answer = Answer.of(self._told(ready))
-        frontier = Frontier(time, self._least(frontiers, waiting))
-        kept = pa.concat_tables(added) if added else None
-        return replace(self, frontier=frontier, waiting=tuple(waiting), come=(), added=kept), answer
+            passed, waiting = self.waiting.parted(time)
+            ready, fresh = WaitingRows.of(self.come).parted(time)
+            ready, waiting = [*passed, *ready], waiting.added(*fresh.tables)
+            added = pa.concat_tables(fresh.tables) if fresh.rows else None
+        frontier = Frontier(time, self._least(time, frontiers, waiting))
+        run = replace(self, frontier=frontier, waiting=waiting, come=(), added=added)
+        return run, Answer.of(self._told(ready))
 
-    def _least(self, frontiers: Mapping[str, Frontier], waiting: list[pa.Table]) -> dict[str, int | Fraction]:
+    def _least(self, time: int, frontiers: Mapping[str, Frontier], waiting: WaitingRows) -> dict[str, int | Fraction]:
         """What the outputs that carry time have at least, in rows that come later and in rows that wait."""
+        if time in (NEVER, FOREVER):
+            return {}
         least: dict[str, int | Fraction] = {}
         for name, ports in self.bound.carried.items():
+            if name in self.bound.made_of_time:
+                # Whether it waits or is to come: its time is later.
+                least[name] = min(carried.at(time + 1) for carried in ports.values())
+                continue
+            still = {port: carried for port, carried in ports.items() if not frontiers[port].is_over}
             known = [
                 carried.value(int(bound))
-                for port, carried in ports.items()
+                for port, carried in still.items()
                 if (bound := frontiers[port].least.get(carried.column)) is not None
             ]
-            open_ports = [port for port in ports if not frontiers[port].is_over]
-            if len(known) == len(open_ports) and open_ports:
-                held = [value for table in waiting if (value := _minimum(table.column(name))) is not None]
-                least[name] = min([*known, *held])
+            if len(known) == len(still):
+                held = (_minimum(table.column(name)) for table in waiting.tables)
+                found = [*known, *(value for value in held if value is not None)]
+                least |= {name: min(found)} if found else {}
         return least
 
     def _rows_of(self, chunk: pa.Table) -> pa.Table:
@@ -126,9 +132,9 @@ class RowsRun:
         return pa.schema([*fields, *((column.name, arrow_type(column.type)) for column in self.bound.outputs)])
 
     def _told(self, ready: list[pa.Table]) -> pa.Table:
-        """Rows as an answer, in the order of time and values."""
+        """Rows as an answer: in the order of time and values, where that is asked for."""
         rows = pa.concat_tables(ready) if ready else self._schema.empty_table()
-        if rows.num_rows > 1:
+        if rows.num_rows > 1 and self.bound.rows.ordered:
             names = ["__t", *(column.name for column in self.bound.outputs), START]
             order = ", ".join(f"`{name}`" for name in names)
             rows = self.bench.ask(f"SELECT * FROM ready ORDER BY {order}", {"ready": rows})
@@ -154,25 +160,15 @@ class RowsRun:
         return {"rows": Kept(self.added, live, self._state)}
 
     def _state(self) -> pa.Table:
-        return pa.concat_tables(self.waiting) if self.waiting else self._schema.empty_table()
+        return pa.concat_tables(self.waiting.tables) if self.waiting.rows else self._schema.empty_table()
 
     @classmethod
     def restored(
         cls, bound: BoundRows, bench: Bench, saved: dict[str, Any], tables: Mapping[str, list[pa.Table]]
     ) -> Self:
         """Continue from what was saved; the tables may hold rows that were told since."""
-        _, waiting = _parted(tables.get("rows", ()), saved["time"])
-        return cls(bound, bench, Frontier(saved["time"], dict(saved["least"])), tuple(waiting))
-
-
-def _parted(tables: Any, time: int) -> tuple[list[pa.Table], list[pa.Table]]:
-    """The rows at or before a time, and those after it; no empty tables."""
-    before, after = [], []
-    for table in tables:
-        passed = pc.less_equal(table.column("__t"), time)
-        before += [part] if (part := table.filter(passed)).num_rows else []
-        after += [part] if (part := table.filter(pc.invert(passed))).num_rows else []
-    return before, after
+        _, waiting = WaitingRows.of(tables.get("rows", ())).parted(saved["time"])
+        return cls(bound, bench, Frontier(saved["time"], dict(saved["least"])), waiting)
 
 
 def _minimum(column: pa.ChunkedArray) -> int | None:

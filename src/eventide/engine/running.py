@@ -22,6 +22,7 @@ from typing import Self
 
 from eventide.engine.rounds import Engine, Round
 from eventide.engine.status import Status
+from eventide.engine.why import OpenWindow
 from eventide.errors import EngineError, EventideError
 from eventide.plan.query import Query
 from eventide.sinks.sink import Sink
@@ -62,6 +63,25 @@ class Running(ABC):
         """How the engine stands after its last round; never waits for the one under way."""
         warnings = tuple(self.engine.checkpoint.warnings)
         return replace(self.engine.status(), rows_per_second=self._rows_per_second(), warnings=warnings)
+
+    def why(self, query: str) -> list[OpenWindow]:
+        """Why the open windows of a query are open, as of the last round; never waits for the one under way."""
+        standing = self.engine.committed.standing(self.engine.program)
+        self.engine.program.query(query)
+        return [] if standing is None else standing.windows(query)
+
+    def end_source(self, stream: str, source: str) -> None:
+        """A source of a stream is over: time does not wait for it, until it speaks again.
+
+        Waits for the round under way; it is committed when this returns.
+        """
+        with self.exclusively():
+            self._going_on(f"end source {source!r}")
+            engine = self.engine
+            if engine.checkpoint.pending(engine.committed.round) is not None:
+                raise EngineError(f"cannot end source {source!r} while a round is run again: try after the next round")
+            log.info("source is over", extra={"stream": stream, "source": source})
+            self.noted(engine.round({}, positions=engine.committed.positions, over={stream: [source]}))
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
         """Run one more query from now on, over the rows that come from now on; waits for the round under way."""

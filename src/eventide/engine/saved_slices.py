@@ -17,6 +17,7 @@ from eventide.engine.cluster_slices import Chunk, ClusterSlices
 from eventide.engine.operator_run import Kept
 from eventide.engine.record import RoundRecord, StateFile
 from eventide.engine.slices import DriverSlices
+from eventide.engine.source_slices import SourceSlices
 from eventide.engine.stream_time import StreamTime
 
 MOST_FILES = 64
@@ -26,7 +27,7 @@ class Saveable(Protocol):
     """A query while it runs, as far as its files go."""
 
     @property
-    def slices(self) -> DriverSlices | ClusterSlices:
+    def slices(self) -> DriverSlices | ClusterSlices | SourceSlices:
         """What it keeps."""
         ...
 

@@ -40,7 +40,7 @@ class SparkEngine(Running):
 
     `every`: start a round at most so often (such as `1 second`); by default the next one starts when one has ended.
     `tick`: seconds after which the clock alone may close windows. `by_files=False` leaves also the reduce of Parquet
-    files to Spark SQL (`file_reduce`).
+    files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are told in one round.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class SparkEngine(Running):
         observer: Observer | None = None,
         driver_bytes: int = DRIVER_BYTES,
         by_files: bool = True,
+        flush_rows: int | None = None,
     ) -> None:
         self.spark = spark
         self._every = every
@@ -64,7 +65,8 @@ class SparkEngine(Running):
             stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
             for stream in program.streams
         }
-        super().__init__(Engine(program, SparkBackend(spark), checkpoint, sinks, observer, driver_bytes=driver_bytes))
+        limits = driver_bytes, flush_rows
+        super().__init__(Engine(program, SparkBackend(spark), checkpoint, sinks, observer, None, *limits))
         self._log = SparkLog(self.engine.checkpoint.storage)
         # A frame of the user's may have done anything to the rows of its files.
         self._knows_files = by_files and not given and self.engine.checkpoint.storage.near

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from eventide.engine.operator_run import OperatorRun
 from eventide.engine.stream_time import StreamTime
+from eventide.engine.why import Standing
+from eventide.engine.why_data import left_out_data, next_data
 from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.plan.bound import Bound
 
@@ -41,7 +43,10 @@ class RunState(Protocol):
 
 @dataclass(frozen=True)
 class StreamStatus:
-    """A stream: rows so far, how far its time is, how far behind the clock, and what was lost."""
+    """A stream: rows so far, how far its time is, how far behind the clock, and what was lost.
+
+    `left_out` has an entry for each rule by which sources are not waited for: how many, and the first few.
+    """
 
     name: str
     rows: int
@@ -55,9 +60,11 @@ class StreamStatus:
     heartbeat: int | None
     latest: int | None
     lag: int | None
+    punctuations: int = 0
+    left_out: tuple[dict[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, stream: StreamTime) -> StreamStatus:
+    def of(cls, stream: StreamTime, standing: Standing | None = None) -> StreamStatus:
         """The status of a stream; `lag` is how far the heartbeat is behind the largest time seen."""
         losses = stream.losses
         beat, latest = _known(stream.heartbeat), _known(stream.latest)
@@ -74,12 +81,14 @@ class StreamStatus:
             beat,
             latest,
             None if beat is None or latest is None else max(0, latest - beat),
+            losses.punctuations,
+            () if standing is None else tuple(left_out_data(standing, stream.stream)),
         )
 
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """A query: where its slices are, how many there are, and how far it is closed."""
+    """A query: where its slices are, how many there are, how far it is closed, and what its next window waits for."""
 
     name: str
     placement: str
@@ -87,12 +96,14 @@ class QueryStatus:
     state_rows: int
     state_bytes: int
     bound: int | None
+    waits_for: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, name: str, run: RunState) -> QueryStatus:
+    def of(cls, name: str, run: RunState, standing: Standing | None = None) -> QueryStatus:
         """The status of a query."""
         slices = run.slices
-        return cls(name, slices.placement, len(run.holds), slices.rows, slices.bytes, _known(run.bound))
+        waits = None if standing is None else next_data(standing, name)
+        return cls(name, slices.placement, len(run.holds), slices.rows, slices.bytes, _known(run.bound), waits)
 
     @classmethod
     def of_operator(cls, name: str, run: OperatorRun) -> QueryStatus:

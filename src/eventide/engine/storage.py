@@ -50,8 +50,10 @@ class Storage(ABC):
         self.where = where
 
     @staticmethod
-    def at(place: str | os.PathLike[str], sync: bool = True) -> Storage:
+    def at(place: str | os.PathLike[str], sync: bool = True, make: bool = True) -> Storage:
         """The folder at a local path or at the URI of any file system that Arrow reaches; made if it is not there.
+
+        Who only reads says `make=False`: then nothing is made, and a folder that is not there is empty.
 
         `sync=False` leaves it to the operating system when bytes reach a local disk: quicker, safe when only
         the process dies, not when the machine does.
@@ -69,7 +71,7 @@ class Storage(ABC):
         found = SCHEME.match(text)
         scheme = found[1].lower() if found else "file"
         if scheme == "file":
-            return LocalStorage(unquote(urlsplit(text).path) if found else text, sync)
+            return LocalStorage(unquote(urlsplit(text).path) if found else text, sync, make)
         try:
             filesystem, path = fs.FileSystem.from_uri(ARROW_SCHEMES.get(scheme, scheme) + text[len(scheme) :])
         except pa.ArrowInvalid as error:
@@ -79,7 +81,7 @@ class Storage(ABC):
             ) from error
         except (pa.ArrowException, OSError) as error:
             raise EngineError(f"cannot reach {text}: {line(error)}") from error
-        return RemoteStorage(filesystem, path, spark_uri(text))
+        return RemoteStorage(filesystem, path, spark_uri(text), make=make)
 
     @abstractmethod
     def write(self, name: str, data: bytes | pa.Buffer, flush: bool = True) -> None:

@@ -1,10 +1,13 @@
 """The time of one stream while it runs: who its sources are, what its policy has promised, what it lost.
 
-Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed.
-Sources are numbered as they appear; a number is never given twice."""
+Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed. The
+heartbeats of single sources are the pacemaker's, whose snapshot keeps them, and never behind the combined one.
+Sources are numbered as they appear; a number is never given twice. A source that was declared over is not waited for,
+until it speaks again; when all are over, time has come as far as the largest time seen."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eventide.engine.promises import SEPARATOR, take_promises
 from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.expected import tell_end
 from eventide.eventtime.future_guard import FutureGuard
-from eventide.eventtime.heartbeat import Pacemaker, Policy
+from eventide.eventtime.hearing import Hearing
+from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import NEVER
+from eventide.eventtime.per_source import grown
+from eventide.eventtime.punctuated import PunctuatedPacemaker, punctuated_in
+from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
+from eventide.eventtime.waiting import least_without
 from eventide.plan.stream import Stream, Timestamps
 
 RECENT_ROWS = 10_000
@@ -34,6 +44,7 @@ class Losses:
     rejected: int = 0
     recent_wanted: float = 0.0
     recent_late: float = 0.0
+    punctuations: int = 0
 
     def count(self, wanted: int, late: int) -> None:
         """Take a round into account."""
@@ -65,6 +76,11 @@ class StreamTime:
     clock: int = NEVER
     latest: int = NEVER
     losses: Losses = field(default_factory=Losses)
+    hearing: Hearing = field(default_factory=Hearing)
+    over: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """The sources that were declared over."""
+    moved: int = NEVER
+    """The clock at which the heartbeat moved last."""
 
     @classmethod
     def start(cls, stream: Stream) -> StreamTime:
@@ -78,8 +94,10 @@ class StreamTime:
             return max(self.clock, known if known is not None else self.clock)
         return max(self.clock, clock)
 
-    def observe(self, clock: int, summary: pa.Table, source_columns: tuple[str, ...]) -> None:
-        """Learn from the cells of a round."""
+    def observe(
+        self, clock: int, summary: pa.Table, source_columns: tuple[str, ...], promises: pa.Table | None = None
+    ) -> None:
+        """Learn from the cells of a round, then from the promises in it: rows of one round come together."""
         self.clock = clock
         self.losses.rows += int(pc.sum(summary.column("__n")).as_py() or 0)
         if self.stream.timestamps is not Timestamps.EXTERNAL:
@@ -91,13 +109,72 @@ class StreamTime:
             lows, highs = _int64(cells, "__lo"), _int64(cells, "__hi")
             self.latest = max(self.latest, int(highs.max()))
             arrivals = arrivals_of(clock, self._numbers(cells, source_columns), _int64(cells, "__n"), lows, highs)
+        self.hearing.note(arrivals)
+        self.over[arrivals.sources[arrivals.sources < len(self.over)]] = False
         self.pacemaker.observe(arrivals)
+        if promises is not None and promises.num_rows:
+            self._believe(promises)
 
-    def promise(self, clock: int, explicit: int | None = None) -> int:
-        """How far time has come at this clock; `explicit` is a promise given from outside."""
+    def end_sources(self, names: Iterable[str]) -> None:
+        """These sources are over, until one of them speaks again."""
+        for name in names:
+            number = pc.index(self.sources, name).as_py()
+            if number < 0:
+                number = len(self.sources)
+                self.sources = pa.concat_arrays([self.sources, pa.array([name], pa.string())])
+            self.over = grown(self.over, number + 1, False)
+            self.over[number] = True
+            tell_end(self.pacemaker, number)
+
+    def promise(self, clock: int, explicit: int | None = None) -> Heartbeats:
+        """How far time has come at this clock, for all sources together and for each by its number.
+
+        `explicit` is a promise given from outside, for all of them. No source is behind the combined heartbeat.
+        """
         external = self.stream.timestamps is Timestamps.EXTERNAL
-        said = self.pacemaker.heartbeats(clock).combined if external else clock
-        return max(self.heartbeat, said, explicit if explicit is not None else NEVER)
+        said = self.pacemaker.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
+        together = self._combined(said) if external else clock
+        combined = max(self.heartbeat, together, explicit if explicit is not None else NEVER)
+        own = grown(said.by_source, len(self.sources), NEVER)
+        over = grown(self.over, len(own), False)
+        return Heartbeats(combined, np.maximum(np.where(over, np.maximum(own, self.latest), own), combined))
+
+    def _believe(self, promises: pa.Table) -> None:
+        """Give the promises of a round to the policy, and count them."""
+        self.losses.punctuations += int(pc.sum(promises.column("__n")).as_py())
+        if self.stream.future is not None:
+            # A promise from the future moves time no more than a row does.
+            promises = promises.filter(pc.less_equal(promises.column("__hi"), self.clock + self.stream.future.ahead))
+        pacemaker = punctuated_in(self.pacemaker)
+        assert isinstance(pacemaker, PunctuatedPacemaker)
+        columns = tuple(f"__s{j}" for j in range(len(self.stream.source)))
+        take_promises(pacemaker, promises, columns, self._numbers, lambda: self.sources)
+
+    def _combined(self, said: Heartbeats) -> int:
+        """What is promised for all together, without those who are over."""
+        if not self.over.any():
+            return said.combined
+        absent = grown(self.over, max(len(self.sources), len(said.by_source)), False).copy()
+        for out in left_out_of(self.pacemaker):
+            absent[out.sources[out.sources < len(absent)]] = True
+        if absent.all():
+            return max(said.combined, self.latest)
+        return least_without(said, absent)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The sources that nobody waits for, and the rules; as of the last promise."""
+        if self.stream.timestamps is not Timestamps.EXTERNAL:
+            return ()
+        return (*those(Reason("over", "it was declared over"), self.over), *left_out_of(self.pacemaker))
+
+    def reach(self, heartbeat: int, clock: int) -> None:
+        """A round is committed with this heartbeat."""
+        if heartbeat > self.heartbeat:
+            self.heartbeat, self.moved = heartbeat, self.moment_of(clock)
+
+    def moment_of(self, clock: int) -> int:
+        """The clock of a round without rows, for this stream."""
+        return self.clock if self.stream.arrival is not None else max(clock, self.clock)
 
     def name_of(self, number: int) -> str:
         """The name of a source."""
@@ -122,6 +199,9 @@ class StreamTime:
             "clock": self.clock,
             "latest": self.latest,
             "losses": vars(self.losses).copy(),
+            "hearing": self.hearing.snapshot(),
+            "over": np.flatnonzero(self.over).tolist(),
+            "moved": self.moved,
         }
 
     @classmethod
@@ -129,7 +209,13 @@ class StreamTime:
         """Continue from what was saved."""
         pacemaker = policy_of(stream).resume(saved["pacemaker"])
         losses = Losses(**saved["losses"])
-        return cls(stream, pacemaker, sources, saved["heartbeat"], saved["clock"], saved["latest"], losses)
+        # Rounds that were committed before these were kept do not have them.
+        hearing = Hearing.restored(saved["hearing"]) if "hearing" in saved else Hearing()
+        over = np.zeros(max(saved.get("over", ()), default=-1) + 1, dtype=np.bool_)
+        over[saved.get("over", [])] = True
+        moved = saved.get("moved", NEVER)
+        beat, clock, latest = saved["heartbeat"], saved["clock"], saved["latest"]
+        return cls(stream, pacemaker, sources, beat, clock, latest, losses, hearing, over, moved)
 
 
 def policy_of(stream: Stream) -> Policy:
@@ -142,7 +228,7 @@ def policy_of(stream: Stream) -> Policy:
 def source_names(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:
     """One text for each row that tells its source apart from all others."""
     texts = [pc.fill_null(_text(table.column(name)), "(null)") for name in columns]
-    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\x1f")
+    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 

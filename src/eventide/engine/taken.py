@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from eventide.engine.cluster_slices import Chunk
+    from eventide.plan.bound import Bound
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ class Answers:
 
     final: Answer
     revised: Answer
+
+
+def rows_in(chunk: pa.Table, query: Bound) -> int:
+    """How many rows some partials of a query stand for."""
+    if query.keeps_rows:
+        return int(chunk.num_rows)
+    return int(pc.sum(chunk.column("__n")).as_py() or 0)
 
 
 def _both(one: Any, other: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.engine.early_state import EarlyState
+from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.operator_run import Frontier, OperatorRun
 from eventide.engine.query_run import QueryRun
 from eventide.engine.reduction import Reduction
@@ -16,7 +17,7 @@ from eventide.engine.row_run import RowRun
 from eventide.engine.taken import Answers, Taken
 from eventide.results.results import Results
 
-Run = QueryRun | RowRun
+Run = QueryRun | RowRun | GroupwiseRun
 Positions = dict[str, dict[str, Any]]
 Observer = Callable[[int, str], None]
 """Told the round and the step that has just ended; tests use it to kill the process exactly there."""
@@ -50,6 +51,8 @@ class Round:
     """What the record keeps of queries beside their own state."""
     careful: set[str] = field(default_factory=set)
     """The streams that were read in the careful way, because a row breaks a query."""
+    over: dict[str, list[str]] = field(default_factory=dict)
+    """The sources of each stream that are declared over."""
 
     def late_rows(self) -> int:
         """Rows that went to the late table."""

@@ -20,12 +20,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot, check_snapshot
-from eventide.eventtime.instant import NEVER, shift
+from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.largest_times import LargestTimes
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, reason_of
 
 KIND, VERSION = "cap", 1
 
@@ -82,6 +85,8 @@ class CapPacemaker:
         self._largest = NEVER
         self._clock = NEVER
         self._ratchet = Ratchet()
+        self._raised = NEVER
+        self._promised: Instants = np.zeros(0, dtype=np.int64)
 
     def observe(self, arrivals: Arrivals) -> None:
         """Pass a round on, and note its times."""
@@ -103,7 +108,25 @@ class CapPacemaker:
             least = max(least, shift(self._clock, -self._policy.behind_clock))
         if self._policy.behind_largest is not None:
             least = max(least, shift(self._largest, -self._policy.behind_largest))
+        self._raised, self._promised = least if least > inner.combined else NEVER, inner.by_source
         return self._ratchet.lift(least, inner.by_source)
+
+    def why(self, source: int) -> Reason:
+        """The inner policy's reason, unless a cap demands more."""
+        return reason_of(self.inner, source).unless(self._rule())
+
+    def _rule(self) -> Reason:
+        texts = {
+            "rows": "{rows:count} rows held back",
+            "behind_clock": "{behind_clock:wait} behind the clock",
+            "behind_largest": "{behind_largest:length} behind the largest time",
+        }
+        limits = {name: limit for name in texts if (limit := getattr(self._policy, name)) is not None}
+        return Reason("cap", "at most " + " and ".join(texts[name] for name in limits), limits)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Whoever the inner policy does not wait for, and those over whose heads a cap went."""
+        return (*left_out_of(self.inner), *beyond(self._rule(), self._raised, self._promised))
 
     def snapshot(self) -> Snapshot:
         """The inner snapshot, the times held, the clock, and the heartbeats shown."""

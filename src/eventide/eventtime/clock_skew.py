@@ -24,6 +24,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason
 
 KIND, VERSION = "clock_skew", 1
 
@@ -88,6 +89,16 @@ class ClockSkewPacemaker:
 
     def _clock_less(self, skew: int) -> int:
         return shift(shift(self._clock, -skew), -1)
+
+    def why(self, source: int) -> Reason:
+        """The skew to the clock."""
+        skew = int(self._skews[source]) if source < len(self._skews) else self._max_skew
+        text = "the clock less a declared skew of {skew:wait}"
+        return Reason("clock skew", text, {"skew": skew}, common=not len(self._skews))
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """None: the clock is waited for, no source is."""
+        return ()
 
     def snapshot(self) -> Snapshot:
         """The clock and the heartbeats shown."""

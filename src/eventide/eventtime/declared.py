@@ -34,7 +34,9 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.promise_ring import ClockRing
+from eventide.eventtime.reason import LeftOut, Reason
 from eventide.eventtime.row_bound_stage import RowBoundStage
+from eventide.eventtime.skew_bounds import RowBound
 from eventide.eventtime.skew_matrix import Skew
 
 KIND, VERSION = "declared_skew", 1
@@ -138,6 +140,27 @@ class DeclaredSkewPacemaker:
         self._reached = np.maximum(self._reached, self._pending.take(self._clock))
         for stage in self._stages:
             stage.settle(self._clock, self._total)
+
+    def why(self, source: int) -> Reason:
+        """The tightest bound that speaks of it."""
+        senders = range(len(self._latency))
+        bounds = [(bound, sender) for sender in senders for bound in self._skew.bounds(sender, source)]
+        if not bounds:
+            return Reason("bound", "no bound speaks of it")
+        bound, sender = min(bounds, key=lambda one: (one[0].lag, getattr(one[0], "after", 0), one[1] == source))
+        values = {"lag": bound.lag, "sender": sender}
+        text = "bound {lag:length}" if sender == source else "bound {lag:length} behind {sender:source}"
+        if isinstance(bound, RowBound):
+            text, values["rows"] = text + " after {rows:count} rows", bound.rows
+        elif bound.after:
+            text, values["after"] = text + " after {after:wait}", bound.after
+        if self._latency[source]:
+            text, values["latency"] = text + ", {latency:wait} on the way", int(self._latency[source])
+        return Reason("bound", text, values)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """None: a source goes on by the bounds that speak of it, or not at all."""
+        return ()
 
     def snapshot(self) -> Snapshot:
         """Everything reached and pending, and the unit in which it is kept."""

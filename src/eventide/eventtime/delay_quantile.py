@@ -27,6 +27,7 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason
 
 KIND, VERSION = "delay_quantile", 1
 
@@ -108,6 +109,18 @@ class DelayQuantilePacemaker:
     def heartbeats(self, clock: int) -> Heartbeats:
         """The heartbeat of the last round, for every source; it stands still between rounds."""
         return self._ratchet.shown
+
+    def why(self, source: int) -> Reason:
+        """The delay that all but a few rows needed."""
+        if len(self._delays) == 0:
+            return Reason("delay quantile", "no row has shown a delay yet", common=True)
+        text = "{delay:wait} behind the clock of the last row, as {share:share} of the latest rows needed"
+        values = {"delay": self._quantile(), "share": self._policy.quantile}
+        return Reason("delay quantile", text, values, common=True)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """None: all sources have one heartbeat, and none is waited for."""
+        return ()
 
     def snapshot(self) -> Snapshot:
         """The latest delays, the clock and the heartbeats shown."""

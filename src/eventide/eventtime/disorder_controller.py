@@ -19,6 +19,7 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.vseq import LEAST_SIZE, VSeq
 
@@ -78,6 +79,15 @@ class DisorderController:
     def buffer_size(self) -> int:
         """The rows that the buffer is meant to hold at present: the estimate, or the slack where that is less."""
         return min(self._estimate.size, self._slack) if self._slack else self._estimate.size
+
+    def why(self, source: int) -> Reason:
+        """The rows held back, as estimated."""
+        text = "about {rows:count} rows are held back, as the disorder of the latest rows demands"
+        return Reason("estimated slack", text, {"rows": self.buffer_size}, common=True)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """None: all sources have one heartbeat, and none is waited for."""
+        return ()
 
     def snapshot(self) -> Snapshot:
         """`VSeq`, the last estimate, the fixed buffer and the heartbeats shown."""

@@ -30,6 +30,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
 from eventide.eventtime.waiting import slowest
 
 KIND, VERSION = "disorder_histogram", 1
@@ -98,6 +99,22 @@ class DisorderHistogramPacemaker:
         own = np.where(rows >= self._policy.warm_up, own, NEVER)
         seen = rows > 0
         return self._ratchet.lift(slowest(own, seen), own)
+
+    def why(self, source: int) -> Reason:
+        """Its own disorder, or that too little of it is known."""
+        rows = int(self._counts[source].sum()) if source < len(self._counts) else 0
+        if rows < self._policy.warm_up:
+            text = "{rows:count} of the {needed:count} rows have come that are needed to judge its disorder"
+            return Reason("disorder", text, {"rows": rows, "needed": self._policy.warm_up})
+        return Reason(
+            "disorder",
+            "behind its largest time by what {share:share} of its rows needed",
+            {"share": self._policy.quantile},
+        )
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Only who has not spoken and is not expected."""
+        return those(NOT_EXPECTED, self._largest == NEVER)
 
     def snapshot(self) -> Snapshot:
         """The largest times, the histograms and the heartbeats shown."""

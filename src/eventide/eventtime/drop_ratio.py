@@ -42,6 +42,7 @@ from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.loss_account import LossAccount
 from eventide.eventtime.progress import Progress
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
 from eventide.eventtime.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
 from eventide.eventtime.silence import Purse, Silence, Stamped
 
@@ -200,15 +201,39 @@ class DropRatioPacemaker:
         if self.account.rows < _FIRST_ROWS or (self._promises is not None and self._clock == self._answered):
             return self._ratchet.shown
         self._answered = self._clock
-        progress, promises = self._progress, self._current_promises()
-        silent = self._clock - progress.heard
+        awaited, _, ahead, _ = self._judged()
+        promise = self._progress.largest + np.minimum(ahead, 2 * EDGE) - 1
+        combined = int(promise.min(where=awaited, initial=FOREVER))
+        return self._ratchet.lift(NEVER if combined == FOREVER else combined, promise)
+
+    def _judged(self) -> tuple[NDArray[np.bool_], Instants, Instants, Instants]:
+        """Of every source: whether it is awaited, how long silent, how far ahead it promises, what is trusted."""
+        promises = self._current_promises()
+        silent = self._clock - self._progress.heard
         awaited = silent <= promises.gone_after
         trusted = self._silence.trusted(silent, promises.stamped, promises.purse, awaited)
         # An unknown slack is so large that the clock promises nothing.
-        ahead = np.maximum(promises.ahead, trusted - promises.clock_slack)
-        promise = progress.largest + np.minimum(ahead, 2 * EDGE) - 1
-        combined = int(promise.min(where=awaited, initial=FOREVER))
-        return self._ratchet.lift(NEVER if combined == FOREVER else combined, promise)
+        return awaited, silent, np.maximum(promises.ahead, trusted - promises.clock_slack), trusted
+
+    def why(self, source: int) -> Reason:
+        """The slack that its rows need, or how much of its silence may be trusted."""
+        if self.account.rows < _FIRST_ROWS:
+            text = "{rows:count} of the {first:count} rows have come before which nothing is promised"
+            return Reason("drop ratio", text, {"rows": self.account.rows, "first": _FIRST_ROWS}, common=True)
+        if source >= len(self._progress.rows) or self._progress.rows[source] == 0:
+            return NOT_EXPECTED
+        _, silent, ahead, trusted = (array[source] for array in self._judged())
+        slack = {"ratio": self.account.drop_ratio, "slack": max(0, int(-ahead))}
+        if trusted >= silent:
+            return Reason("drop ratio", "losing at most {ratio:share}, {slack:length} behind", slack)
+        text = "losing at most {ratio:share}, its silence is trusted for {trusted:wait}"
+        return Reason("drop ratio", text, {"ratio": self.account.drop_ratio, "trusted": int(trusted)})
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The sources that are gone: silent for ten times longer than ever before."""
+        gone = Reason("gone", "silent far longer than ever before")
+        unheard = self._progress.rows == 0
+        return (*those(gone, ~self._judged()[0] & ~unheard), *those(NOT_EXPECTED, unheard))
 
     def snapshot(self) -> Snapshot:
         """All of it as plain data; a resumed pacemaker gives the same heartbeats."""

@@ -38,6 +38,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.skew_estimates import Adaptivity, SkewEstimates
 from eventide.eventtime.waiting import check_known, slowest
 
@@ -146,6 +147,21 @@ class EstimatedSkewPacemaker:
         if sources > len(self._reached):
             self._reached = grown(self._reached, sources, NEVER)
             self._estimates.grow(sources, sources if self._policy.pairwise else 2)
+
+    def why(self, source: int) -> Reason:
+        """The estimated bound that promises most."""
+        if source >= len(self._reached) or self._reached[source, 0] == NEVER:
+            return NOT_HEARD
+        reference = self._references()
+        promised = shift_all(reference[source if len(reference) > 1 else 0], -self._estimates.lag[source])
+        lag = int(self._estimates.lag[source].flat[int(promised.argmax())])
+        return Reason("estimated bound", "its rows trailed by {lag:length} lately", {"lag": lag})
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Only who has not spoken and is not expected."""
+        return those(
+            NOT_EXPECTED, (self._reached[:, 0] == NEVER) & (np.arange(len(self._reached)) >= self._policy.known)
+        )
 
     def snapshot(self) -> Snapshot:
         """Times reached, estimates, and the heartbeats shown."""

@@ -21,6 +21,7 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, shift
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason
 
 KIND, VERSION = "fixed_delay", 1
 
@@ -75,6 +76,15 @@ class FixedDelayPacemaker:
     def heartbeats(self, clock: int) -> Heartbeats:
         """The largest time less the delay, for every source; the clock plays no part."""
         return self._ratchet.lift_all(shift(self._largest, -self._policy.delay), self._sources)
+
+    def why(self, source: int) -> Reason:
+        """The delay."""
+        delay = self._policy.delay
+        return Reason("delay", "{delay:length} behind the largest time of all", {"delay": delay}, common=True)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """None: all sources have one heartbeat, and none is waited for."""
+        return ()
 
     def snapshot(self) -> Snapshot:
         """The largest time, how many sources there are, and the heartbeats shown."""

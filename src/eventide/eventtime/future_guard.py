@@ -34,6 +34,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot, check_sna
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of
 from eventide.eventtime.selected import selected
 
 KIND, VERSION = "future_guard", 1
@@ -131,6 +132,14 @@ class FutureGuardPacemaker:
         inner = self.inner.heartbeats(self._clock)
         # The inner policy has not met a source all of whose rows were withheld: it stands where all stand together.
         return self._ratchet.lift(inner.combined, grown(inner.by_source, len(self._spoke_of), inner.combined))
+
+    def why(self, source: int) -> Reason:
+        """The inner policy's reason; rows that were withheld moved nothing."""
+        return reason_of(self.inner, source)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Whoever the inner policy does not wait for."""
+        return left_out_of(self.inner)
 
     def snapshot(self) -> Snapshot:
         """The inner snapshot, the rows withheld, what each source spoke of, the clock, and the heartbeats shown."""

@@ -25,6 +25,7 @@ from eventide.eventtime.grouping import members_of
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.per_source import grown
+from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of
 
 KIND, VERSION = "grouped", 1
 
@@ -83,6 +84,15 @@ class GroupedPacemaker:
         """To each source what its group was promised."""
         promised = self._inner.heartbeats(clock)
         return Heartbeats(promised.combined, grown(promised.by_source, self._groups, NEVER)[self._group])
+
+    def why(self, source: int) -> Reason:
+        """The reason of its group."""
+        return reason_of(self._inner, int(self._group[source]))
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The sources of the groups that are not waited for."""
+        left = left_out_of(self._inner)
+        return tuple(LeftOut(out.reason, np.flatnonzero(np.isin(self._group, out.sources))) for out in left)
 
     def snapshot(self) -> Snapshot:
         """The inner state."""

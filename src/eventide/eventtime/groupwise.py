@@ -31,6 +31,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason, left_out_of, reason_of
 from eventide.eventtime.selected import selected
 
 KIND, VERSION = "groupwise", 1
@@ -108,6 +109,22 @@ class GroupwisePacemaker:
         others_spoke = len(self._group) > self._declared_sources
         waited_for = by_group if others_spoke else by_group[:-1]
         return self._ratchet.lift(int(waited_for.min()) if len(waited_for) else NEVER, by_group[self._group])
+
+    def why(self, source: int) -> Reason:
+        """The reason within its group."""
+        if source >= len(self._group):
+            return NOT_HEARD
+        return reason_of(self._groups[self._group[source]], int(self._rank[source]))
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Whoever is not waited for within its group."""
+        found = []
+        for number, group in enumerate(self._groups):
+            members = np.flatnonzero(self._group == number)
+            for out in left_out_of(group):
+                ranks = out.sources[out.sources < len(members)]
+                found.append(LeftOut(out.reason, members[np.argsort(self._rank[members])][ranks]))
+        return tuple(found)
 
     def snapshot(self) -> Snapshot:
         """The snapshots of all groups, how many sources are known, and the heartbeats shown."""

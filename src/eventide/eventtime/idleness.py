@@ -1,9 +1,9 @@
 """Idleness: a source that has been silent too long no longer holds the others.
 
 Law: a source that has not spoken for `after` of the clock is idle. The combined heartbeat is the least over the
-sources that are not idle, or what `inner` promises if that is more. When every source is idle, time stands still
-(that is a case for `Timeout`). A source that speaks again is waited for again; rows below the combined heartbeat that
-it brings are late.
+sources that are not idle, or what `inner` promises if that is more. When every source is idle, time stands where the
+last of them stood (that is a case for `Timeout`), however rarely it was asked. A source that speaks again is waited for
+again; rows below the combined heartbeat that it brings are late.
 
 Sources are those that `inner` has a heartbeat for; one that never spoke is silent since the first clock seen.
 
@@ -30,6 +30,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot, check_sna
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of, those
 from eventide.eventtime.waiting import slowest
 
 KIND, VERSION = "idle", 1
@@ -100,11 +101,30 @@ class IdlePacemaker:
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """What the inner policy promises for the sources that are not idle."""
+        before = self._clock
         self._tell(clock)
-        inner = self.inner.heartbeats(self._clock)
+        # While someone is awake, fewer are waited for as time goes on; when nobody is, that is over. So the last such
+        # moment has to be asked about, lest what is promised depend on how often it is asked.
+        last_awake = shift(int(self._heard.max(initial=NEVER)), self._after - 1)
+        if before < last_awake < self._clock:
+            self._asked(last_awake)
+        return self._asked(self._clock)
+
+    def _asked(self, clock: int) -> Heartbeats:
+        inner = self.inner.heartbeats(clock)
         self._meet(len(inner.by_source))
-        awake = self._heard[: len(inner.by_source)] > shift(self._clock, -self._after)
+        awake = self._heard[: len(inner.by_source)] > shift(clock, -self._after)
         return self._ratchet.lift(max(inner.combined, slowest(inner.by_source, awake)), inner.by_source)
+
+    def why(self, source: int) -> Reason:
+        """The inner policy's reason, unless it is silent for so long."""
+        rule = Reason("idle after", "not waited for after {after:wait} of silence", {"after": self._after})
+        return reason_of(self.inner, source).unless(rule)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The idle ones, and whoever the inner policy does not wait for."""
+        rule = Reason("idle after", "silent for {after:wait} or longer", {"after": self._after})
+        return (*left_out_of(self.inner), *those(rule, self._heard <= shift(self._clock, -self._after)))
 
     def snapshot(self) -> Snapshot:
         """The inner snapshot, when each source spoke last, the clock, and the heartbeats shown."""

@@ -24,6 +24,7 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot, check_snapshot
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of
 
 KIND, VERSION = "minimum", 1
 
@@ -64,6 +65,7 @@ class MinimumPacemaker:
     def __init__(self, inner: Iterable[Pacemaker], ratchet: Ratchet) -> None:
         self.inner = tuple(inner)
         self._ratchet = ratchet
+        self._promises: tuple[Heartbeats, ...] = ()
 
     def observe(self, arrivals: Arrivals) -> None:
         """Pass a round on to every policy."""
@@ -72,11 +74,25 @@ class MinimumPacemaker:
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """The least of what the policies promise."""
-        promises = [pacemaker.heartbeats(clock) for pacemaker in self.inner]
+        promises = self._promises = tuple(pacemaker.heartbeats(clock) for pacemaker in self.inner)
         sources = max(len(promise.by_source) for promise in promises)
         # A policy that does not know a source promises for it what it promises for all.
         by_source = [grown(promise.by_source, sources, promise.combined) for promise in promises]
         return self._ratchet.lift(min(promise.combined for promise in promises), np.minimum.reduce(by_source))
+
+    def why(self, source: int) -> Reason:
+        """The reason of the policy that promises least."""
+        least = [promise.of(source) for promise in self._promises]
+        return reason_of(self.inner[least.index(min(least)) if least else 0], source)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Whoever none of the policies waits for; the rule is that of the first."""
+        of_each = [{int(source) for out in left_out_of(one) for source in out.sources} for one in self.inner]
+        everywhere = set.intersection(*of_each)
+        kept = (
+            (out.reason, [one for one in out.sources if int(one) in everywhere]) for out in left_out_of(self.inner[0])
+        )
+        return tuple(LeftOut(reason, np.array(sources, dtype=np.intp)) for reason, sources in kept if sources)
 
     def snapshot(self) -> Snapshot:
         """The snapshots of all policies, and the heartbeats shown."""

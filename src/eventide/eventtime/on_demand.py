@@ -30,6 +30,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.waiting import check_known, slowest
 
 KIND, VERSION = "on_demand", 1
@@ -110,6 +111,19 @@ class OnDemandPacemaker:
         internal = [source for source in self._policy.internal if source < len(now)]
         external[internal] = now[internal]
         return external
+
+    def why(self, source: int) -> Reason:
+        """The skew behind its clock, which runs on in silence."""
+        if source in self._policy.internal:
+            return Reason("on demand", "stamped by our clock: time is as far as that")
+        if source >= len(self._time) or self._time[source] == NEVER:
+            return NOT_HEARD
+        text = "its time runs on in silence, {skew:length} behind"
+        return Reason("on demand", text, {"skew": self._policy.max_skew})
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Only who has not spoken and is not expected."""
+        return those(NOT_EXPECTED, (self._time == NEVER) & (np.arange(len(self._time)) >= self._policy.known))
 
     def snapshot(self) -> Snapshot:
         """What was heard last and when, the clock, and the heartbeats shown."""

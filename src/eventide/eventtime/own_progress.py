@@ -26,6 +26,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.waiting import check_known, slowest
 
 KIND, VERSION = "own_progress", 1
@@ -83,6 +84,18 @@ class OwnProgressPacemaker:
         """The own progress of each source, and the least of them; the clock plays no part."""
         own = shift_all(shift_all(self._largest, -self._policy.slack), -1)
         return self._ratchet.lift(slowest(own, self._largest > NEVER, self._policy.known), own)
+
+    def why(self, source: int) -> Reason:
+        """Its own largest time."""
+        if source >= len(self._largest) or self._largest[source] == NEVER:
+            return NOT_HEARD
+        slack = {"slack": self._policy.slack} if self._policy.slack else {}
+        text = "{slack:length} behind its own largest time" if slack else "as far as its own largest time"
+        return Reason("own progress", text, slack)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Only who has not spoken and is not expected."""
+        return those(NOT_EXPECTED, (self._largest == NEVER) & (np.arange(len(self._largest)) >= self._policy.known))
 
     def snapshot(self) -> Snapshot:
         """The largest times and the heartbeats shown."""

@@ -39,6 +39,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift, shift_all
 from eventide.eventtime.per_source import grown
 from eventide.eventtime.punctuation import Punctuation
+from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, left_out_of, reason_of, those
 from eventide.eventtime.span import Span
 from eventide.eventtime.waiting import check_known, slowest
 
@@ -80,6 +81,18 @@ class Punctuated:
         pacemaker._broken_rows = np.array(snapshot["broken_rows"], dtype=np.int64)
         pacemaker._violations = tuple(Violation(*violation) for violation in snapshot["violations"])
         return pacemaker
+
+
+def punctuated_in(whole: object) -> object | None:
+    """The `Punctuated`, or its pacemaker, among what is wrapped around each other; None where there is none.
+
+    >>> from eventide.eventtime.timeout import Timeout
+    >>> punctuated_in(Timeout(Punctuated(), after=5))
+    Punctuated(inner=None, known=0)
+    """
+    while whole is not None and not isinstance(whole, Punctuated | PunctuatedPacemaker):
+        whole = getattr(whole, "inner", None)
+    return whole
 
 
 class PunctuatedPacemaker:
@@ -128,6 +141,22 @@ class PunctuatedPacemaker:
         for span in punctuation.promises():
             self._promised = self._promised.closing(span)
             self._believe(span)
+
+    def take_all(self, sources: NDArray[np.intp], times: Instants) -> None:
+        """Accept many promises at once: no more rows up to `times[i]` from source `sources[i]`.
+
+        >>> pacemaker = Punctuated().start()
+        >>> pacemaker.take_all(np.array([1, 0, 1]), np.array([30, 20, 40]))
+        >>> pacemaker.heartbeats(0)
+        Heartbeats(combined=20, by_source=array([20, 40]))
+        """
+        if len(sources) == 0:
+            return
+        self._meet(sources)
+        promised = np.full(len(self._discount), NEVER, dtype=np.int64)
+        np.maximum.at(promised, sources, times)
+        self._promised = self._promised.advanced(Heartbeats(NEVER, promised))
+        self._frontier = self._frontier.advanced(Heartbeats(NEVER, shift_all(promised, -self._discount)))
 
     def _believe(self, span: Span) -> None:
         bound = span.start == NEVER
@@ -181,6 +210,19 @@ class PunctuatedPacemaker:
         by_source = self._frontier.by_source[: len(self._waited_for)]
         self._frontier = self._frontier.advanced(Heartbeats(slowest(by_source, self._waited_for), by_source))
         return Heartbeats(self._frontier.combined, self._frontier.by_source)
+
+    def why(self, source: int) -> Reason:
+        """What it has promised, or what the inner policy says."""
+        if self.inner is not None:
+            return reason_of(self.inner, source)
+        if source >= len(self._frontier.by_source) or self._frontier.by_source[source] == NEVER:
+            return Reason("punctuation", "nothing has been promised of it")
+        return Reason("punctuation", "promised up to {up_to:time}", {"up_to": int(self._frontier.by_source[source])})
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Whoever the inner policy does not wait for, and who has neither spoken nor promised anything."""
+        of_inner = () if self.inner is None else left_out_of(self.inner)
+        return (*of_inner, *those(NOT_EXPECTED, ~self._waited_for))
 
     def snapshot(self) -> Snapshot:
         """What was promised, what is believed, and the credit of every source."""

@@ -26,6 +26,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import shift
 from eventide.eventtime.largest_times import LargestTimes
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason
 
 KIND, VERSION = "slack", 1
 
@@ -64,6 +65,7 @@ class SlackPacemaker:
     """Remembers the times in the buffer and the one just pushed out."""
 
     def __init__(self, policy: Slack) -> None:
+        self._rows = policy.rows
         self._largest = LargestTimes(keep=policy.rows + 1)
         self._sources = 0
         self._ratchet = Ratchet()
@@ -77,6 +79,14 @@ class SlackPacemaker:
     def heartbeats(self, clock: int) -> Heartbeats:
         """Just below the last time pushed out, for every source; the clock plays no part."""
         return self._ratchet.lift_all(shift(self._largest.least, -1), self._sources)
+
+    def why(self, source: int) -> Reason:
+        """The rows held back."""
+        return Reason("slack", "{rows:count} rows are held back", {"rows": self._rows}, common=True)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """None: all sources have one heartbeat, and none is waited for."""
+        return ()
 
     def snapshot(self) -> Snapshot:
         """The buffered times, how many sources there are, and the heartbeats shown."""

@@ -16,11 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot, check_snapshot
-from eventide.eventtime.instant import NEVER
+from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.ratchet import Ratchet
+from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, reason_of
 
 KIND, VERSION = "timeout", 1
 
@@ -71,6 +74,8 @@ class TimeoutPacemaker:
         self._heard: int | None = None
         self._clock = NEVER
         self._ratchet = Ratchet()
+        self._timed_out = NEVER
+        self._promised: Instants = np.zeros(0, dtype=np.int64)
 
     def observe(self, arrivals: Arrivals) -> None:
         """Pass a round on, and note when it brought rows."""
@@ -85,7 +90,20 @@ class TimeoutPacemaker:
         self._clock = max(self._clock, clock)
         inner = self.inner.heartbeats(self._clock)
         silent = self._heard is not None and self._heard + self._after <= self._clock
-        return self._ratchet.lift(max(inner.combined, self._largest) if silent else inner.combined, inner.by_source)
+        self._timed_out, self._promised = self._largest if silent else NEVER, inner.by_source
+        return self._ratchet.lift(max(inner.combined, self._timed_out), inner.by_source)
+
+    def why(self, source: int) -> Reason:
+        """The inner policy's reason, unless all are silent for so long."""
+        rule = Reason(
+            "timeout", "after a common silence of {after:wait} time goes on all the same", {"after": self._after}
+        )
+        return reason_of(self.inner, source).unless(rule)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Whoever the inner policy does not wait for, and those over whose heads the timeout went."""
+        rule = Reason("timeout", "everyone was silent for {after:wait}", {"after": self._after})
+        return (*left_out_of(self.inner), *beyond(rule, self._timed_out, self._promised))
 
     def snapshot(self) -> Snapshot:
         """The inner snapshot, the largest time, since when it is silent, and the heartbeats shown."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 
 
@@ -25,6 +26,22 @@ def slowest(by_source: Instants, heard: NDArray[np.bool_], known: int = 0) -> in
     if known:
         heard = heard | (np.arange(len(heard)) < known)
     return int(by_source.min(where=heard, initial=FOREVER)) if heard.any() else NEVER
+
+
+def least_without(said: Heartbeats, absent: NDArray[np.bool_]) -> int:
+    """What is promised for all together when nobody waits for the `absent`: the least over the others.
+
+    What was promised for everybody holds anyhow; where nobody is left, it is all there is.
+
+    >>> least_without(Heartbeats(10, np.array([10, 30, 20])), np.array([True, False, False]))
+    20
+    >>> least_without(Heartbeats(10, np.array([10])), np.array([True]))
+    10
+    """
+    waited_for = ~absent[: len(said.by_source)]
+    left = np.ones(len(said.by_source), dtype=np.bool_)
+    left[: len(waited_for)] = waited_for
+    return max(said.combined, slowest(said.by_source, left))
 
 
 def check_known(known: int) -> None:

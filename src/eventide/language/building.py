@@ -13,19 +13,25 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.eventtime.drop_ratio import DropRatio
-from eventide.language.clauses import INTO_CLAUSES, PROD_CLAUSES
+from eventide.language.aggregate_words import in_spark_words
+from eventide.language.clauses import PROD_CLAUSES
+from eventide.language.interfaces import Interfaces
+from eventide.language.known import Clock, Known, Level
+from eventide.language.merging import UnionReader
 from eventide.language.nearest import meant
-from eventide.language.nodes import Clause, CreateFunction, CreateQuery, CreateStream, Order
+from eventide.language.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
 from eventide.language.output_names import unused
 from eventide.language.outputs import Output, output_of
 from eventide.language.prods import with_prods
 from eventide.language.queries import QueryReader
-from eventide.language.reading_from import FromReader, Known
+from eventide.language.reading_from import FromReader
+from eventide.language.row_queries import RowsReader, gives_rows
 from eventide.language.source_text import Piece, SourceText
 from eventide.language.statements import (
     DropStatement,
     ExplainStatement,
     FunctionStatement,
+    InterfaceStatement,
     QueryStatement,
     SetStatement,
     ShowStatement,
@@ -34,10 +40,13 @@ from eventide.language.statements import (
 )
 from eventide.language.streams import Declared, StreamReader, name_of
 from eventide.language.warnings import Warning, about_query, about_stream, warning_at
-from eventide.plan.columns import spark_type
-from eventide.plan.program import NAME, Program
+from eventide.plan.columns import Column, spark_type
+from eventide.plan.program import NAME, Operator, Program, Step, reads
+from eventide.plan.query import Query
 from eventide.plan.stream import Stream, TimeKind
-from eventide.plan.window import RowWindow
+
+AT_ONCE = "EMIT IMMEDIATELY"
+"""Rows in the round in which they come, not in the order of time."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class Builder:
     outputs: dict[str, Output] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
+    interfaces: Interfaces = field(default_factory=Interfaces)
     bare: int = 0
 
     def know(self, streams: Iterable[Stream]) -> None:
@@ -76,22 +86,29 @@ class Builder:
             return QueryStatement(piece.place, piece.text, self._query(tree), tree.this is not None)
         if isinstance(tree, CreateFunction):
             return FunctionStatement(piece.place, piece.text, self._function(tree))
+        if isinstance(tree, CreateInterfaces):
+            name = self.interfaces.declare(tree, self.streams, self.source)
+            return InterfaceStatement(piece.place, piece.text, name)
         if isinstance(tree, Order):
             return self._order(tree, piece)
         raise self.source.error("this statement cannot be read", piece.offset)
 
     def program(self) -> Program:
         """The streams and queries."""
+        steps = [known.query for known in self.queries.values()]
         return Program(
             tuple(declared.stream for declared in self.streams.values()),
-            tuple(known.query for known in self.queries.values()),
+            tuple(step for step in steps if isinstance(step, Query)),
+            tuple(step for step in steps if not isinstance(step, Query)),
         )
 
     def warnings(self) -> tuple[Warning, ...]:
         """What to say about all of it."""
-        queries = [known.query for known in self.queries.values()]
-        found = [said for declared in self.streams.values() for said in about_stream(declared, queries)]
-        found += [said for known in self.queries.values() for said in about_query(known.query, known.tree)]
+        read = {name for known in self.queries.values() for name in reads(known.query)}
+        found = [said for one in self.streams.values() for said in about_stream(one, one.stream.name in read)]
+        for known in self.queries.values():
+            if isinstance(known.query, Query):
+                found += about_query(known.query, known.tree)
         return tuple(sorted((warning_at(*said, self.source) for said in found), key=lambda w: (w.line, w.column)))
 
     def _stream(self, tree: CreateStream) -> str:
@@ -107,40 +124,99 @@ class Builder:
                 self.bare += 1
         name = tree.this.name if tree.this is not None else f"query_{self.bare}"
         self._new(name, tree.this or tree, "query")
-        behind = tree.args.get("into") or []
-        output = output_of(name, [clause for clause in behind if clause.this in INTO_CLAUSES], self.source)
+        clauses = tree.args.get("into") or []
+        by_source = next((clause for clause in clauses if clause.this == "CLOSE BY SOURCE"), None)
+        asked = [clause for clause in clauses if clause.this in PROD_CLAUSES]
+        told = [clause for clause in clauses if clause is not by_source and clause not in asked]
+        output = output_of(name, told, self.source)
         self._check_directory(output, tree)
-        known = self._compiled(name, tree.expression, {})
-        kinds = {declared.stream.time_kind for declared in self.streams.values()}
-        kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
-        asked = [clause for clause in behind if clause.this in PROD_CLAUSES]
-        self.queries[name.lower()] = replace(known, query=with_prods(known.query, asked, self.source, kind))
+        at_once = next((clause for clause in clauses if clause.this == AT_ONCE), None)
+        known = self._compiled(name, tree.expression, {}, ordered=at_once is None)
+        if at_once is not None and known.operator is None:
+            raise self.source.error(
+                f"{AT_ONCE} is for rows, and a window is told when it is over", at_once, "leave it out"
+            )
+        if by_source is not None:
+            self._close_by_source(name, by_source)
+        if asked:
+            self._prod(name, asked)
         self.outputs[name.lower()] = output
         return name
 
-    def _compiled(self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr], hidden: bool = False) -> Known:
+    def _compiled(
+        self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr], hidden: bool = False, ordered: bool = True
+    ) -> Known:
         """Take a SELECT in under a name, and those below it under names made of it."""
 
         def made(below: exp.Expr, around: Mapping[str, exp.Expr]) -> Known:
-            inner = unused(f"{name}_below", (*self.queries, *self.streams))
-            return self._compiled(inner, below, around, hidden=True)
+            # Whoever reads rows needs no order: a window and a join find their own, and a merge makes one.
+            return self._compiled(self._free(f"{name}_below"), below, around, hidden=True, ordered=False)
 
-        origin = FromReader(self.source, self.streams, self.queries, made)
-        query, asked, level = QueryReader(self.source, origin).read(name, tree, above)
-        if asked.policy:
-            if level.below is not None:
-                [first, *_] = asked.policy.values()
-                raise self.source.error(
-                    f"{first.this} is for a stream, and this reads the query {level.stream.name!r}",
-                    first,
-                    "results of a query are never late",
-                )
-            self._set_policy(self.streams[query.stream.lower()], name, asked.policy)
-        kind = TimeKind.SEQUENCE if isinstance(query.window, RowWindow) else level.stream.time_kind
-        self.queries[name.lower()] = known = Known(query, kind, tree, hidden)
+        def hide(operator: Operator, columns: tuple[Column, ...], clock: Clock, at: exp.Expr) -> Known:
+            one = replace(operator, name=self._free(operator.name or f"{name}_below"))
+            return self._take_in(Known(one, at, columns, clock, hidden=True))
+
+        origin = FromReader(self.source, self.streams, self.queries, made, hide, self.interfaces)
+        tree = tree.transform(in_spark_words)
+        while isinstance(tree, exp.Subquery | exp.Paren):
+            tree = tree.this
+        step: Step
+        if isinstance(tree, exp.SetOperation):
+            step, columns, clock = UnionReader(self.source, origin).read(name, tree, above, ordered)
+            return self._take_in(Known(step, tree, columns, clock, hidden))
+        select, level = origin.read(tree, above)
+        if gives_rows(select):
+            step, columns, clock = RowsReader(self.source, origin).read(name, select, level, ordered)
+            clauses = level.window.expressions if level.window is not None else ()
+            policy = {str(clause.this): clause for clause in clauses}
+        else:
+            level = origin.settled(level, tree)
+            step, asked, columns, clock = QueryReader(self.source, origin).read(name, select, level)
+            policy = asked.policy
+        if policy:
+            self._ask(policy, level, name)
+        return self._take_in(Known(step, tree, columns, clock, hidden))
+
+    def _take_in(self, known: Known) -> Known:
+        self.queries[known.query.name.lower()] = known
         # What does not fit together is told at this statement.
         self.program()
         return known
+
+    def _close_by_source(self, name: str, clause: Clause) -> None:
+        """Let the groups of a query close with their own sources."""
+        known = self.queries[name.lower()]
+        if not isinstance(known.query, Query):
+            raise self.source.error("CLOSE BY SOURCE is for windows, and these are rows", clause, "leave it out")
+        if (reason := self.program().not_by_source(known.query)) is not None:
+            raise self.source.error(f"query {name!r} cannot close by source: {reason}", clause)
+        self.queries[name.lower()] = replace(known, query=replace(known.query, by_source=True))
+
+    def _prod(self, name: str, asked: list[Clause]) -> None:
+        """Let a query tell early answers, too."""
+        known = self.queries[name.lower()]
+        if not isinstance(known.query, Query):
+            raise self.source.error("PROD is for windows, and these are rows", asked[0], "leave it out")
+        kinds = {declared.stream.time_kind for declared in self.streams.values()}
+        kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
+        self.queries[name.lower()] = replace(known, query=with_prods(known.query, asked, self.source, kind))
+
+    def _free(self, name: str) -> str:
+        return unused(name, (*self.queries, *self.streams))
+
+    def _ask(self, policy: dict[str, Clause], level: Level, query: str) -> None:
+        """SLACK and DRATIO in a window are about its stream."""
+        first = next(iter(policy.values()))
+        if level.below is None and level.pending is None:
+            self._set_policy(self.streams[level.stream.name.lower()], query, policy)
+            return
+        what = "the query" if level.over_query is not None else "several streams"
+        named = f" {level.stream.name!r}" if level.over_query is not None else ""
+        raise self.source.error(
+            f"{first.this} is for a stream, and this reads {what}{named}",
+            first,
+            "results of a query are never late" if level.over_query is not None else "say it in CREATE STREAM",
+        )
 
     def _set_policy(self, declared: Declared, query: str, asked: dict[str, Clause]) -> None:
         reader = StreamReader(self.source)
@@ -190,15 +266,18 @@ class Builder:
         key = self._known(tree.expression, kind)
         self._check_unread(key, tree)
         if kind == "query":
-            del self.outputs[key]
-            while (gone := self.queries.pop(key)).query.stream.lower() in self._hidden:
-                key = gone.query.stream.lower()
+            del self.outputs[key], self.queries[key]
+            self._forget_unread()
         else:
             del self.streams[key]
         return DropStatement(piece.place, piece.text, kind, name)
 
     def _check_unread(self, key: str, tree: Order) -> None:
-        readers = [known.query.name for known in self.queries.values() if known.query.stream.lower() == key]
+        read = {key}
+        # Operators that were put in go by the name of the query that needed them.
+        while hidden := {k for k in self._hidden - read if read & _read_by(self.queries[k])}:
+            read |= hidden
+        readers = [known.query.name for known in self.queries.values() if not known.hidden and read & _read_by(known)]
         if readers:
             raise self.source.error(
                 f"the query {readers[0]!r} reads it", tree.expression, f"DROP QUERY {readers[0]} before"
@@ -208,6 +287,12 @@ class Builder:
     def _hidden(self) -> set[str]:
         """The queries that were made of sub-queries."""
         return {key for key, known in self.queries.items() if known.hidden}
+
+    def _forget_unread(self) -> None:
+        """Take out what was made for a query that is gone."""
+        while unread := {k for k in self._hidden if not any(k in _read_by(known) for known in self.queries.values())}:
+            for key in unread:
+                del self.queries[key]
 
     def _known(self, node: exp.Expr, kind: str) -> str:
         name = name_of(node) if isinstance(node, exp.Table) else str(node.name)
@@ -235,3 +320,8 @@ class Builder:
                     tree,
                     "give each its own directory",
                 )
+
+
+def _read_by(known: Known) -> set[str]:
+    """What a query or operator reads, in small letters."""
+    return {name.lower() for name in reads(known.query)}

@@ -29,6 +29,8 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "LIMIT": ("quota", "PER", "ROUND"),
     "TIMESTAMP BY": ("name",),
     "SOURCE BY": ("names",),
+    "EXPECTING": ("sources",),
+    "GIVE UP AFTER": ("amount",),
     "ARRIVAL BY": ("name",),
     "FUTURE": ("amount", "REJECT?"),
     "SLACK": ("amount",),
@@ -54,7 +56,13 @@ WINDOW_CLAUSES: Mapping[str, Parts] = {
     "SLACK": ("amount",),
     "DRATIO": ("amount",),
 }
-INTO_CLAUSES: Mapping[str, Parts] = {"INTO": ("output",), "FORMAT": ("name",), "OPTIONS": ("pairs",)}
+INTO_CLAUSES: Mapping[str, Parts] = {
+    "CLOSE BY SOURCE": (),
+    "INTO": ("output",),
+    "FORMAT": ("name",),
+    "OPTIONS": ("pairs",),
+    "EMIT IMMEDIATELY": (),
+}
 PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD EVERY": ("amount",),
     "PROD AT": ("amounts",),
@@ -64,6 +72,9 @@ PROD_CLAUSES: Mapping[str, Parts] = {
     "ESTIMATE": (),
 }
 FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
+
+WRAPPED = ("pairs", "bounds", "sources")
+"""What stands in parentheses."""
 
 BEGINNINGS = ("CREATE", "SELECT", "WITH", "QUERY", "DROP", "SHOW", "EXPLAIN", "SET")
 """What a statement begins with; in the middle of one, on a line of its own, a semicolon is missing before it."""
@@ -179,7 +190,7 @@ class ClauseParser(Spark4.Parser):
                 self._refuse(f"{words} is given twice", (), start)
             self._match(TokenType.EQ)
             parts = known[words]
-            clause = self.expression(Clause(this=words, wrapped=any(p.startswith(("pairs", "bounds")) for p in parts)))
+            clause = self.expression(Clause(this=words, wrapped=any(p.startswith(WRAPPED) for p in parts)))
             clause.set("expressions", [given for part in parts for given in self._parse_part(part)])
             if not clause.expressions:
                 clause.set("wrapped", False)
@@ -206,6 +217,7 @@ class ClauseParser(Spark4.Parser):
             "quota": lambda: [self._parse_amount(QUOTAS)],
             "pairs": lambda: self._parse_list(self._parse_pair),
             "bounds": lambda: self._parse_list(self._parse_bound),
+            "sources": lambda: self._parse_list(self._parse_source_name),
             "input": self._parse_format_and_path,
             "output": self._parse_format_and_path,
         }

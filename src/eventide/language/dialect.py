@@ -1,8 +1,9 @@
 """The dialect: Spark's, and on this page all that we add to it.
 
-Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE FUNCTION, DROP, SHOW, EXPLAIN, SET. In a SELECT: a
-window in brackets behind a stream, or `WINDOW [...]` before or after WHERE; `[interface].stream`; a name for an
-expression in GROUP BY; `word foundIn(text)` for `foundIn(word, text)`; behind it, PROD and when.
+Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE INTERFACE SET, CREATE FUNCTION, DROP, SHOW,
+EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
+`[interface].stream`; Gigascope's OUTER_JOIN before FROM; a name for an expression in GROUP BY; `word foundIn(text)` for
+`foundIn(word, text)`; PROD and when, and EMIT IMMEDIATELY, at the end.
 
 >>> read("select Max(speed) from S Window[Range=30 Second, Slide=10 Second]").sql(EVENTIDE)
 'SELECT MAX(speed) FROM S [RANGE 30 second SLIDE 10 second]'
@@ -18,6 +19,7 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.clauses import (
+    BEGINNINGS,
     FUNCTION_CLAUSES,
     INTO_CLAUSES,
     PROD_CLAUSES,
@@ -25,10 +27,30 @@ from eventide.language.clauses import (
     WINDOW_CLAUSES,
     ClauseParser,
 )
-from eventide.language.nodes import CreateFunction, CreateQuery, CreateStream, Order, StreamWindow, Written
+from eventide.language.nodes import (
+    CreateFunction,
+    CreateInterfaces,
+    CreateQuery,
+    CreateStream,
+    Order,
+    StreamWindow,
+    Written,
+)
 from eventide.plan.spark_grammar import Spark4
 
-STATEMENTS = ("CREATE STREAM", "CREATE QUERY", "CREATE FUNCTION", "SELECT", "DROP", "SHOW", "EXPLAIN", "SET")
+STATEMENTS = (
+    "CREATE STREAM",
+    "CREATE QUERY",
+    "CREATE INTERFACE SET",
+    "CREATE FUNCTION",
+    "SELECT",
+    "DROP",
+    "SHOW",
+    "EXPLAIN",
+    "SET",
+)
+JOIN_WORDS = ("INNER_JOIN", "LEFT_OUTER_JOIN", "RIGHT_OUTER_JOIN", "OUTER_JOIN")
+"""Gigascope's words before FROM; WHERE is then the condition of the join."""
 
 
 class Eventide(Spark4):
@@ -58,6 +80,10 @@ class Eventide(Spark4):
                 return CreateStream(
                     this=stream, columns=self._parse_columns(), clauses=self._parse_each(STREAM_CLAUSES)
                 )
+            if self._match_text_seq("CREATE", "INTERFACE", "SET"):
+                name = self._parse_name()
+                self._expect("AS")
+                return CreateInterfaces(this=name, expressions=self._parse_csv(self._parse_name))
             if self._match_text_seq("CREATE", "FUNCTION"):
                 return CreateFunction(this=self._parse_name(), clauses=self._parse_each(FUNCTION_CLAUSES))
             if self._match_text_seq("CREATE", "QUERY"):
@@ -84,7 +110,9 @@ class Eventide(Spark4):
             if self._at_query():
                 return self._parse_query(None)
             if self._match_text_seq("CREATE"):
-                self._refuse("expected STREAM, QUERY or FUNCTION", ("STREAM", "QUERY", "FUNCTION"))
+                self._refuse(
+                    "expected STREAM, QUERY, INTERFACE SET or FUNCTION", ("STREAM", "QUERY", "INTERFACE", "FUNCTION")
+                )
             self._refuse(f"expected a statement: {', '.join(STATEMENTS)}", STATEMENTS)
 
         def _at_query(self) -> bool:
@@ -110,7 +138,31 @@ class Eventide(Spark4):
             if table is not None and not schema and self._at_window():
                 self._match(TokenType.WINDOW)
                 table.set("stream_window", self._parse_stream_window())
+                if isinstance(table, exp.Table | exp.Subquery) and not table.args.get("alias"):
+                    table.set("alias", self._parse_table_alias(options.get("alias_tokens")))
             return table
+
+        def _parse_from(self, *rest: Any, **options: Any) -> exp.From | None:
+            word = self._curr.text.upper() if self._at_join_word() else None
+            if word is not None:
+                self._advance()
+            origin = super()._parse_from(*rest, **options)
+            if word is not None and origin is not None:
+                origin.set("join_kind", word)
+            return origin
+
+        def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+            return this if self._at_join_word() else super()._parse_alias(this, explicit)
+
+        def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
+            word = self._curr.text.upper()
+            follows = (word, self._next.text.upper()) in (("EMIT", "IMMEDIATELY"), ("CLOSE", "BY"))
+            # On a line of its own, such a word begins the next statement.
+            begins = word in BEGINNINGS and bool(self._prev) and self._curr.line > self._prev.line
+            return None if follows or begins else super()._parse_table_alias(alias_tokens)
+
+        def _at_join_word(self) -> bool:
+            return self._curr.text.upper() in JOIN_WORDS and self._next.token_type is TokenType.FROM
 
         def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
             # Behind a stream a bracket opens a window, not the place of an element.
@@ -158,6 +210,12 @@ class Eventide(Spark4):
             """A table, and the window behind it."""
             window = expression.args.get("stream_window")
             return super().table_sql(expression, sep) + (f" {window.sql(EVENTIDE)}" if window else "")
+
+        def from_sql(self, expression: exp.From) -> str:
+            """FROM, and Gigascope's word for a join before it."""
+            word = expression.args.get("join_kind")
+            plain = super().from_sql(expression)
+            return f"{self.sep()}{word} {plain.strip()}" if word else plain
 
         def subquery_sql(self, expression: exp.Subquery, sep: str = " AS ") -> str:
             """A query in FROM, and the window behind it."""

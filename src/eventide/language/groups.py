@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from eventide.language.aggregate_words import has_aggregate
+from eventide.language.known import Level
 from eventide.language.output_names import name_for, unused
-from eventide.language.reading_from import FromReader, Level, wrapped
+from eventide.language.reading_from import FromReader
 from eventide.language.source_text import SourceText
 from eventide.language.spark_window import is_part_of_window, is_spark_window, stream_window
-from eventide.plan.spark_grammar import SPARK
-from eventide.plan.stream import Stream
-from eventide.plan.temporal import Bucket, temporal
+from eventide.language.stretches import counted
+from eventide.plan.temporal import Bucket
 
 
 @dataclass
@@ -31,6 +31,15 @@ class Group:
 
     named: bool = False
     """Whether somebody gave the name."""
+
+    carries: exp.Expr | None = None
+    """How it is computed from time, in words whose way with time is known; None where something else is in it."""
+
+    follows: exp.Expr | None = None
+    """The same where it follows time, and is not computed from that of the row itself."""
+
+    bucket: Bucket | None = None
+    """The stretches of time that it is made of, where they are all equally long."""
 
     def is_same(self, expression: exp.Expr) -> bool:
         """Whether an expression over the columns of the stream is this group."""
@@ -58,8 +67,10 @@ class GroupReader:
         for item in self._written(select):
             if self.is_window(item, level):
                 continue
-            group, bucket = self._group(item, select, level)
-            groups.buckets += [bucket] if bucket is not None else []
+            group = self._group(item, select, level)
+            # The groups of a query over a query make no windows: those are the ones below, unless it says otherwise.
+            if group.bucket is not None and level.over_query is None:
+                groups.buckets.append(group.bucket)
             if any(group.expression == other.expression and group.name == other.name for other in groups.found):
                 continue
             taken = [other.name for other in groups.found]
@@ -72,7 +83,7 @@ class GroupReader:
         call = node.this if isinstance(node, exp.Alias) else node
         if is_spark_window(call):
             if level.called is None and level.window is None:
-                level.window, level.called = stream_window(call, level.stream.time, self.source), call
+                level.window, level.called = stream_window(call, level, self.origin, self.source), call
             if call != level.called:
                 raise self.source.error("a query has one window, and this is its second", call)
             return True
@@ -88,7 +99,7 @@ class GroupReader:
             return [item for item in select.expressions if not has_aggregate(item) and not item.is_star]
         return list(group.expressions)
 
-    def _group(self, item: exp.Expr, select: exp.Select, level: Level) -> tuple[Group, Bucket | None]:
+    def _group(self, item: exp.Expr, select: exp.Select, level: Level) -> Group:
         named = item.alias if isinstance(item, exp.Alias) else ""
         inner = item.this if isinstance(item, exp.Alias) else item
         aliases = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
@@ -103,9 +114,8 @@ class GroupReader:
         if has_aggregate(inner):
             raise self.source.error("an aggregate cannot be a group", inner, "put its condition into HAVING")
         written = self.origin.spelled_out(inner, level)
-        expression, bucket = _stretches(written, level)
         name = named or (inner.name if isinstance(inner, exp.Column) else name_for(inner))
-        return Group(name, expression, written, bool(named)), bucket
+        return _in_stretches(Group(name, written, written, bool(named)), level)
 
     def _numbered(self, number: exp.Literal, select: exp.Select) -> exp.Expr:
         place = int(number.name) if number.name.isdigit() else 0
@@ -118,8 +128,9 @@ class GroupReader:
 def _is_edge(node: exp.Expr, level: Level) -> bool:
     """Whether this is the start or end of the query's own window, which is in every result."""
     edge = isinstance(node, exp.Column) and not node.table and node.name.lower() in ("window_start", "window_end")
-    own = level.window is None if level.below is not None else node.name.lower() not in level.columns
-    return edge and own
+    if level.over_query is not None:
+        return edge and level.window is None
+    return edge and (level.below is not None or node.name.lower() not in level.columns)
 
 
 def _is_alias(node: exp.Expr, aliases: dict[str, exp.Expr], level: Level) -> bool:
@@ -128,38 +139,15 @@ def _is_alias(node: exp.Expr, aliases: dict[str, exp.Expr], level: Level) -> boo
     return name in aliases and name not in level.columns
 
 
-def _stretches(written: exp.Expr, level: Level) -> tuple[exp.Expr, Bucket | None]:
-    """A group as it is computed, and the stretches of time it is made of, if it is.
-
-    The groups of a query over a query are none: its windows are those below, unless it says otherwise.
-    """
-    stream = level.stream
-    if level.below is not None:
-        return written, None
-    node = written.this if isinstance(written, exp.Paren) else written
-    counted = _counted(node, stream) if isinstance(node, exp.Div) else None
-    if counted is not None:
-        time, divisor = counted
-        rest = exp.Anonymous(this="pmod", expressions=[time.copy(), divisor.copy()])
-        whole = exp.Paren(this=exp.Sub(this=wrapped(time.copy()), expression=rest))
-        written = exp.IntDiv(this=whole, expression=divisor.copy())
-        node = exp.Floor(this=exp.Div(this=time.copy(), expression=divisor.copy()))
-    found = temporal(node, stream.time, stream.time_kind)
-    return written, found.bucket if found is not None else None
-
-
-def _counted(node: exp.Div, stream: Stream) -> tuple[exp.Expr, exp.Literal] | None:
-    """The time in whole numbers, and by what it is divided; of a timestamp, its seconds."""
-    divisor = node.expression
-    below = temporal(node.this, stream.time, stream.time_kind)
-    if below is None or not below.increasing or not below.whole or stream.time is None:
-        return None
-    if not isinstance(divisor, exp.Literal) or not divisor.name.isdigit() or int(divisor.name) == 0:
-        return None
-    if not below.micros:
-        return node.this, divisor
-    if below.shifted != 0:
-        return None
-    stamped = stream.column(stream.time).type == "TIMESTAMP"
-    instant = node.this.copy() if stamped else exp.cast(node.this.copy(), "TIMESTAMP", dialect=SPARK)
-    return exp.UnixSeconds(this=instant), divisor
+def _in_stretches(group: Group, level: Level) -> Group:
+    """The group as it is computed, and what it has to do with time."""
+    node = group.written.this if isinstance(group.written, exp.Paren) else group.written
+    told = counted(node, level) if isinstance(node, exp.Div) else None
+    if told is not None and level.over_query is None:
+        group.expression, node = told.exact, told.as_floor
+    found = level.clock.of(node)
+    if found is not None:
+        group.carries, group.bucket = level.clock.over_time(node), found.bucket
+    elif level.clock.of(node, following=True) is not None:
+        group.follows = level.clock.over_time(node, following=True)
+    return group

@@ -83,6 +83,16 @@ class CreateQuery(Written):
         return head + write(self.expression) + "".join(f" {write(clause)}" for clause in self.args.get("into") or ())
 
 
+class CreateInterfaces(Written):
+    """`CREATE INTERFACE SET name AS a, b`."""
+
+    arg_types = {"this": True, "expressions": True}  # noqa: RUF012
+
+    def words(self, write: Callable[[Any], str]) -> str:
+        """The statement."""
+        return f"CREATE INTERFACE SET {write(self.this)} AS {', '.join(write(one) for one in self.expressions)}"
+
+
 class CreateFunction(Written):
     """`CREATE FUNCTION name FROM 'file.py' clauses`."""
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.language.reading_from import spark_text
 from eventide.language.source_text import SourceText
+from eventide.language.words import spark_text
 from eventide.plan.order import OrderBy
 
 

@@ -30,10 +30,10 @@ class Output:
 
 def output_of(query: str, written: list[Clause], source: SourceText) -> Output:
     """The output that the clauses behind a SELECT name."""
-    clauses = {str(clause.this): clause for clause in written}
+    clauses = {str(clause.this): clause for clause in written if clause.this != "EMIT IMMEDIATELY"}
     into = clauses.get("INTO")
     if into is None:
-        for clause in written:
+        for clause in clauses.values():
             raise source.error(f"{clause.this} without INTO", clause, "write INTO 'directory' FORMAT parquet")
         return Output(query)
     names = [part for part in into.expressions if isinstance(part, exp.Identifier)]

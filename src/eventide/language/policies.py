@@ -16,7 +16,9 @@
 | `BOUNDS (...)` | `DeclaredSkew(matrix)` |
 | `ESTIMATED BOUNDS (...)` | `EstimatedSkew(...)` |
 | `OWN PROGRESS [SLACK length]` | `OwnProgress(length)` |
+| `... PUNCTUATED BY column` | `Punctuated(...)`; `Punctuated()` without any other clause of these |
 | `... IDLE AFTER length` | `Idle(..., length)` |
+| `... EXPECTING (a, b) [GIVE UP AFTER length]` | `Expected(..., sources, length)` |
 | `... TIMEOUT length` | `Timeout(..., length)` |
 """
 
@@ -31,6 +33,7 @@ from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.delay_quantile import DelayQuantile
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
@@ -38,6 +41,7 @@ from eventide.eventtime.kim import Kim
 from eventide.eventtime.kim_adhoc import KimAdhoc
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.skew_estimates import Adaptivity
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
@@ -53,7 +57,6 @@ POLICIES = (
     "ON DEMAND",
     "BOUNDS",
     "ESTIMATED BOUNDS",
-    "PUNCTUATED BY",
     "OWN PROGRESS",
 )
 """Clauses of which a stream has at most one; SLACK goes alone, with DRATIO or with OWN PROGRESS."""
@@ -87,11 +90,37 @@ class PolicyReader:
             policy: Policy = DeclaredSkew(matrix)
         else:
             policy = self._simple(chosen, clauses)
+        if "PUNCTUATED BY" in clauses:
+            policy = Punctuated(policy if chosen is not None or "SLACK" in clauses else None)
         if "IDLE AFTER" in clauses:
             policy = Idle(policy, self._silence(clauses, "IDLE AFTER"))
+        if "EXPECTING" in clauses:
+            policy, known = self._expected(policy, known, clauses)
+        elif "GIVE UP AFTER" in clauses:
+            raise self.amounts.source.error(
+                "GIVE UP AFTER without EXPECTING: nobody is waited for before he speaks",
+                clauses["GIVE UP AFTER"],
+                "add EXPECTING and the names of sources, or write IDLE AFTER",
+            )
         if "TIMEOUT" in clauses:
             policy = Timeout(policy, self._silence(clauses, "TIMEOUT"))
         return policy, known
+
+    def _expected(
+        self, policy: Policy, known: tuple[str, ...], clauses: Mapping[str, Clause]
+    ) -> tuple[Policy, tuple[str, ...]]:
+        """Sources that are waited for by name; a silence that makes one idle gives up one that never spoke, too."""
+        names: dict[str, int] = {name: number for number, name in enumerate(known)}
+        sources = []
+        for item in clauses["EXPECTING"].expressions:
+            if known and item.name not in names:
+                raise self.amounts.source.error(
+                    f"{item.name!r} is expected, but BOUNDS does not name it", item, "add it to BOUNDS: SOURCE name"
+                )
+            sources.append(names.setdefault(item.name, len(names)))
+        given_up = next((name for name in ("GIVE UP AFTER", "IDLE AFTER") if name in clauses), None)
+        wait = None if given_up is None else self._silence(clauses, given_up)
+        return Expected(policy, tuple(dict.fromkeys(sources)), wait), tuple(names)
 
     def _simple(self, chosen: str | None, clauses: Mapping[str, Clause]) -> Policy:
         slack: Amount | None = clauses["SLACK"].expressions[0] if "SLACK" in clauses else None
@@ -107,12 +136,6 @@ class PolicyReader:
             return OnDemand(self._length(clauses["ON DEMAND"].expressions[0], "ON DEMAND"))
         if chosen == "ESTIMATED BOUNDS":
             return self._estimated(clauses["ESTIMATED BOUNDS"])
-        if chosen == "PUNCTUATED BY":
-            raise self.amounts.source.error(
-                "PUNCTUATED BY cannot be run yet: no engine reads promises from a column",
-                clauses["PUNCTUATED BY"],
-                "until then, choose OWN PROGRESS or DRATIO",
-            )
         if slack is None:
             return DropRatio(0.01)
         return Slack(self.amounts.rows(slack, "SLACK")) if self.amounts.is_rows(slack) else self._delay(slack)

@@ -7,20 +7,25 @@ value in each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.aggregate_words import has_aggregate, in_spark_words, inside_aggregates, meant_aggregate
+from eventide.language.aggregate_words import has_aggregate, inside_aggregates, meant_aggregate
 from eventide.language.groups import Group, GroupReader
+from eventide.language.known import TIME, Clock, Level
 from eventide.language.ordering import OrderReader
 from eventide.language.output_names import name_for, unused
-from eventide.language.reading_from import FromReader, Level, column_of, spark_text, wrapped
+from eventide.language.reading_from import FromReader
 from eventide.language.source_text import SourceText
 from eventide.language.windows import Asked, WindowReader
+from eventide.language.words import all_of, column_of, spark_text, wrapped
+from eventide.plan.columns import Column
+from eventide.plan.derived import WINDOW_END, WINDOW_START
 from eventide.plan.query import Named, Query
+from eventide.plan.stream import TimeKind
+from eventide.plan.window import RowWindow, SameWindow, Window
 
 
 @dataclass
@@ -60,11 +65,8 @@ class QueryReader:
     source: SourceText
     origin: FromReader
 
-    def read(
-        self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr] | None = None
-    ) -> tuple[Query, Asked, Level]:
-        """The query, what its window asks of the stream, and what it reads; `above` are the WITHs around it."""
-        select, level = self.origin.read(tree.transform(in_spark_words), above)
+    def read(self, name: str, select: exp.Select, level: Level) -> tuple[Query, Asked, tuple[Column, ...], Clock]:
+        """The query, what its window asks of the stream, its columns, and which of them carry time."""
         self._check_rows(select)
         by = GroupReader(self.source, self.origin)
         groups = by.read(select, level)
@@ -74,7 +76,9 @@ class QueryReader:
                 self._take_item(item, reading)
         having = self._having(select, reading)
         order = OrderReader(self.source).read(select, lambda e: self._over_results(e, reading))
-        asked = WindowReader(self.source, level.stream, level.times).read(level.window, groups.buckets, select)
+        asked = WindowReader(
+            self.source, level.stream, level.times, level.below.query if level.below is not None else None
+        ).read(level.window, groups.buckets, select)
         try:
             query = Query(
                 name,
@@ -82,7 +86,7 @@ class QueryReader:
                 asked.window,
                 tuple(reading.values),
                 tuple(Named(group.name, spark_text(group.expression)) for group in reading.groups),
-                where=" AND ".join(spark_text(wrapped(e)) for e in level.where) or None,
+                where=all_of(level.where),
                 having=having,
                 retain=asked.retain,
                 order=order,
@@ -93,7 +97,9 @@ class QueryReader:
             raise
         except DeclarationError as error:
             raise self.source.error(str(error), _blamed(str(error), select)) from error
-        return query, asked, level
+        columns = [Column(group.name, level.type_of(group.expression)) for group in reading.groups]
+        columns += [Column(value.name, "") for value in reading.values]
+        return query, asked, tuple(columns), _clock(query, reading)
 
     def _check_rows(self, select: exp.Select) -> None:
         for item in select.expressions:
@@ -108,12 +114,6 @@ class QueryReader:
         if distinct is not None and (aggregates or distinct.args.get("on")):
             raise self.source.error(
                 "DISTINCT over aggregates cannot be run yet", select, "without DISTINCT each group comes once"
-            )
-        if distinct is None and not aggregates and select.args.get("group") is None:
-            raise self.source.error(
-                "this query has no aggregate, and rows alone cannot be told yet",
-                select,
-                "select count(*), max(column) or another aggregate, or SELECT DISTINCT",
             )
 
     def _limit(self, select: exp.Select) -> int | None:
@@ -188,6 +188,43 @@ class QueryReader:
         told = self._over_groups(self.origin.spelled_out(expression, reading.level, reading.taken), reading)
         self._check_grouped(told, [name.lower() for name in reading.taken])
         return told
+
+
+def _clock(query: Query, reading: Reading) -> Clock:
+    """Which columns of the results carry time: the ends of windows, and groups that are the same all through a window.
+
+    The time of a result is the last instant of its window.
+    """
+    level, window = reading.level, query.window
+    kind = TimeKind.SEQUENCE if isinstance(window, RowWindow) else level.clock.kind
+    carried: dict[str, exp.Expr] = {WINDOW_END: exp.column(TIME)}
+    if isinstance(window, SameWindow):
+        carried |= {e: told for e, told in level.clock.carried.items() if e == WINDOW_START}
+    else:
+        carried[WINDOW_START] = exp.Sub(this=exp.column(TIME), expression=_length(window.range, kind))
+    follow: dict[str, exp.Expr] = {}
+    for group in reading.groups:
+        told = group.carries or group.follows
+        if told is not None and not isinstance(window, RowWindow):
+            exact = group.carries is not None and _is_same_all_through(window, group)
+            (carried if exact else follow)[group.name.lower()] = told
+    return Clock(kind, carried, follow)
+
+
+def _is_same_all_through(window: Window | RowWindow | SameWindow, group: Group) -> bool:
+    if isinstance(window, SameWindow):
+        return True
+    if isinstance(window, RowWindow) or group.bucket is None or window.slide < window.range:
+        return False
+    # Windows with gaps between them are all the shorter.
+    width, offset = group.bucket.width, group.bucket.offset
+    return width % window.slide == 0 and (offset - window.offset) % window.slide == 0
+
+
+def _length(length: int, kind: TimeKind) -> exp.Expr:
+    if kind is TimeKind.SEQUENCE:
+        return exp.Literal.number(length)
+    return exp.Interval(this=exp.Literal.string(str(length)), unit=exp.Var(this="MICROSECOND"))
 
 
 def _over_stream(told: exp.Expr, reading: Reading) -> exp.Expr:

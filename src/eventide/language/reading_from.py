@@ -1,50 +1,30 @@
-"""What a SELECT reads: a stream, the results of another query, or a sub-query or WITH over one of them.
+"""What a SELECT reads: a stream, the results of another query, a join of them, or a sub-query or WITH over them.
 
 Law: a query below that only computes columns and leaves rows out is the same as its expressions and conditions put into
 the query above; so nothing runs twice, and the stream's own time stays the time. One with aggregates, DISTINCT, ORDER
-BY or LIMIT becomes a query of its own, which the one above reads.
+BY or LIMIT, a UNION or a join becomes a query of its own, which the one above reads.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 
+from eventide.language.interfaces import Interfaces
+from eventide.language.joins import JoinReader
+from eventide.language.known import Hide, Known, Level, over, over_stream
 from eventide.language.nearest import meant
 from eventide.language.nodes import StreamWindow
-from eventide.language.source_text import SourceText, offset_of
+from eventide.language.resolving import Resolver, stars_in
+from eventide.language.source_text import SourceText
 from eventide.language.streams import Declared, name_of
-from eventide.plan.columns import Column
-from eventide.plan.derived import Derived
 from eventide.plan.expressions import aggregates_in
-from eventide.plan.query import Query
-from eventide.plan.spark_grammar import SPARK, Spark4
-from eventide.plan.stream import Stream, TimeKind
-from eventide.plan.temporal import Temporal, carried
-from eventide.plan.window import Window
-
-PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-MEANING_SOMETHING = {
-    "ALL",
-    "CASE",
-    "DESCRIBE",
-    "FALSE",
-    "INTERVAL",
-    "NULL",
-    "TRUE",
-    *Spark4.Parser.NO_PAREN_FUNCTION_PARSERS,
-}
-RESERVED_WORDS = MEANING_SOMETHING | {
-    word for word, token in Spark4.Tokenizer.KEYWORDS.items() if token not in Spark4.Parser.ID_VAR_TOKENS
-}
-"""Words such as FROM, which name a column only in backticks."""
+from eventide.plan.sample import sampled
 
 NOT_YET = {
-    "joins": "a join",
     "laterals": "LATERAL VIEW",
     "offset": "OFFSET",
     "sort": "SORT BY",
@@ -58,43 +38,8 @@ NOT_YET = {
 }
 """Parts of a SELECT that are read but cannot be run yet."""
 
-
-@dataclass(frozen=True)
-class Known:
-    """A query that others may read, and the kind of its stream's time."""
-
-    query: Query
-    kind: TimeKind
-    tree: exp.Expr
-    hidden: bool = False
-
-    @property
-    def results(self) -> Derived:
-        """The stream of its results; their types are found when it runs."""
-        names = [item.name for item in (*self.query.groups, *self.query.select)]
-        return Derived.of(self.query.name, tuple(Column(name, "") for name in names), self.kind, Window(1))
-
-
-@dataclass
-class Level:
-    """What a SELECT sees: named expressions over the columns of a stream, and the rows that pass."""
-
-    stream: Stream
-    columns: dict[str, tuple[str, exp.Expr]]
-    aliases: set[str]
-    where: list[exp.Expr] = field(default_factory=list)
-    window: StreamWindow | None = None
-    sample: float | None = None
-    below: Known | None = None
-    """The query that is read; None where it is a stream."""
-
-    called: exp.Expr | None = None
-    """The call of Spark's `window` that the window was taken from."""
-
-    @property
-    def times(self) -> dict[str, Temporal]:
-        """The columns that carry time."""
-        return carried(self.columns.values(), self.stream.time, self.stream.time_kind)
+OWN = ("group", "having", "distinct", "order", "limit", "joins")
+"""What makes a sub-query one of its own."""
 
 
 @dataclass(frozen=True)
@@ -107,69 +52,50 @@ class FromReader:
     made: Callable[[exp.Expr, Mapping[str, exp.Expr]], Known]
     """Makes a query of its own of a sub-query."""
 
+    hide: Hide
+    interfaces: Interfaces
+
     def read(self, select: exp.Expr | None, above: Mapping[str, exp.Expr] | None = None) -> tuple[exp.Select, Level]:
         """The SELECT without its parentheses, and what it reads."""
         while isinstance(select, exp.Subquery | exp.Paren):
             select = select.this
-        if isinstance(select, exp.SetOperation):
-            raise self.source.error(f"{select.key.upper()} cannot be run yet", select, "write two queries")
         if not isinstance(select, exp.Select):
             raise self.source.error("expected SELECT", select)
-        ctes = dict(above or {})
-        if (with_ := select.args.get("with_")) is not None:
-            if with_.args.get("recursive"):
-                raise self.source.error("WITH RECURSIVE cannot be run: a stream has no end to recur to", with_)
-            ctes.update((cte.alias.lower(), cte.this) for cte in with_.expressions)
+        ctes = with_queries(select, above, self.source)
         self._only_known(select)
         origin = select.args.get("from_")
         if origin is None:
             raise self.source.error("this SELECT reads nothing", select, "add FROM and a stream")
+        if select.args.get("joins"):
+            joins = JoinReader(self.source, lambda table, computed: self._side(table, ctes, computed), self.hide)
+            level = joins.read(select)
+            self._add_window(select, level)
+            return select, level
+        if (word := origin.args.get("join_kind")) is not None:
+            raise self.source.error(f"{word} joins two streams", origin, "write FROM a, b WHERE a.time = b.time")
         level = self._level(origin.this, ctes)
-        for window in select.args.get("windows") or ():
-            if not isinstance(window, StreamWindow):
-                raise self.source.error("a WINDOW clause of rows cannot be run yet", window, "write WINDOW [RANGE ..]")
-            level.window = self._one_window(level.window, window)
+        self._add_window(select, level)
         if (where := select.args.get("where")) is not None:
             for aggregate in aggregates_in(where.this):
                 raise self.source.error("WHERE sees single rows, not aggregates", aggregate, "put this into HAVING")
             level.where.append(self.spelled_out(where.this, level))
         return select, level
 
+    def settled(self, level: Level, tree: exp.Expr) -> Level:
+        """What is read; a join becomes an operator of its own, which an aggregate can read."""
+        if level.pending is None:
+            return level
+        return JoinReader(self.source, lambda table, computed: self._level(table, {}), self.hide).settled(level, tree)
+
     def spelled_out(self, expression: exp.Expr, level: Level, also: Iterable[str] = ()) -> exp.Expr:
         """The expression over the columns of the stream; names in `also` stay."""
-        for query in expression.find_all(exp.Query):
-            raise self.source.error("a query inside an expression cannot be run yet", query)
-        names = {name.lower() for name in also}
-        found = expression.copy()
-        root = exp.Paren(this=found)
-        for column in list(root.find_all(exp.Column)):
-            if not isinstance(column.this, exp.Star) and not _is_lambda_name(column):
-                column.replace(self._resolved(column, level, names))
-        result = root.this
-        result.pop()
-        return result  # type: ignore[no-any-return]
+        return Resolver(self.source).spelled_out(expression, level, also)
 
-    def _resolved(self, column: exp.Column, level: Level, also: set[str]) -> exp.Expr:
-        parts = list(column.parts)
-        owned = len(parts) > 1 and parts[0].name.lower() in level.aliases
-        if owned and (parts[1].name.lower() in level.columns or parts[0].name.lower() not in level.columns):
-            parts = parts[1:]
-        elif len(parts) > 2 and f"{parts[0].name}_{parts[1].name}".lower() in level.aliases:
-            parts = parts[2:]
-        name = parts[0].name.lower()
-        if name not in level.columns:
-            if len(parts) == 1 and name in also:
-                return exp.column(parts[0].copy())
-            known = [spelled for spelled, _ in level.columns.values()]
-            raise self.source.error(f"there is no column {parts[0].name!r}", parts[0], meant(parts[0].name, known))
-        place = offset_of(parts[0])
-        inner = wrapped(level.columns[name][1].copy())
-        inner.meta["start"] = place
-        if len(parts) == 1:
-            return inner
-        for part in parts[1:]:
-            inner = exp.Dot(this=inner, expression=part.copy())
-        return inner
+    def _add_window(self, select: exp.Select, level: Level) -> None:
+        for window in select.args.get("windows") or ():
+            if not isinstance(window, StreamWindow):
+                raise self.source.error("a WINDOW clause of rows cannot be run yet", window, "write WINDOW [RANGE ..]")
+            level.window = self._one_window(level.window, window)
 
     def _only_known(self, select: exp.Select) -> None:
         for key, words in NOT_YET.items():
@@ -178,7 +104,11 @@ class FromReader:
                 raise self.source.error(f"{words} cannot be run yet", at if isinstance(at, exp.Expr) else select)
 
     def _level(self, origin: exp.Expr, ctes: Mapping[str, exp.Expr]) -> Level:
-        for key in ("pivots", "joins", "laterals", "when", "version", "only", "rows_from"):
+        if origin.args.get("joins"):
+            raise self.source.error(
+                "a join in parentheses cannot be run yet", origin, "write FROM a JOIN b ON .. JOIN c ON .."
+            )
+        for key in ("pivots", "laterals", "when", "version", "only", "rows_from"):
             if part := origin.args.get(key):
                 at = part[0] if isinstance(part, list) else part
                 words = NOT_YET.get(key, key.upper())
@@ -187,7 +117,7 @@ class FromReader:
             level = self._projected(origin.this, ctes)
             level.aliases = {origin.alias.lower()} - {""}
         elif isinstance(origin, exp.Table) and isinstance(origin.this, exp.Identifier):
-            level = self._named(origin, ctes)
+            level = self.table(origin, ctes)
         else:
             raise self.source.error(
                 "expected a stream", origin, meant("", [d.stream.name for d in self.streams.values()])
@@ -196,6 +126,22 @@ class FromReader:
             level.window = self._one_window(level.window, window)
         if (sample := origin.args.get("sample")) is not None:
             level.sample = self._share(sample) * (level.sample or 1.0)
+        return level
+
+    def _side(self, origin: exp.Expr, ctes: Mapping[str, exp.Expr], computed: bool) -> Level:
+        """An input of a join. `computed`: its columns may be missing from a result, so NULL, whatever computes them."""
+        level = self._level(origin, ctes)
+        plain = all(isinstance(expression.unnest(), exp.Column) for _, expression in level.columns.values())
+        if computed and not plain:
+            below = origin.this if isinstance(origin, exp.Subquery) else ctes[origin.name.lower()]
+            level, window = over(self.made(below, ctes), level.aliases), level.window
+            level.window = window
+        if level.sample is not None:
+            if level.below is not None:
+                raise self.source.error("a sample of results cannot be joined yet", origin)
+            if (share := sampled(level.stream, level.sample)) is not None:
+                level.where.append(exp.maybe_parse(share, dialect="spark"))
+            level.sample = None
         return level
 
     def _share(self, sample: exp.Expr) -> float:
@@ -209,7 +155,8 @@ class FromReader:
             raise self.source.error("this sample cannot be taken", sample, "write TABLESAMPLE (10 PERCENT)")
         return share
 
-    def _named(self, table: exp.Table, ctes: Mapping[str, exp.Expr]) -> Level:
+    def table(self, table: exp.Table, ctes: Mapping[str, exp.Expr]) -> Level:
+        """What a name in FROM stands for."""
         name = name_of(table)
         aliases = {table.alias.lower()} if table.alias else {name.lower(), table.name.lower()}
         if not table.args.get("db") and name.lower() in ctes:
@@ -218,13 +165,13 @@ class FromReader:
             level.aliases = aliases
             return level
         if name.lower() in self.streams:
-            declared = self.streams[name.lower()]
-            columns: dict[str, tuple[str, exp.Expr]] = {}
-            for column in declared.stream.columns:
-                columns[column.name.lower()] = (column.name, column_of(column.name))
-            return Level(declared.stream, columns, aliases)
-        if name.lower() in self.queries:
-            return _over(self.queries[name.lower()], aliases)
+            return over_stream(self.streams[name.lower()].stream, aliases)
+        if name.lower() in self.queries and not self.queries[name.lower()].hidden:
+            return over(self.queries[name.lower()], aliases)
+        if members := self.interfaces.members(table, self.streams, self.source):
+            if len(members) == 1:
+                return over_stream(members[0].stream, aliases)
+            return over(self.interfaces.merged(table, members, self.queries, self.hide, self.source), aliases)
         known = [declared.stream.name for declared in self.streams.values()]
         known += [known.query.name for known in self.queries.values() if not known.hidden]
         way = meant(name, known) if known else f"declare it before: CREATE STREAM {name} (ts TIMESTAMP, ...)"
@@ -234,18 +181,16 @@ class FromReader:
         """A query that only computes columns and leaves rows out, put into the one above; any other by itself."""
         while isinstance(below, exp.Subquery | exp.Paren):
             below = below.this
-        if isinstance(below, exp.Select) and (
-            any(below.args.get(key) for key in ("group", "having", "distinct", "order", "limit"))
-            or any(aggregates_in(e) for e in below.expressions)
+        if isinstance(below, exp.SetOperation) or (
+            isinstance(below, exp.Select)
+            and (any(below.args.get(key) for key in OWN) or any(aggregates_in(e) for e in below.expressions))
         ):
-            return _over(self.made(below, ctes), set())
+            return over(self.made(below, ctes), set())
         select, level = self.read(below, ctes)
         columns: dict[str, tuple[str, exp.Expr]] = {}
         for item in select.expressions:
-            if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-                if any(item.args.get(key) for key in ("except_", "replace", "rename")):
-                    raise self.source.error("* with EXCEPT cannot be run yet", item, "name the columns")
-                columns.update(level.columns)
+            if (stars := stars_in(item, level, self.source)) is not None:
+                columns.update(level.columns if level.below is not None else {n.lower(): (n, e) for n, e in stars})
                 continue
             name = item.alias_or_name
             if not name:
@@ -261,36 +206,11 @@ class FromReader:
         return window
 
 
-def _over(known: Known, aliases: set[str]) -> Level:
-    """The results of a query, as the query above sees them."""
-    results = known.results
-    columns: dict[str, tuple[str, exp.Expr]] = {}
-    for column in results.columns:
-        columns[column.name.lower()] = (column.name, column_of(column.name))
-    return Level(results, columns, aliases, below=known)
-
-
-def spark_text(expression: exp.Expr) -> str:
-    """The expression in Spark's SQL, without its comments: they are no part of what is computed."""
-    return str(expression.sql(SPARK, comments=False))
-
-
-def wrapped(expression: exp.Expr) -> exp.Expr:
-    """The expression in parentheses, where others might be put beside it."""
-    simple = isinstance(expression, exp.Column | exp.Literal | exp.Paren | exp.Func)
-    return expression if simple and not isinstance(expression, exp.Connector) else exp.Paren(this=expression)
-
-
-def column_of(name: str) -> exp.Column:
-    """A column under its declared name, quoted where it must be."""
-    plain = PLAIN.fullmatch(name) and name.upper() not in RESERVED_WORDS
-    return exp.column(exp.to_identifier(name, quoted=not plain))
-
-
-def _is_lambda_name(column: exp.Column) -> bool:
-    around = column.find_ancestor(exp.Lambda)
-    while around is not None:
-        if column.parts[0].name.lower() in {parameter.name.lower() for parameter in around.expressions}:
-            return True
-        around = around.find_ancestor(exp.Lambda)
-    return False
+def with_queries(tree: exp.Expr, above: Mapping[str, exp.Expr] | None, source: SourceText) -> dict[str, exp.Expr]:
+    """The queries of WITH, and those of the WITHs around."""
+    ctes = dict(above or {})
+    if (with_ := tree.args.get("with_")) is not None:
+        if with_.args.get("recursive"):
+            raise source.error("WITH RECURSIVE cannot be run: a stream has no end to recur to", with_)
+        ctes.update((cte.alias.lower(), cte.this) for cte in with_.expressions)
+    return ctes

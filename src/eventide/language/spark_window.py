@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from eventide.language.known import Level
 from eventide.language.nodes import Amount, Clause, StreamWindow
+from eventide.language.reading_from import FromReader
 from eventide.language.source_text import SourceText, offset_of
 
 CLAUSES = ("RANGE", "SLIDE", "OFFSET")
@@ -27,11 +29,14 @@ def is_part_of_window(node: exp.Expr) -> bool:
     return parts[0] == "window" and (len(parts) == 1 or parts[1:] in (["start"], ["end"]))
 
 
-def stream_window(call: exp.Expr, time: str | None, source: SourceText) -> StreamWindow:
+def stream_window(call: exp.Expr, level: Level, origin: FromReader, source: SourceText) -> StreamWindow:
     """The call as a window behind a stream."""
     column, *lengths = call.expressions
-    if not isinstance(column, exp.Column) or time is None or column.name.lower() != time.lower():
-        raise source.error("window() goes by the time of the stream", call, f"its time is {time}")
+    time = level.clock.of(origin.spelled_out(column, level)) if isinstance(column, exp.Column) else None
+    if time is None or time.shifted != 0:
+        names = [name for name, one in level.times.items() if one.shifted == 0]
+        way = f"its time is {names[0]}" if names else "write WINDOW [RANGE ..] instead"
+        raise source.error("window() goes by the time of the stream", call, way)
     if not 1 <= len(lengths) <= len(CLAUSES) or not all(isinstance(e, exp.Literal) and e.is_string for e in lengths):
         raise source.error("expected window(time, '5 minutes' [, '1 minute' [, '30 seconds']])", call)
     clauses = []

@@ -41,6 +41,13 @@ class QueryStatement(Statement):
 
 
 @dataclass(frozen=True)
+class InterfaceStatement(Statement):
+    """`CREATE INTERFACE SET name AS a, b`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class FunctionStatement(Statement):
     """`CREATE FUNCTION name FROM 'file.py' [RETURNS type] [EXPENSIVE]`."""
 

@@ -78,16 +78,30 @@ class StreamReader:
                 clauses["CLOCK SKEW"],
                 "give ARRIVAL BY a column that counts in the same numbers, or another policy",
             )
-        if "BOUNDS" in clauses and len(stream.source) != 1:
-            names = "more than one column that names" if stream.source else "no column that names"
-            raise self.source.error(
-                f"stream {stream.name!r} has bounds between sources, and {names} them",
-                clauses["BOUNDS"],
-                "write SOURCE BY and one column",
-            )
+        for clause, what in (("BOUNDS", "has bounds between sources"), ("EXPECTING", "expects sources by name")):
+            if clause in clauses and len(stream.source) != 1:
+                names = "more than one column that names" if stream.source else "no column that names"
+                raise self.source.error(
+                    f"stream {stream.name!r} {what}, and {names} them",
+                    clauses[clause],
+                    "write SOURCE BY and one column",
+                )
         policy, known = reader.read(clauses)
-        declared.stream = replace(stream, policy=policy, known=known)
+        punctuation = self._punctuation(stream, clauses["PUNCTUATED BY"]) if "PUNCTUATED BY" in clauses else None
+        declared.stream = replace(stream, policy=policy, known=known, punctuation=punctuation)
         return declared
+
+    def _punctuation(self, stream: Stream, clause: Clause) -> str:
+        """The column that tells which rows are promises."""
+        column = self._column(clause.expressions[0], stream.columns)
+        if stream.time is None or column.type != "BOOLEAN":
+            why = "rows have no time of their own" if stream.time is None else f"{column.name!r} is {column.type}"
+            raise self.source.error(
+                f"stream {stream.name!r} cannot promise by this column: {why}",
+                clause,
+                "PUNCTUATED BY takes a BOOLEAN column that is TRUE in rows which are promises, up to their time",
+            )
+        return column.name
 
     def _columns(self, tree: CreateStream) -> tuple[Column, ...]:
         found: dict[str, Column] = {}

@@ -5,7 +5,7 @@ Law: a warning names what will happen and the clause that prevents it. A script 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -13,6 +13,7 @@ from sqlglot import exp
 from eventide.eventtime.cap import Cap
 from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.estimated import EstimatedSkew
+from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
@@ -28,7 +29,7 @@ from eventide.plan.stream import Timestamps
 from eventide.plan.window import SameWindow, Window
 
 MANY_PANES = 1000
-POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER"}
+POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER"}
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,12 @@ def warning_at(message: str, node: exp.Expr | int, source: SourceText) -> Warnin
     return Warning(message, place.line, place.column)
 
 
-def about_stream(declared: Declared, queries: Sequence[Query]) -> Iterator[tuple[str, exp.Expr]]:
+def about_stream(declared: Declared, is_read: bool) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a stream, and the clause it is about."""
     stream, clauses = declared.stream, declared.clauses
     if declared.tree is None:
         return
-    if not any(query.stream == stream.name for query in queries):
+    if not is_read:
         yield f"no query reads the stream {stream.name!r}", declared.tree
     if stream.input is None:
         yield f"stream {stream.name!r} does not say where its rows come from: add FROM format 'path'", declared.tree
@@ -65,6 +66,10 @@ def about_stream(declared: Declared, queries: Sequence[Query]) -> Iterator[tuple
     policy = stream.policy
     has_timeout = isinstance(policy, Timeout)
     inner = policy.inner if isinstance(policy, Timeout) else policy
+    if isinstance(inner, Expected):
+        if inner.wait is None and not has_timeout:
+            yield "an expected source that never speaks holds back all others; add GIVE UP AFTER", clauses["EXPECTING"]
+        inner = inner.inner
     has_idle = isinstance(inner, Idle)
     inner = inner.inner if isinstance(inner, Idle) else inner
     if isinstance(inner, DeclaredSkew):

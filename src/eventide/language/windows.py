@@ -16,7 +16,9 @@ from eventide.language.amounts import Amounts
 from eventide.language.nearest import meant
 from eventide.language.nodes import Clause, StreamWindow
 from eventide.language.source_text import SourceText
-from eventide.plan.derived import Derived
+from eventide.plan.join import Join
+from eventide.plan.program import Step
+from eventide.plan.query import Query
 from eventide.plan.stream import Stream, Timestamps
 from eventide.plan.temporal import Bucket, Temporal
 from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
@@ -42,6 +44,8 @@ class WindowReader:
     source: SourceText
     stream: Stream
     times: dict[str, Temporal]
+    below: Step | None = None
+    """The query or operator that is read; None where it is a stream."""
 
     def read(self, written: StreamWindow | None, buckets: list[Bucket], select: exp.Expr) -> Asked:
         """The window that is written, or that the groups make."""
@@ -66,7 +70,7 @@ class WindowReader:
             finest = min(buckets, key=lambda bucket: bucket.width, default=None)
             if finest is not None:
                 return Window(finest.width, offset=finest.offset, empty=empty)
-            return SameWindow() if isinstance(self.stream, Derived) else None
+            return SameWindow() if isinstance(self.below, Query) else None
         length = clauses["RANGE"].expressions[0]
         slide = clauses["SLIDE"].expressions[0] if "SLIDE" in clauses else None
         try:
@@ -104,7 +108,14 @@ class WindowReader:
         )
 
     def _never_closes(self, select: exp.Expr) -> Exception:
-        time = self.stream.time
+        if isinstance(self.below, Join):
+            return self.source.error(
+                "this aggregate could never close: it has no window",
+                select,
+                "add one behind the joins: WINDOW [RANGE 5 minutes SLIDE 1 minute]",
+            )
+        carrying = [name for name, one in self.times.items() if one.shifted == 0]
+        time = self.stream.time if self.below is None else next(iter(carrying), None)
         group = f", or group by its time: GROUP BY {time}/60 AS tb" if time is not None else ""
         if self.stream.timestamps is Timestamps.EXTERNAL and not self.times:
             return self.source.error(
@@ -115,5 +126,10 @@ class WindowReader:
         return self.source.error(
             "this aggregate could never close: it has no window",
             select,
-            f"add one behind the stream: FROM {self.stream.name} [RANGE 5 minutes SLIDE 1 minute]{group}",
+            f"add one behind the stream: FROM {self._spoken} [RANGE 5 minutes SLIDE 1 minute]{group}",
         )
+
+    @property
+    def _spoken(self) -> str:
+        """What is read, as the user would write it; a merge that was put in is any stream."""
+        return "(..)" if self.below is not None and self.stream.name.endswith("_below") else self.stream.name

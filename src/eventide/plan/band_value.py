@@ -10,7 +10,7 @@ value never falls as time grows. A heartbeat of a side says what its later value
 >>> half.denominator
 2
 >>> value = half.value(2)
->>> value.sql, value.least(7), value.first(8, 20)
+>>> value.sql, value.of(7), value.first(8, 20)
 ('CAST(`tr` AS BIGINT)', 7, 8)
 >>> attribute("j", r, "tr div 60", ("tr",)).value(1).first(2, 179)
 120
@@ -50,13 +50,12 @@ class BandValue:
         # A column that carries time is whole; its least value need not be.
         return ceil(self.factor * self.attribute.value(ceil(instant)))
 
-    def least(self, least: int | Fraction) -> int:
-        """The least value of rows whose column has no smaller value than that."""
-        return self.of(least)
-
-    def first(self, value: int, known: int) -> int:
-        """The first instant of the column from which on values are `value` or more, as they are at `known`."""
-        high, low, step = known, known, 1
+    def first(self, value: int, near: int) -> int:
+        """The first instant of the column from which on values are `value` or more, searched from some other one."""
+        high, step = near, 1
+        while step < EDGE and self._below(high, value):
+            high, step = high + step, step * 2
+        low, step = high, 1
         while step < EDGE and not self._below(low, value):
             high, low, step = low, low - step, step * 2
         while high - low > 1:

@@ -27,8 +27,9 @@ from typing import Protocol
 from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound, bind
 from eventide.plan.bound_join import BoundJoin, bind_join
+from eventide.plan.bound_lookup import BoundLookup, bind_lookup, joining
 from eventide.plan.bound_rows import BoundRows, bind_rows, check_mergeable
-from eventide.plan.carriers import carriers
+from eventide.plan.join import Join
 from eventide.plan.join_names import meeting
 from eventide.plan.program import Operator, Program, Step, reads
 from eventide.plan.query import Query
@@ -37,7 +38,7 @@ from eventide.plan.stream import Stream
 
 SPAN = re.compile(r"\bwindow_(start|end)\b", re.IGNORECASE)
 
-BoundOperator = BoundRows | BoundJoin
+BoundOperator = BoundRows | BoundJoin | BoundLookup
 
 
 class Types(Protocol):
@@ -88,11 +89,13 @@ class BoundProgram:
         whole = cls(program)
         run = running(program, told)
         for step in program.steps:
-            if isinstance(step, Query):
-                whole = whole._with_query(step, types)
-            elif step.name in run:
-                whole = whole._with_operator(step, types)
+            if isinstance(step, Query) or step.name in run:
+                whole = whole.with_step(step, types)
         return whole
+
+    def with_step(self, step: Step, types: Types) -> BoundProgram:
+        """The same, and one query or operator of the program bound, after all that it reads."""
+        return self._with_query(step, types) if isinstance(step, Query) else self._with_operator(step, types)
 
     def with_query(self, query: Query, types: Types) -> BoundProgram:
         """The same, and one query more."""
@@ -144,8 +147,12 @@ class BoundProgram:
             bound = bind_rows(operator, inputs, types.type_of)
         else:
             left, right = inputs[0], inputs[-1]
-            types.declare(meeting(operator, left, right))
-            bound = bind_join(operator, left, right, types.type_of, tuple(carriers(left)), tuple(carriers(right)))
+            join = operator if isinstance(operator, Join) else joining(operator, left, right)
+            types.declare(meeting(join, left, right))
+            if isinstance(operator, Join):
+                bound = bind_join(operator, left, right, types.type_of)
+            else:
+                bound = bind_lookup(operator, left, right, types.type_of)
         ways = (Way(port.stream.name, operator.name, port) for port in bound.ports)
         return replace(self, operators={**self.operators, operator.name: bound}, ways=(*self.ways, *ways))
 

@@ -115,9 +115,9 @@ class Bound:
         """Its results as a stream for the queries that read it."""
         carries: list[tuple[str, Least | None]] = []
         if not isinstance(self.query.window, RowWindow):
-            back = self.windows.range - 1
-            carries.append((WINDOW_START, lambda t: t - back))
-            carries += ((name, _earlier(least, back)) for name, least in self.carried.items())
+            window = self.windows
+            carries.append((WINDOW_START, window.start_of_end))
+            carries += ((name, _from_start(least, window)) for name, least in self.carried.items())
         return Derived.of(self.query.name, self.outputs, self.window_kind, self.windows, tuple(carries))
 
     @cached_property
@@ -132,8 +132,8 @@ class Bound:
         return self.operator or self.query.name
 
 
-def _earlier(least: Least, back: int) -> Least:
-    return lambda t: least(t - back)
+def _from_start(least: Least, window: Window) -> Least:
+    return lambda t: least(window.start_of_end(t))
 
 
 def shown(value: Named) -> bool:

@@ -19,27 +19,26 @@ that is made of a column with time carries time too: its least later value is kn
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from math import lcm
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE
-from eventide.plan.band_value import STAMP, Attribute, BandValue, attribute
-from eventide.plan.bound import Bound, Key
-from eventide.plan.columns import Column
-from eventide.plan.derived import Derived
-from eventide.plan.expressions import aggregates_in, check_columns, columns_in, parsed
+from eventide.plan.band_value import STAMP, Attribute, attribute
+from eventide.plan.bound import Key
+from eventide.plan.carriers import carriers
+from eventide.plan.expressions import aggregates_in, check_columns, parsed
 from eventide.plan.join import Band, Join, Side
-from eventide.plan.join_names import LEFT, PREFIXES, RIGHT, Names, meeting, names_of, text
+from eventide.plan.join_names import LEFT, RIGHT, Names, meeting, names_of, text
+from eventide.plan.joined import BoundJoin, Reach
 from eventide.plan.port import port
 from eventide.plan.query import Named, check_names
 from eventide.plan.spark_types import common
-from eventide.plan.stream import Stream, TimeKind, kind_of
-from eventide.plan.temporal import Temporal, temporal
-from eventide.plan.window import Window
+from eventide.plan.stream import Stream, TimeKind
+
+__all__ = ["SIDES", "BoundJoin", "bind_join"]
 
 SIDES = ("left", "right")
 
@@ -47,116 +46,18 @@ TypeOf = Callable[[Stream, str], str]
 """The Spark type of an expression over a stream."""
 
 
-@dataclass(frozen=True)
-class Reach:
-    """A band in whole numbers: the value of each side, and low <= right - left <= high."""
-
-    left: BandValue
-    right: BandValue
-    low: int
-    high: int
-
-    @property
-    def values(self) -> tuple[BandValue, BandValue]:
-        """The values of both sides."""
-        return self.left, self.right
-
-
-@dataclass(frozen=True)
-class Carried:
-    """An output that carries time: the side and the column it is made of, and how."""
-
-    side: int
-    column: str
-    attribute: Temporal
-
-
-@dataclass(frozen=True)
-class BoundJoin:
-    """What the engine needs to know of a join; `condition`, `where` and `values` speak of names where rows meet."""
-
-    join: Join
-    ports: tuple[Bound, Bound]
-    bands: tuple[Reach, ...]
-    condition: str | None
-    where: str | None
-    values: tuple[Named, ...]
-    types: tuple[str, ...]
-    spelled: tuple[str, ...]
-    """The outputs as the user wrote them."""
-    carriers: tuple[tuple[str, ...], tuple[str, ...]]
-
-    @property
-    def name(self) -> str:
-        """The name that others read it by."""
-        return self.join.name
-
-    @property
-    def outputs(self) -> tuple[Column, ...]:
-        """The user's columns."""
-        return tuple(Column(value.name, kind) for value, kind in zip(self.values, self.types, strict=True))
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns of a chunk that are compared for being equal."""
-        first = 1 + len(self.bands)
-        return tuple(f"__k{place}" for place in range(first, len(self.ports[LEFT].keys)))
-
-    @property
-    def keeps(self) -> tuple[bool, bool]:
-        """Of which sides rows are told alone."""
-        return self.join.kind.keeps_left, self.join.kind.keeps_right
-
-    @property
-    def time_kind(self) -> TimeKind:
-        """What the times of its rows look like."""
-        kinds = {port.stream.time_kind for port in self.ports}
-        return kinds.pop() if len(kinds) == 1 else TimeKind.TIMESTAMP
-
-    @property
-    def results(self) -> Derived:
-        """Its rows as a stream for whoever reads it."""
-        # How far back a column lies depends on the bands; only the run knows (`JoinRun.frontier`).
-        return Derived.of(
-            self.name, self.outputs, self.time_kind, Window(1), tuple((name, None) for name in self.carried)
-        )
-
-    @cached_property
-    def carried(self) -> dict[str, Carried]:
-        """The outputs that carry time, by name."""
-        return {
-            value.name: found
-            for value in self.values
-            if (found := self._carried(parsed(value.sql, "an output"))) is not None
-        }
-
-    def _carried(self, expression: exp.Expression) -> Carried | None:
-        for side, (prefix, into) in enumerate(zip(PREFIXES, self.ports, strict=True)):
-            for name in columns_in(expression):
-                carrier = next((one for one in self.carriers[side] if prefix + one == name), None)
-                kind = None if carrier is None else kind_of(into.stream.column(carrier))
-                found = None if kind is None else temporal(expression, name, kind)
-                # A fraction is rounded when it is computed, so its least value is not exactly known.
-                if carrier is not None and found is not None and found.increasing and found.whole:
-                    return Carried(side, carrier, found)
-        return None
-
-
 def bind_join(
     join: Join,
     left: Stream,
     right: Stream,
     type_of: TypeOf,
-    left_carriers: tuple[str, ...] | None = None,
-    right_carriers: tuple[str, ...] | None = None,
 ) -> BoundJoin:
-    """Check a join against its inputs. The carriers are the columns with time, by default the time column.
+    """Check a join against its inputs.
 
     `type_of` is asked about expressions over `left`, `right` and `join_names.meeting(join, left, right)`.
     """
     _check_scales(join, left.time_kind, right.time_kind, left.name, right.name)
-    carriers = (_carriers(left, left_carriers), _carriers(right, right_carriers))
-    bands = tuple(_reach(join, band, (left, right), carriers, type_of) for band in join.bands)
+    bands = tuple(_reach(join, band, (left, right), type_of) for band in join.bands)
     keys = _keys(join, (left, right), type_of)
     names = names_of(join, left, right)
     both = meeting(join, left, right)
@@ -187,14 +88,7 @@ def bind_join(
         tuple(Named(item.name, text(value)) for item, value in zip(select, values, strict=True)),
         types,
         tuple(item.sql for item in select),
-        carriers,
     )
-
-
-def _carriers(stream: Stream, given: tuple[str, ...] | None) -> tuple[str, ...]:
-    if given is not None:
-        return given
-    return () if stream.time is None else (stream.time,)
 
 
 def _check_scales(join: Join, left: TimeKind, right: TimeKind, of_left: str, of_right: str) -> None:
@@ -210,12 +104,10 @@ def _reach(
     join: Join,
     band: Band,
     streams: tuple[Stream, Stream],
-    carriers: tuple[tuple[str, ...], tuple[str, ...]],
     type_of: TypeOf,
 ) -> Reach:
     left, right = (
-        _attribute(join, stream, sql, own, type_of)
-        for stream, sql, own in zip(streams, (band.left, band.right), carriers, strict=True)
+        _attribute(join, stream, sql, type_of) for stream, sql in zip(streams, (band.left, band.right), strict=True)
     )
     _check_scales(join, _scale(left), _scale(right), band.left, band.right)
     if left.temporal.increasing != right.temporal.increasing:
@@ -233,11 +125,9 @@ def _reach(
     return Reach(left.value(whole), right.value(whole), low, high)
 
 
-def _attribute(join: Join, stream: Stream, sql: str, carriers: tuple[str, ...], type_of: TypeOf) -> Attribute:
-    found = attribute(join.name, stream, sql, carriers)
-    if found.column == STAMP:
-        return found
-    return attribute(join.name, stream, sql, carriers, type_of(stream, sql))
+def _attribute(join: Join, stream: Stream, sql: str, type_of: TypeOf) -> Attribute:
+    found = attribute(join.name, stream, sql, tuple(carriers(stream)))
+    return found if found.column == STAMP else replace(found, type=type_of(stream, sql))
 
 
 def _scale(found: Attribute) -> TimeKind:

@@ -4,9 +4,10 @@ Law: what is told has the same columns whichever input a row is from. Without a 
 columns, in any order; with one, every expression has the same type over every input. The first and the last instant of
 a result are no columns of it here: they are the span of the row.
 
+>>> from dataclasses import replace
 >>> from eventide.plan.columns import columns
 >>> north = Stream("north", columns("ts BIGINT, speed INT"), time="ts")
->>> south = replace(north, name="south")
+>>> south = Stream("south", north.columns, time="ts")
 >>> both = bind_rows(Rows("both", ("north", "south")), (north, south), lambda stream, sql: "INT")
 >>> [column.name for column in both.outputs], [port.query.name for port in both.ports], both.results.time
 (['ts', 'speed'], ['both__north', 'both__south'], 'window_end')
@@ -43,6 +44,13 @@ class Carried:
 
     column: str
     temporal: Temporal
+    ahead: int | None = None
+    """By how much the column is ahead of the time of its row; None if it does not tell that time itself."""
+
+    def at(self, time: int) -> int:
+        """The output of a row of that time, where the column tells it."""
+        assert self.ahead is not None
+        return self.value(time + self.ahead)
 
     def value(self, least: int) -> int:
         """The least value of the output, where the column has at least this."""
@@ -72,7 +80,7 @@ class BoundRows:
             return tuple(f"__k{i + 1}" for i in range(len(self.outputs)))
         return tuple(column.name for column in self.outputs)
 
-    @property
+    @cached_property
     def results(self) -> Derived:
         """Its rows as a stream for whoever reads it."""
         leasts: list[tuple[str, Least | None]] = []
@@ -87,10 +95,20 @@ class BoundRows:
         found: dict[str, dict[str, Carried]] = {}
         for column in self.outputs:
             over = {into.query.name: over_carrier(self._sql(column.name), into.stream) for into in self.ports}
-            made = {name: Carried(*one) for name, one in over.items() if one is not None and carries_on(one[1])}
+            made = {
+                into.query.name: Carried(*one, ahead=_ahead(into.stream, one[0]))
+                for into in self.ports
+                if (one := over[into.query.name]) is not None and carries_on(one[1])
+            }
             if len(made) == len(self.ports):
                 found[column.name] = made
         return found
+
+    @cached_property
+    def made_of_time(self) -> frozenset[str]:
+        """Those of them that are made of the very time of a row, in every input."""
+        made = self.carried.items()
+        return frozenset(name for name, ports in made if all(one.ahead is not None for one in ports.values()))
 
     def _sql(self, output: str) -> str:
         return next((item.sql for item in self.rows.select if item.name == output), f"`{output}`")
@@ -184,6 +202,12 @@ def _check_condition(rows: Rows, stream: Stream, type_in: TypeIn) -> None:
 def _start_of(stream: Stream) -> Least | None:
     """The least start of a row's span, for the time of the row."""
     return carriers(stream).get(WINDOW_START) if isinstance(stream, Derived) else lambda t: t
+
+
+def _ahead(stream: Stream, column: str) -> int | None:
+    if column != stream.time:
+        return None
+    return 1 if isinstance(stream, Derived) else 0
 
 
 def _least_of_all(leasts: list[Least | None]) -> Least | None:

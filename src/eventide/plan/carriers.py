@@ -2,7 +2,7 @@
 
 Law: a column is carried when a row whose time is t has no smaller value in it than `least(t)`, and `least` never falls
 as t grows. The time column of a stream carries time itself; `window_end` of a result is one after its time, and
-`window_start` lies no further back than the window is long; a group such as `time div 60` is at least what it is at
+`window_start` is the start of the first window that ends then; a group such as `time div 60` is at least what it is at
 the start of its window (Gigascope paper, section 2: temporal attributes go from operator to operator).
 
 >>> from eventide.plan.stream import Stream, columns
@@ -38,7 +38,8 @@ def over_carrier(sql: str, stream: Stream) -> tuple[str, Temporal] | None:
 
     None where it is made of no such column or of several, or does not carry time on. The function may be decreasing.
 
-    >>> name, doubled = over_carrier("2 * TS", Stream("s", (Column("ts", "BIGINT"),), time="ts"))
+    >>> from eventide.plan.columns import columns
+    >>> name, doubled = over_carrier("2 * TS", Stream("s", columns("ts BIGINT"), time="ts"))
     >>> name, doubled.value(7) == 14
     ('ts', True)
     """

@@ -58,10 +58,18 @@ WORDS = {
     "timestamps": "the kind of its timestamps",
     "policy": "its policy",
     "input": "the format of its input",
+    "punctuation": "the column of its promises",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
     "stream": "what it reads",
+    "inputs": "what it merges",
+    "ordered": "whether it keeps the order of time",
+    "left": "its left input",
+    "right": "its right input",
+    "kind": "the kind of the join",
+    "condition": "the condition of the join",
+    "bands": "how it relates times",
     "window.over": "its window",
     "window.range": "RANGE",
     "window.slide": "SLIDE",
@@ -73,6 +81,7 @@ WORDS = {
     "order": "ORDER BY",
     "limit": "LIMIT",
     "sample": "the share of rows that it takes",
+    "by_source": "whether it closes by source",
 }
 """How a field is called in a sentence; one that is not here goes by its own name."""
 

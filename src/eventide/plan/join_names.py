@@ -4,7 +4,8 @@ Law: where rows meet, a column of the left input has its own name behind `l_`, o
 two are alike, so types and values are never mistaken. A name without an alias is known if one side alone has it.
 
 >>> from eventide.plan.columns import columns
->>> names = Names("j", ("a", "b"), (columns("t INT, v INT"), columns("t INT, pos STRUCT<x: INT>")))
+>>> both = (columns("t INT, v INT"), columns("t INT, pos STRUCT<x: INT>"))
+>>> names = Names("j", ("a", "b"), both, both)
 >>> names.met("a.t + b.pos.x > v", "the condition").sql("spark")
 '`l_t` + `r_pos`.x > `l_v`'
 >>> names.met("t > 1", "the condition")
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
+from eventide.plan.bound_rows import told_columns
 from eventide.plan.columns import Column, named
 from eventide.plan.derived import Derived
 from eventide.plan.expressions import aggregates_in, lambda_names, parsed
@@ -41,6 +43,8 @@ class Names:
     join: str
     aliases: tuple[str, str]
     columns: tuple[tuple[Column, ...], tuple[Column, ...]]
+    told: tuple[tuple[Column, ...], tuple[Column, ...]]
+    """Those that are told where nothing is selected: of results all but their span, which goes into the pair's."""
 
     def met(self, sql: str, what: str) -> exp.Expression:
         """An expression over both sides, with the names that columns have where rows meet."""
@@ -65,9 +69,9 @@ class Names:
     @property
     def every(self) -> tuple[Named, ...]:
         """All columns of both sides; a name that would be there twice gets the alias before it."""
-        own = [{column.name.lower() for column in one} for one in self.columns]
+        own = [{column.name.lower() for column in one} for one in self.told]
         found = []
-        for alias, mine, others in zip(self.aliases, self.columns, reversed(own), strict=True):
+        for alias, mine, others in zip(self.aliases, self.told, reversed(own), strict=True):
             for column in mine:
                 taken = column.name.lower() in others or column.name.lower() in RESERVED
                 name = f"{alias}_{column.name}" if taken else column.name
@@ -102,11 +106,12 @@ class Names:
 
 def names_of(join: Join, left: Stream, right: Stream) -> Names:
     """The names of a join of these two."""
-    return Names(join.name, (join.left.alias, join.right.alias), (left.columns, right.columns))
+    told = (told_columns(left), told_columns(right))
+    return Names(join.name, (join.left.alias, join.right.alias), (left.columns, right.columns), told)
 
 
 def meeting(join: Join, left: Stream, right: Stream) -> Derived:
-    """The columns of both sides where rows meet: over them, types of a join's expressions are asked. No rows come.
+    """A stream, of which no rows come, of the columns of both sides where rows meet: over it types are asked.
 
     >>> from eventide.plan.join import Band, Side
     >>> from eventide.plan.stream import columns

@@ -19,12 +19,12 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from eventide.plan.aggregate_ordered import order_key
-from eventide.plan.bound_join import BoundJoin, Reach
 from eventide.plan.broken import fails
 from eventide.plan.columns import Column
 from eventide.plan.dialect import same_answer
 from eventide.plan.expressions import SPARK, parsed
 from eventide.plan.join_names import PREFIXES
+from eventide.plan.joined import BoundJoin, Reach
 from eventide.plan.lazy import lazily
 from eventide.plan.slice_columns import slice_columns
 from eventide.plan.spark_types import Types

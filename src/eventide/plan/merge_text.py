@@ -16,22 +16,27 @@ from eventide.plan.order import OrderBy
 LISTED = ("__of", "__start", "__end")
 """A pane, and the start and end of a window that holds it: names that no column of a stream has."""
 
+BY = "__by"
+"""The number of a source, in slices and in lists of windows that are closed source by source."""
+
 RANK = "__rank"
 """The place of a result within its window, from 1."""
 
 
-def merge_text(query: Bound, slices: str, windows: str, changed: str | None = None) -> str:
+def merge_text(query: Bound, slices: str, windows: str, changed: str | None = None, by_source: bool = False) -> str:
     """Results: `window_start`, `window_end`, `rows`, groups and values under their names, `__lost` (failed checks).
 
     `changed` names slices, some of the others: only groups that one of these has changed in a window are told. With a
-    limit the whole window is: one group that comes in pushes another out.
+    limit the whole window is: one group that comes in pushes another out. `by_source`: slices and windows have the
+    column `__by`, and a slice counts for the windows of its own source alone.
     """
     keys = [f"__k{j}" for j in range(len(query.keys))]
     together = ["__start", "__end", *keys]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     partition = f"OVER (PARTITION BY {', '.join(together)})"
     beside = ["s.*", "w.__start", "w.__end"]
-    joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of"
+    own = f" AND s.{BY} = w.{BY}" if by_source else ""
+    joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of{own}"
     if over:
         spelled = [f"{sql.replace('OVER merged', partition)} AS {name}" for name, sql in over]
         joined = f"SELECT *, {', '.join(spelled)} FROM ({joined})"
@@ -87,9 +92,9 @@ def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:
     return [f"({sql} IS NULL) {'DESC' if one.nulls_first else 'ASC'}", f"{key[0]} {one.direction}"]
 
 
-def compact_text(query: Bound, slices: str) -> str:
-    """The same slices, merged to one row for each pane and group."""
-    keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys)))]
+def compact_text(query: Bound, slices: str, *beside: str) -> str:
+    """The same slices, merged to one row for each pane and group; `beside`: columns that a group determines."""
+    keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys))), *beside]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     source = slices
     if over:

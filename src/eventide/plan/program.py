@@ -27,7 +27,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from eventide.errors import DeclarationError
+from eventide.plan.by_source import why_not
 from eventide.plan.join import Join
+from eventide.plan.lookup import Lookup
 from eventide.plan.query import Query
 from eventide.plan.rows import Rows
 from eventide.plan.stream import Stream
@@ -35,8 +37,8 @@ from eventide.plan.window import SameWindow
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-Operator = Rows | Join
-"""Gives rows, not windows: a merge, a projection, a join."""
+Operator = Rows | Join | Lookup
+"""Gives rows, not windows: a merge, a projection, a join, a lookup in a table."""
 
 Step = Query | Operator
 """Whatever a round goes through after the streams."""
@@ -72,6 +74,8 @@ class Program:
                 raise DeclarationError(
                     f"query {query.name!r} reads {query.stream!r}, which has no windows: give it a window of its own"
                 )
+            if query.by_source and (reason := self.not_by_source(query)) is not None:
+                raise DeclarationError(f"query {query.name!r} cannot close by source: {reason}")
         for operator in self.operators:
             for query in self.queries:
                 if query.retain and query.name in operator.inputs:
@@ -85,6 +89,10 @@ class Program:
                 f"query {step.name!r} reads {read!r}, which is neither a stream nor a query; "
                 f"declared: {', '.join(others) or 'none'}"
             )
+
+    def not_by_source(self, query: Query) -> str | None:
+        """What keeps a query from closing source by source; None where nothing does."""
+        return why_not(query, next((stream for stream in self.streams if stream.name == query.stream), None))
 
     def below(self, query: Query) -> Query | None:
         """The query that a query reads; None where it reads a stream or an operator."""

@@ -6,7 +6,7 @@ The language compiles to this.
 >>> Query("speeds", "traffic", Window(300, 60), groups=named_as("detector"), select=named_as(mean="avg(speed)"))
 Query(name='speeds', stream='traffic', window=Window(range=300, slide=60, offset=0, empty=False), \
 select=(Named(name='mean', sql='avg(speed)'),), groups=(Named(name='detector', sql='detector'),), \
-where=None, having=None, retain=0, order=(), limit=None, sample=None, prods=None)
+where=None, having=None, retain=0, order=(), limit=None, sample=None, by_source=False, prods=None)
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class Query:
     an expression over aggregates of the stream's columns, such as `max(price) - min(price)`; without any, the groups
     of a window are told (SELECT DISTINCT). `retain`: for how long after its end a window can still be revised by a late
     row (0: never). Of each window's results, `having` chooses, `order` orders, and the first `limit` are told.
-    `sample` is the share of the rows that count; which ones, their values decide. `prods`: when early answers are told
-    beside the final ones.
+    `sample` is the share of the rows that count; which ones, their values decide. `by_source`: each group closes on the
+    heartbeat of its own source, not on that of all together (see `plan.by_source`). `prods`: when early answers are
+    told beside the final ones.
 
     >>> Query("q", "s", Window(300), select=named_as(round="count(*)"))
     Traceback (most recent call last):
@@ -68,6 +69,7 @@ class Query:
     order: tuple[OrderBy, ...] = ()
     limit: int | None = None
     sample: float | None = None
+    by_source: bool = False
     prods: Prods | None = None
 
     def __post_init__(self) -> None:

@@ -93,13 +93,39 @@ def column_of(branch: int, partial: str) -> str:
 
 
 def timed(stream: Stream, up_to: int | None = None) -> str:
-    """A common table `timed`: the rows with `__t`, their time, NULL where they have none that can be used."""
+    """A common table `timed`: the rows with `__t`, their time, NULL where they have none that can be used.
+
+    Rows that are promises are not among them, unless they have no usable time and promise nothing.
+    """
     time = time_sql(stream)
+    only = [] if up_to is None else [f"({time} <= {up_to} OR {time} IS NULL OR {MALFORMED} IS NOT NULL)"]
+    only += [] if stream.punctuation is None else [f"NOT {_is_promise(stream)}"]
+    where = f" WHERE {' AND '.join(only)}" if only else ""
+    return (
+        f"WITH timed AS (SELECT *, CASE WHEN {_usable(stream)} THEN {time} END AS __t FROM {batch_view(stream)}{where})"
+    )
+
+
+def _usable(stream: Stream) -> str:
+    """The condition under which the time of a row can be used; unknown, or met, where it has none."""
     usable = f"{MALFORMED} IS NULL"
     if stream.time is not None and stream.column(stream.time).type not in ("TINYINT", "SMALLINT", "INT", "DATE"):
-        usable += f" AND {time} BETWEEN -{EDGE} AND {EDGE}"
-    only = "" if up_to is None else f" WHERE {time} <= {up_to} OR {time} IS NULL OR {MALFORMED} IS NOT NULL"
-    return f"WITH timed AS (SELECT *, CASE WHEN {usable} THEN {time} END AS __t FROM {batch_view(stream)}{only})"
+        usable += f" AND {time_sql(stream)} BETWEEN -{EDGE} AND {EDGE}"
+    return usable
+
+
+def _is_promise(stream: Stream) -> str:
+    """Whether a row is a promise with a time; never unknown."""
+    return f"COALESCE(`{stream.punctuation}` AND `{stream.time}` IS NOT NULL AND {_usable(stream)}, FALSE)"
+
+
+def promises_text(stream: Stream) -> str:
+    """The promises of a round: for each source (`__s0`, ...) the latest (`__hi`), and how many there were (`__n`)."""
+    sources = [f"`{name}`" for name in stream.source]
+    named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
+    by = f" GROUP BY {', '.join(sources)}" if sources else ""
+    told = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
+    return f"SELECT {', '.join(told)} FROM {batch_view(stream)} WHERE {_is_promise(stream)}{by} HAVING count(*) > 0"
 
 
 def wants(query: Bound) -> str | None:

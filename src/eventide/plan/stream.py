@@ -16,6 +16,7 @@ from enum import Enum
 from eventide.errors import DeclarationError
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.punctuated import punctuated_in
 from eventide.plan.columns import WHOLE_NUMBERS, Column, checked, columns, named
 
 __all__ = ["Future", "Input", "Stream", "TimeKind", "Timestamps", "columns"]
@@ -78,6 +79,9 @@ class Stream:
     `arrival` names a column with the time of arrival, for sources that know it; the clock of a round is then the
     largest one so far, so that a recording gives the same answers whenever it is replayed.
 
+    `punctuation` names a BOOLEAN column: a row in which it is TRUE is no data but a promise, that no more rows up to
+    its time come from its source, or from any where its source is NULL. The policy takes promises: `Punctuated`.
+
     `known` names sources before they speak, for a policy that numbers them: the first is source 0, and so on.
 
     >>> Stream("s", columns("t STRING"), time="t")
@@ -97,6 +101,7 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     future: Future | None = None
     input: Input | None = None
     known: tuple[str, ...] = ()
+    punctuation: str | None = None
 
     def __post_init__(self) -> None:
         checked(self.columns)
@@ -109,12 +114,31 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             )
         for name in (*self.source, *filter(None, (self.time, self.arrival))):
             named(name, self.columns, owner)
+        if self.punctuation is not None:
+            self._check_punctuation(self.punctuation, owner)
         for use, told_by in (("time", self.time), ("arrival time", self.arrival)):
             if told_by is not None and kind_of(named(told_by, self.columns, owner)) is None:
                 raise DeclarationError(
                     f"{owner} cannot take its {use} from {told_by!r}: it is {self.column(told_by).type}, "
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
+
+    def check_named_sources(self) -> None:
+        """Refuse what speaks of a source by its name where no column names them."""
+        if not self.source:
+            raise DeclarationError(f"stream {self.name!r} is one source without a name: give `source` (SOURCE BY)")
+
+    def _check_punctuation(self, name: str, owner: str) -> None:
+        if (kind := named(name, self.columns, owner).type) != "BOOLEAN":
+            raise DeclarationError(
+                f"{owner} cannot tell promises by {name!r}: it is {kind}; make it BOOLEAN, TRUE in rows that promise"
+            )
+        if self.time is None:
+            raise DeclarationError(f"{owner} promises nothing by {name!r}: its rows have no time of their own")
+        if punctuated_in(self.policy) is None:
+            raise DeclarationError(
+                f"{owner} has promises in {name!r}, and its policy does not take them: use Punctuated({self.policy})"
+            )
 
     @property
     def time_kind(self) -> TimeKind:

@@ -11,6 +11,8 @@ Two scales. Expressions of type TIMESTAMP and DATE are reckoned in microseconds,
 >>> tb = temporal(parsed("time div 60", "q"), "time", TimeKind.SEQUENCE)
 >>> tb.increasing, tb.value(179), tb.least_later(179), tb.bucket
 (True, 2, 3, Bucket(width=60, offset=0))
+>>> temporal(parsed("(time - pmod(time, 60)) div 60", "q"), "time", TimeKind.SEQUENCE).value(-1)
+-1
 >>> temporal(parsed("-time", "q"), "time", TimeKind.SEQUENCE).increasing
 False
 >>> temporal(parsed("time % 60", "q"), "time", TimeKind.SEQUENCE) is None
@@ -128,6 +130,8 @@ def _of(node: exp.Expr, time: str, kind: TimeKind) -> Temporal | None:
     inner = node.this if isinstance(node.this, exp.Expr) else None
     if isinstance(node, exp.Paren) and inner is not None:
         return _of(inner, time, kind)
+    if (counted := _in_whole_numbers(node)) is not None:
+        return _of(counted, time, kind)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.IntDiv):
         return _arithmetic(node, time, kind)
     below = _of(inner, time, kind) if inner is not None else None
@@ -157,6 +161,25 @@ def _of(node: exp.Expr, time: str, kind: TimeKind) -> Temporal | None:
         if isinstance(node, function) and below.micros:
             return _rounded(_scaled(replace(below, micros=False), Fraction(1, grain)), floor)
     return None
+
+
+def in_plain_words(expression: exp.Expr) -> exp.Expr:
+    """The same, with `floor(x / n)` for what computes that in whole numbers."""
+    return expression.transform(lambda node: _in_whole_numbers(node) or node)
+
+
+def _in_whole_numbers(node: exp.Expr) -> exp.Expr | None:
+    """`(x - pmod(x, n)) div n` as `floor(x / n)`: so the language writes time/60, whole numbers all through."""
+    if not isinstance(node, exp.IntDiv) or not isinstance(node.this, exp.Paren):
+        return None
+    less, divisor = node.this.this, node.expression
+    rest = less.expression if isinstance(less, exp.Sub) else None
+    if not isinstance(rest, exp.Anonymous) or rest.name.lower() != "pmod" or len(rest.expressions) != 2:
+        return None
+    whole = less.this.this if isinstance(less.this, exp.Paren) else less.this
+    if rest.expressions[0] != whole or rest.expressions[1] != divisor:
+        return None
+    return exp.Floor(this=exp.Div(this=whole.copy(), expression=divisor.copy()))
 
 
 def _arithmetic(node: exp.Expr, time: str, kind: TimeKind) -> Temporal | None:

@@ -55,6 +55,14 @@ class Window:
         """The start of the pane that holds `time`."""
         return time - (time - self.offset) % self.pane
 
+    def start_of_end(self, time: int) -> int:
+        """The start of the first window whose last instant is at or after `time`.
+
+        >>> Window(range=60, slide=20).start_of_end(79), Window(range=60, slide=20).start_of_end(80)
+        (20, 40)
+        """
+        return time + 1 + (self.offset + self.range - time - 1) % self.slide - self.range
+
     def starts_covering(self, pane: int) -> Sequence[int]:
         """The starts of every window that holds the pane; empty where SLIDE leaves a gap between windows."""
         last = pane - (pane - self.offset) % self.slide

@@ -35,9 +35,19 @@ from eventide.testing.transcript_rows import table_of
 from eventide.testing.transcript_values import instant
 
 TRANSCRIPT_KEYS = (
-    "name", "note", "streams", "queries", "query", "operators", "rounds", "splittable", "refused", "fails"
-)  # fmt: skip
-STEP_KEYS = ("rows", "clock", "heartbeat", "prod", "restart", "end", "note", "expect")
+    "name",
+    "note",
+    "streams",
+    "queries",
+    "query",
+    "operators",
+    "rounds",
+    "splittable",
+    "refused",
+    "fails",
+    "flush_rows",
+)
+STEP_KEYS = ("rows", "clock", "heartbeat", "over", "prod", "restart", "end", "note", "expect")
 EXPECT_KEYS = ("early", "final", "revised", "late", "rejected", "error", "state", "in_order", "timing")
 KINDS = ("early", "final", "revised", "late", "rejected")
 """What comes out of a step as rows."""
@@ -64,15 +74,17 @@ class Expect:
 
 @dataclass(frozen=True)
 class Step:
-    """One round: rows by stream, the clock it has, promises given with it; `end` closes a bounded run after it.
+    """One round: rows by stream, the clock it has, promises given with it, sources that are over with it.
 
-    Prods are given after the round, each to a query; a step of nothing but prods is no round.
+    `end` closes a bounded run after it. Prods are given after the round, each to a query; a step of nothing but prods
+    is no round.
     """
 
     number: int
     rows: Mapping[str, pa.Table]
     clock: int
     heartbeats: Mapping[str, int]
+    over: Mapping[str, list[str]]
     restart: bool
     end: bool
     expect: Expect
@@ -85,7 +97,8 @@ class Transcript:
     """A story of a program, round by round.
 
     `program` is None where the declarations themselves are `refused`, as expected; `refusal` is then the error. A
-    transcript with `fails` must fail, with a message like it: it tests whoever runs it.
+    transcript with `fails` must fail, with a message like it: it tests whoever runs it. `flush_rows` is the engine's:
+    about so many results are told at once.
     """
 
     name: str
@@ -95,6 +108,7 @@ class Transcript:
     refused: str | None = None
     refusal: DeclarationError | None = None
     fails: str | None = None
+    flush_rows: int | None = None
     file: str | None = None
 
     def __str__(self) -> str:
@@ -121,10 +135,10 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, operators, rounds, splittable, refused, fails
+streams, queries, query, operators, rounds, splittable, refused, fails, flush_rows
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
-        told = {key: written[key] for key in ("splittable", "refused", "fails") if key in written}
+        told = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}
         name = str(written.get("name", file or "a transcript"))
         try:
             program = program_of(written)
@@ -154,6 +168,7 @@ def _step(number: int, written: Any, clock: int, program: Program) -> Step:
         rows={name: table_of(given or [], program.stream(name)) for name, given in rows.items()},
         clock=clock,
         heartbeats={name: instant(h, program.stream(name).time_kind) for name, h in promised.items()},
+        over={name: list(map(str, names)) for name, names in _by_stream(written.get("over"), "over", program).items()},
         restart=bool(written.get("restart")),
         end=bool(written.get("end")),
         expect=_expect(written.get("expect")),

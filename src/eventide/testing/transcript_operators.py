@@ -1,9 +1,11 @@
 """The operators of a transcript: merges, projections and joins, in the words of the plan.
 
-Law: an operator is a mapping with `merge`, the names of what it merges, or with `join`, the names of its two inputs.
-A merge may have `select`, `where` and `ordered`; a join `kind`, `keys` (pairs of equal expressions, or one name for
-both), `bands`, `condition`, `where`, `select`, and `as` and `only`, each a pair: names for the inputs, and conditions
-on their rows. A band is `[left, right]`, or `[left, right, low, high]`; its edges are numbers, or lengths like `5 s`.
+Law: an operator is a mapping with `merge`, the names of what it merges, with `join`, the names of its two inputs, or
+with `lookup`, the names of a stream and of the stream of a table's versions. A merge may have `select`, `where` and
+`ordered`; a join `kind`, `keys` (pairs of equal expressions, or one name for both), `bands`, `condition`, `where`,
+`select`, and `as` and `only`, each a pair: names for the inputs, and conditions on their rows. A band is `[left,
+right]`, or `[left, right, low, high]`; its edges are numbers, or lengths like `5 s`. A lookup has what a join has, but
+`keeps_all` and `removed` in the place of `kind`, `bands` and `condition`.
 
 >>> operator_of("all", {"merge": ["north", "south"], "ordered": False}, {}).ordered
 False
@@ -20,6 +22,7 @@ from typing import Any
 
 from eventide.errors import DeclarationError
 from eventide.plan.join import Band, Join, JoinKind, Side
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator
 from eventide.plan.query import Named, named_as
 from eventide.plan.rows import Rows
@@ -28,6 +31,7 @@ from eventide.testing.transcript_values import length
 
 MERGE_KEYS = ("merge", "select", "where", "ordered")
 JOIN_KEYS = ("join", "kind", "keys", "bands", "condition", "where", "select", "as", "only")
+LOOKUP_KEYS = ("lookup", "keys", "keeps_all", "removed", "where", "select", "as", "only")
 
 
 def operator_of(name: str, written: Any, kinds: Mapping[str, TimeKind]) -> Operator:
@@ -36,27 +40,42 @@ def operator_of(name: str, written: Any, kinds: Mapping[str, TimeKind]) -> Opera
     if isinstance(written, dict) and "join" in written:
         known_keys(written, JOIN_KEYS, owner)
         return _join(name, written, kinds)
+    if isinstance(written, dict) and "lookup" in written:
+        known_keys(written, LOOKUP_KEYS, owner)
+        return _lookup(name, written)
     known_keys(written, MERGE_KEYS, owner)
     if "merge" not in written:
-        raise DeclarationError(f"{owner} needs `merge` or `join`: the names of what it reads")
+        raise DeclarationError(f"{owner} needs `merge`, `join` or `lookup`: the names of what it reads")
     select = named_of(name, "select", written.get("select", []))
     return Rows(name, inputs_of(written), select, written.get("where"), bool(written.get("ordered", True)))
 
 
 def inputs_of(written: Any) -> tuple[str, ...]:
     """What an operator reads."""
-    read: Any = written.get("merge") or written.get("join") or () if isinstance(written, dict) else ()
+    known = written if isinstance(written, dict) else {}
+    read: Any = known.get("merge") or known.get("join") or known.get("lookup") or ()
     return (read,) if isinstance(read, str) else tuple(map(str, read))
 
 
-def _join(name: str, written: dict[str, Any], kinds: Mapping[str, TimeKind]) -> Join:
+def _sides(name: str, written: dict[str, Any]) -> tuple[Side, Side]:
     inputs = inputs_of(written)
     if len(inputs) != 2:
         raise DeclarationError(f"operator {name!r} joins two inputs, not {len(inputs)}: join the result with a third")
     keys = [(key, key) if isinstance(key, str) else tuple(key) for key in written.get("keys", ())]
     aliases, only = written.get("as", inputs), written.get("only", (None, None))
     left, right = (Side(inputs[i], str(aliases[i]), tuple(str(pair[i]) for pair in keys), only[i]) for i in (0, 1))
-    kind = kinds.get(inputs[0], TimeKind.SEQUENCE)
+    return left, right
+
+
+def _lookup(name: str, written: dict[str, Any]) -> Lookup:
+    select = named_of(name, "select", written.get("select", []))
+    keeps_all, removed, where = bool(written.get("keeps_all", False)), written.get("removed"), written.get("where")
+    return Lookup(name, *_sides(name, written), keeps_all, removed, where, select)
+
+
+def _join(name: str, written: dict[str, Any], kinds: Mapping[str, TimeKind]) -> Join:
+    left, right = _sides(name, written)
+    kind = kinds.get(left.input, TimeKind.SEQUENCE)
     return Join(
         name,
         left,

@@ -1,9 +1,10 @@
 """The declarations of a transcript: its streams and queries, read into a program.
 
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
-`window`, `retain`, `order`, `limit`, `sample`, `prods`; operators are written as `transcript_operators` says. A query
-over another one (`from`) may have no window: it then has that of the query it reads. Lengths and instants are in the
-units of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit heartbeats.
+`window`, `retain`, `order`, `limit`, `sample`, `by_source`, `prods`; operators are written as `transcript_operators`
+says. A query over another one (`from`) may have no window: it then has that of the query it reads. Lengths and instants
+are in the units of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit
+heartbeats, and by promises in its rows where it has some.
 
 >>> program = program_of({
 ...     "streams": {"S": {"columns": {"t": "timestamp", "k": "string"}, "time": "t", "policy": {"FixedDelay": "10 s"}}},
@@ -33,8 +34,10 @@ from eventide.testing.transcript_prods import declared_prods
 from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
-STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future")
-QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "prods")
+STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation")
+QUERY_KEYS = (
+    "from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source", "prods"
+)  # fmt: skip
 WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
 
 
@@ -97,6 +100,8 @@ def _stream(name: str, written: Any) -> Stream:
         arrival=written.get("arrival"),
         timestamps=kinds[timestamps],
         policy=policy(written["policy"]) if "policy" in written else Punctuated(),
+        known=tuple(map(str, written.get("known", ()))),
+        punctuation=written.get("punctuation"),
     )
     return stream if "future" not in written else _guarded(stream, written["future"])
 
@@ -152,6 +157,7 @@ def _query(
         order=order_by(*([order] if isinstance(order, str) else map(str, order))),
         limit=written.get("limit"),
         sample=written.get("sample"),
+        by_source=bool(written.get("by_source", False)),
         prods=declared_prods(written["prods"], kind) if "prods" in written else None,
     )
 

@@ -96,7 +96,7 @@ def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSes
     assert told.program is not None
     with (
         tempfile.TemporaryDirectory(prefix="transcript-") as folder,
-        Trial(told.program, Path(folder), engine, spark, driver_bytes=driver_bytes) as trial,
+        Trial(told.program, Path(folder), engine, spark, None, driver_bytes, told.flush_rows) as trial,
     ):
         for step in told.steps:
             if step.restart or variant is Variant.RESTARTED:
@@ -113,7 +113,7 @@ def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSes
 
 def _play(step: Step, trial: Trial) -> None:
     if step.is_round:
-        trial.round(step.rows, step.clock, step.heartbeats)
+        trial.round(step.rows, step.clock, step.heartbeats, step.over)
     if step.end:
         trial.end(step.clock)
     for query, prod in step.prods:
@@ -131,16 +131,19 @@ def _parts(step: Step, variant: Variant) -> Iterator[Step]:
     elif variant is Variant.SPLIT and not step.expect.revised and step.expect.error is None:
         single = [(name, rows.slice(place, 1)) for name, rows in step.rows.items() for place in range(rows.num_rows)]
         for name, row in single[:-1]:
-            yield replace(step, rows={name: row}, heartbeats={}, end=False, prods=())
+            yield replace(step, rows={name: row}, heartbeats={}, over={}, end=False, prods=())
         yield replace(step, rows=dict(single[-1:]))
     else:
         yield step
 
 
 def _splittable(transcript: Transcript) -> bool:
-    if transcript.splittable is not None or transcript.program is None:
+    if transcript.splittable is not None or transcript.program is None or transcript.flush_rows is not None:
         return bool(transcript.splittable)
-    return all(stream.policy == Punctuated() and not stream.arrival for stream in transcript.program.streams)
+    return all(
+        stream.policy == Punctuated() and not stream.arrival and not stream.punctuation
+        for stream in transcript.program.streams
+    )
 
 
 def _check(step: Step, trial: Trial, expect: Expect) -> None:

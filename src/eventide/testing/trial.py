@@ -96,6 +96,7 @@ class Trial:
         spark: SparkSession | None = None,
         workbench: Workbench | None = None,
         driver_bytes: int = DRIVER_BYTES,
+        flush_rows: int | None = None,
     ) -> None:
         if engine not in ("local", "spark"):
             raise DeclarationError(f"there is no engine {engine!r}: write 'local' or 'spark'")
@@ -106,6 +107,7 @@ class Trial:
         self._spark = spark if engine == "spark" else None
         self._workbench = workbench
         self._driver_bytes = driver_bytes
+        self._flush_rows = flush_rows
         self._shown = Shown()
         self._seen: set[object] = set()
         self._asked: list[EarlyResults] = []
@@ -123,9 +125,15 @@ class Trial:
         self._engine.close()
         self._engine = self._started()
 
-    def round(self, batch: Mapping[str, pa.Table], clock: int, heartbeats: Mapping[str, int]) -> None:
-        """Run one round."""
-        self._engine.round(dict(batch), clock, dict(heartbeats))
+    def round(
+        self,
+        batch: Mapping[str, pa.Table],
+        clock: int,
+        heartbeats: Mapping[str, int],
+        over: Mapping[str, list[str]] | None = None,
+    ) -> None:
+        """Run one round; the sources of each stream that are `over` end with it."""
+        self._engine.round(dict(batch), clock, dict(heartbeats), over=over)
 
     def end(self, clock: int) -> None:
         """Close everything that is still open: the end of a bounded run."""
@@ -168,7 +176,14 @@ class Trial:
         # What others read is told in what they tell of it.
         unread = [operator for operator in self.program.operators if not self.program.readers(operator.name)]
         sinks = {step.name: self._shown for step in (*self.program.queries, *unread)}
-        return Engine(self.program, backend, str(self._checkpoint), sinks, driver_bytes=self._driver_bytes)
+        return Engine(
+            self.program,
+            backend,
+            str(self._checkpoint),
+            sinks,
+            driver_bytes=self._driver_bytes,
+            flush_rows=self._flush_rows,
+        )
 
     def _is_new(self, key: object) -> bool:
         new = key not in self._seen

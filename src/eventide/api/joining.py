@@ -1,0 +1,234 @@
+"""Merges and joins, built in Python with what the language makes of UNION ALL and JOIN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from eventide.api.expression import Expression, condition_text, value_named
+from eventide.api.lengths import Length, length
+from eventide.api.query_builder import name_of
+from eventide.api.rows import EventRows
+from eventide.api.stream import EventStream
+from eventide.errors import DeclarationError, LanguageError
+from eventide.language.common_time import common_clock
+from eventide.language.join_scope import called, kind_of, see, told
+from eventide.language.joins import JoinReader, Step
+from eventide.language.known import Called, Clock, Known, Level, Pending, over, over_stream
+from eventide.language.output_names import unused
+from eventide.language.resolving import Resolver
+from eventide.language.source_text import SourceText
+from eventide.language.words import column_of, conjuncts
+from eventide.plan.expressions import parsed
+from eventide.plan.join import JoinKind
+from eventide.plan.query import RESERVED
+from eventide.plan.rows import Rows
+from eventide.plan.stream import TimeKind
+
+HOW = {
+    **dict.fromkeys(("inner",), JoinKind.INNER),
+    **dict.fromkeys(("left", "leftouter", "left_outer"), JoinKind.LEFT),
+    **dict.fromkeys(("right", "rightouter", "right_outer"), JoinKind.RIGHT),
+    **dict.fromkeys(("full", "outer", "fullouter", "full_outer"), JoinKind.FULL),
+}
+"""The words of PySpark."""
+
+NOWHERE = exp.Placeholder()
+
+
+def level_of(node: EventStream | EventRows) -> Level:
+    """What a query over it sees."""
+    if isinstance(node, EventStream):
+        return over_stream(node.declared, {node.declared.name.lower()})
+    return over(
+        Known(replace(node.declared, name=node.called), NOWHERE, node.columns, node.clock), {node.called.lower()}
+    )
+
+
+def merged(inputs: list[EventStream | EventRows]) -> EventRows:
+    """The rows of all inputs, each once."""
+    if len({id(one) for one in inputs}) < len(inputs):
+        raise DeclarationError("a stream cannot be merged with itself: its rows would be told twice; leave it out")
+    levels = [level_of(one) for one in inputs]
+    columns = [one.declared.columns if isinstance(one, EventStream) else one.columns for one in inputs]
+    for node, other in zip(inputs[1:], columns[1:], strict=True):
+        for mine, theirs in zip(other, columns[0], strict=False):
+            if mine.name.lower() != theirs.name.lower() or (mine.type and theirs.type and mine.type != theirs.type):
+                raise DeclarationError(
+                    f"{name_of(node)!r} has {mine.name} {mine.type} where {name_of(inputs[0])!r} has {theirs.name} "
+                    f"{theirs.type}: select the same columns of both, .select('{theirs.name}', ...)"
+                )
+        if len(other) != len(columns[0]):
+            raise DeclarationError(
+                f"{name_of(node)!r} has {len(other)} columns and {name_of(inputs[0])!r} has {len(columns[0])}: "
+                "select the same columns of both, .select(...)"
+            )
+    with _plainly():
+        clock = common_clock([level.clock for level in levels], NOWHERE, SourceText(""))
+    names = tuple(f"input_{number}" for number in range(len(inputs)))
+    return EventRows(Rows("", names), tuple(inputs), columns[0], clock)
+
+
+def joined(
+    left: EventStream | EventRows,
+    right: EventStream | EventRows,
+    on: str | Sequence[str],
+    within: Length | None,
+    how: str,
+) -> Joining:
+    """A join of two inputs."""
+    kind = HOW.get(how.lower())
+    if kind is None:
+        raise DeclarationError(f"there is no join {how!r}: give inner, left, right or full")
+    if name_of(left).lower() == name_of(right).lower():
+        raise DeclarationError(
+            f"both inputs of this join are called {name_of(left)!r}: give one another name, "
+            "eventide.stream(..., name='south') or .named('south')"
+        )
+    owner = f"the join of {name_of(left)!r} and {name_of(right)!r}"
+    is_name = isinstance(on, str) and on.isidentifier()
+    names = () if isinstance(on, str) and not is_name else (on,) if isinstance(on, str) else tuple(on)
+    conditions = [*conjuncts(parsed(on, owner))] if isinstance(on, str) and not is_name else []
+    for name in names:
+        for side in (left, right):
+            if name.lower() not in level_of(side).columns:
+                raise DeclarationError(f"{owner}: {name_of(side)!r} has no column {name!r}")
+        conditions.append(exp.EQ(this=column_of(name, name_of(left)), expression=column_of(name, name_of(right))))
+    if within is not None:
+        conditions.append(_within(left, right, within, owner))
+    return Joining.of(left, right, kind, tuple(conditions), names)
+
+
+@dataclass(frozen=True)
+class Joining(EventRows):
+    """A join; `where` and `select` speak of the columns of both inputs, `"north.speed"`, or by a name only one has."""
+
+    conditions: tuple[exp.Expr, ...] = ()
+    after: tuple[exp.Expr, ...] = ()
+    pending: Pending | None = None
+
+    @classmethod
+    def of(
+        cls,
+        left: EventStream | EventRows,
+        right: EventStream | EventRows,
+        kind: JoinKind,
+        conditions: tuple[exp.Expr, ...],
+        shared: tuple[str, ...],
+        after: tuple[exp.Expr, ...] = (),
+    ) -> Joining:
+        """The join with all columns: those that are equal by name once, then those of the left, then of the right."""
+        sides = [(name_of(one), level_of(one)) for one in (left, right)]
+        inputs = [called(alias, {alias.lower()}, level) for alias, level in sides]
+        owner = sides[1][0] if kind is JoinKind.RIGHT else sides[0][0]
+        preferred = {name.lower(): owner for name in shared}
+        scope = see(Level(sides[0][1].stream, {}, set(), sides[0][1].clock), inputs, preferred)
+        is_inner = kind is JoinKind.INNER
+        on = [*conditions, *(after if is_inner else ())]
+        reader = JoinReader(SourceText(""), lambda table, computed: sides[0][1], lambda *given: _nothing())
+        step = Step(NOWHERE, kind, inputs[1], sides[1][1], on, [])
+        with _plainly():
+            join = reader.pair(sides[0], sides[1], step, scope, [] if is_inner else list(after))
+        pending = Pending(join, dict(sides), tuple(inputs), preferred, frozenset())
+        scope.clock = Clock(kind_of(pending))
+        outputs = _all_columns(inputs, shared, kind)
+        told_join, columns, clock = told(pending, outputs)
+        return cls(told_join, (left, right), columns, clock, None, conditions, after, pending)
+
+    def where(self, condition: Expression) -> Joining:  # type: ignore[override]
+        """Only pairs for which this holds."""
+        said = conjuncts(parsed(condition_text(condition, None, "this join"), "this join"))
+        kind = self._pending.join.kind
+        left, right = self.inputs
+        made = Joining.of(left, right, kind, self.conditions, tuple(self._pending.preferred), (*self.after, *said))
+        return replace(made, name=self.name)
+
+    filter = where  # type: ignore[assignment]
+
+    def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
+        """The pairs with these columns: `"north.car"`, `F.col("south.speed")`, `gap="south.ts - north.ts"`."""
+        given = [value_named(each, None, "this join") for each in columns]
+        given += [value_named(each, None, "this join", name) for name, each in expressions.items()]
+        pending = self._pending
+        scope = see(Level(self._left.stream, {}, set(), self._left.clock), pending.inputs, pending.preferred)
+        outputs: list[tuple[str, exp.Expr]] = []
+        with _plainly():
+            for item in given:
+                spelled = Resolver(SourceText(item.sql)).spelled_out(parsed(item.sql, "this join"), scope)
+                outputs.append((_plain_name(item.name, outputs), spelled))
+        join, shown, clock = told(pending, outputs)
+        return EventRows(join, self.inputs, shown, clock, self.name)
+
+    def named(self, name: str) -> Joining:
+        """The same under a name."""
+        found = super().named(name)
+        assert isinstance(found, Joining)
+        return found
+
+    @property
+    def _pending(self) -> Pending:
+        assert self.pending is not None
+        return self.pending
+
+    @property
+    def _left(self) -> Level:
+        return self._pending.sides[self._pending.join.left.alias]
+
+
+def _within(left: EventStream | EventRows, right: EventStream | EventRows, within: Length, owner: str) -> exp.Expr:
+    """That the times of both sides lie no further apart."""
+    sides = [level_of(one) for one in (left, right)]
+    if sides[0].clock.kind is TimeKind.SEQUENCE:
+        most: exp.Expr = exp.Literal.number(length(within, TimeKind.SEQUENCE, "within"))
+    else:
+        micros = length(within, TimeKind.TIMESTAMP, "within")
+        most = exp.Interval(this=exp.Literal.string(str(micros)), unit=exp.Var(this="MICROSECOND"))
+    times = []
+    for node, level in zip((left, right), sides, strict=True):
+        told_by = next((name for name, one in level.times.items() if one.shifted == 0), None)
+        if told_by is None:
+            raise DeclarationError(f"{owner}: no column of {name_of(node)!r} carries its time; select it, too")
+        times.append(column_of(told_by, name_of(node)))
+    return exp.LTE(this=exp.Abs(this=exp.Sub(this=times[0], expression=times[1])), expression=most)
+
+
+def _all_columns(inputs: list[Called], shared: tuple[str, ...], kind: JoinKind) -> list[tuple[str, exp.Expr]]:
+    left, right = inputs
+    outputs: list[tuple[str, exp.Expr]] = []
+    for name in shared:
+        mine, theirs = left.columns[name.lower()][1], right.columns[name.lower()][1]
+        both = exp.Coalesce(this=mine.copy(), expressions=[theirs.copy()])
+        outputs.append((name, both if kind is JoinKind.FULL else theirs if kind is JoinKind.RIGHT else mine))
+    once = {name.lower() for name in shared}
+    for one in inputs:
+        for key in one.starred:
+            if key not in once:
+                name, expression = one.columns[key]
+                taken = name.lower() in {other.lower() for other, _ in outputs} or name.lower() in RESERVED
+                outputs.append((f"{one.alias}_{name}" if taken else name, expression))
+    return outputs
+
+
+def _plain_name(name: str, outputs: list[tuple[str, exp.Expr]]) -> str:
+    """`north.car` is the column `car`, or `north_car` where that is taken."""
+    owner, _, column = name.rpartition(".")
+    taken = {other.lower() for other, _ in outputs}
+    if owner.isidentifier() and column.isidentifier():
+        name = column if column.lower() not in taken and column.lower() not in RESERVED else f"{owner}_{column}"
+    return unused(name, taken)
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Errors of the language without a place: there is no text."""
+    try:
+        yield
+    except LanguageError as error:
+        raise DeclarationError(f"{error.message}: {error.hint}" if error.hint else error.message) from error
+
+
+def _nothing() -> Known:
+    raise AssertionError("a join of two inputs hides nothing")

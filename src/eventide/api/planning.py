@@ -1,0 +1,86 @@
+"""From what was built in Python to one program: streams, operators and queries, each once.
+
+Law: an operator that was given no name is called after what reads it, as a sub-query in SQL is, and tells its rows at
+once: whoever reads them needs no order. What was given a name is the same for all that read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from eventide.api.query import ContinuousQuery
+from eventide.api.rows import EventRows
+from eventide.api.startable import Startable
+from eventide.errors import DeclarationError
+from eventide.language.output_names import unused
+from eventide.plan.join import Join
+from eventide.plan.lookup import Lookup
+from eventide.plan.program import Operator, Program
+from eventide.plan.query import Query
+
+if TYPE_CHECKING:
+    from eventide.api.stream import EventStream
+
+
+def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
+    """The streams that are read, and the program."""
+    placing = Placing()
+    for one in asked:
+        if isinstance(one, EventRows):
+            placing.place(one, one.called, told=True)
+        elif isinstance(one, ContinuousQuery):
+            placing.queries.append(replace(one.declared, stream=placing.place(one.stream, one.called)))
+    if not placing.streams:
+        raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...) or .select(...)")
+    streams = list(placing.streams.values())
+    declared = tuple(stream.declared for stream in streams)
+    return streams, Program(declared, tuple(placing.queries), tuple(placing.operators))
+
+
+@dataclass
+class Placing:
+    """Gives everything its place in a program."""
+
+    streams: dict[str, EventStream] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+    known: dict[int, str] = field(default_factory=dict)
+
+    def place(self, node: EventStream | EventRows, name: str, told: bool = False) -> str:
+        """Take in a stream, or rows and all below them; the name under which it is read."""
+        if not isinstance(node, EventRows):
+            self._take(node)
+            return node.declared.name
+        if id(node) in self.known:
+            return self.known[id(node)]
+        is_own = told or node.name is not None
+        mine = (node.name or name) if is_own else unused(f"{name}_below", self._taken)
+        inputs = [self.place(one, mine) for one in node.inputs]
+        self.operators.append(_over(node, mine, inputs, is_own))
+        self.known[id(node)] = mine
+        return mine
+
+    @property
+    def _taken(self) -> list[str]:
+        return [*self.streams, *(operator.name for operator in self.operators)]
+
+    def _take(self, stream: EventStream) -> None:
+        known = self.streams.setdefault(stream.declared.name, stream)
+        if known.given is not stream.given or known.declared != stream.declared:
+            raise DeclarationError(
+                f"two different streams are both called {stream.declared.name!r}: give each its name, "
+                "eventide.stream(..., name='traffic'); queries that share a stream are made of the same one"
+            )
+
+
+def _over(node: EventRows, name: str, inputs: list[str], is_own: bool) -> Operator:
+    operator = node.declared
+    if isinstance(operator, Join):
+        left, right = replace(operator.left, input=inputs[0]), replace(operator.right, input=inputs[-1])
+        return replace(operator, name=name, left=left, right=right)
+    if isinstance(operator, Lookup):
+        rows, versions = replace(operator.rows, input=inputs[0]), replace(operator.versions, input=inputs[-1])
+        return replace(operator, name=name, rows=rows, versions=versions)
+    return replace(operator, name=name, inputs=tuple(inputs), ordered=operator.ordered and is_own)

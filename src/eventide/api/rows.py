@@ -1,0 +1,150 @@
+"""Rows as they are, in Python: chosen and computed one by one, merged, or joined.
+
+Law: what is built is the operator that SQL becomes. Rows can be started by themselves, and read by all that can read a
+stream: windows, merges, joins.
+
+>>> import pyarrow as pa
+>>> from eventide.api.stream import stream
+>>> north = stream(pa.table({"t": [1, 12], "car": ["x", "y"], "speed": [50, 60]}), time="t", name="north")
+>>> south = stream(pa.table({"t": [3, 11], "car": ["x", "z"], "speed": [70, 80]}), time="t", name="south")
+>>> north.union(south).select("car", kmh="speed * 2").run().column("car").to_pylist()
+['x', 'x', 'z', 'y']
+>>> both = north.join(south, on="car", within=5)
+>>> both.declared.bands[0], [column.name for column in both.columns]
+(Band(left='t', right='t', low=-5, high=5), ['car', 't', 'speed', 'south_t', 'south_speed'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from eventide.api.expression import Expression
+from eventide.api.lengths import Length
+from eventide.api.startable import UNNAMED, Startable, checked_name
+from eventide.errors import DeclarationError
+from eventide.language.known import Clock
+from eventide.plan.columns import Column
+from eventide.plan.program import Operator
+from eventide.plan.rows import Rows
+from eventide.plan.stream import TimeKind
+
+if TYPE_CHECKING:
+    from eventide.api.joining import Joining
+    from eventide.api.query_builder import QueryBuilder
+    from eventide.api.stream import EventStream
+
+Readable = "EventStream | EventRows | QueryBuilder"
+
+
+class Reading:
+    """What every stream, and whatever gives rows, can be asked for."""
+
+    def where(self, condition: Expression) -> QueryBuilder:
+        """Only rows for which this holds; a row that is left out still moves time."""
+        return self._builder.where(condition)
+
+    filter = where
+
+    def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
+        """Rows with these columns alone; see `QueryBuilder.select`."""
+        return self._builder.select(*columns, **expressions)
+
+    def window(
+        self,
+        range: Length,
+        slide: Length | None = None,
+        *,
+        offset: Length | None = None,
+        empty: bool = False,
+        retain: Length | None = None,
+    ) -> QueryBuilder:
+        """Windows of time; see `QueryBuilder.window`."""
+        return self._builder.window(range, slide, offset=offset, empty=empty, retain=retain)
+
+    def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
+        """Windows over a count of rows; see `QueryBuilder.rows`."""
+        return self._builder.rows(range, slide)
+
+    def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
+        """Group by columns; see `QueryBuilder.groupBy`."""
+        return self._builder.groupBy(*columns, **expressions)
+
+    def union(self, *others: EventStream | EventRows | QueryBuilder) -> EventRows:
+        """The rows of this and the others, each once, in the order of time; all have the same columns."""
+        from eventide.api.joining import merged
+
+        return merged([self._read, *(readable(other) for other in others)])
+
+    def join(
+        self,
+        other: EventStream | EventRows | QueryBuilder,
+        on: str | Sequence[str] = (),
+        within: Length | None = None,
+        how: str = "inner",
+    ) -> Joining:
+        """Pairs of rows whose times belong together.
+
+        `on` names columns that are equal on both sides, or is a condition over both: `"north.car = south.car"`. Its
+        inputs go by their names. `within` bounds how far the times of a pair may lie apart; without it, `on` must
+        relate them. `how`: inner, left, right or full, also as PySpark writes them (left_outer, outer).
+        """
+        from eventide.api.joining import joined
+
+        return joined(self._read, readable(other), on, within, how)
+
+    @property
+    def _builder(self) -> QueryBuilder:
+        from eventide.api.query_builder import QueryBuilder
+
+        return QueryBuilder(self._read)
+
+    @property
+    def _read(self) -> EventStream | EventRows:
+        return self  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class EventRows(Reading, Startable):
+    """Rows of one or several inputs. `declared` is the plan node; its inputs get their names in `plan`."""
+
+    declared: Operator
+    inputs: tuple[EventStream | EventRows, ...]
+    columns: tuple[Column, ...]
+    """Their types are found when it runs."""
+
+    clock: Clock
+    name: str | None = None
+
+    @property
+    def called(self) -> str:
+        """Its name."""
+        return self.name or UNNAMED
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """What the times of its rows look like."""
+        return self.clock.kind
+
+    def named(self, name: str) -> EventRows:
+        """The same under a name: its results and its files carry it."""
+        return replace(self, name=checked_name(name))
+
+    def immediately(self) -> EventRows:
+        """The same, told in the round in which rows come, not in the order of time."""
+        if not isinstance(self.declared, Rows):
+            return self
+        return replace(self, declared=replace(self.declared, ordered=False))
+
+
+def readable(given: EventStream | EventRows | QueryBuilder) -> EventStream | EventRows:
+    """What gives rows; a builder with conditions gives those that pass."""
+    from eventide.api.query_builder import QueryBuilder
+    from eventide.api.stream import EventStream
+
+    if isinstance(given, QueryBuilder):
+        return given.select()
+    if not isinstance(given, EventStream | EventRows):
+        raise DeclarationError(f"{given!r} gives no rows: give a stream made by eventide.stream(df, time='ts')")
+    return given

@@ -1,0 +1,80 @@
+"""What can be started: a query with windows, or rows as they are.
+
+Law: `plan` is the program that SQL would have become. Starting the same thing twice gives two runs of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import pyarrow as pa
+
+from eventide.errors import DeclarationError
+from eventide.plan.program import NAME, Program
+from eventide.sinks.sink import Sink
+
+if TYPE_CHECKING:
+    from eventide.api.running_query import RunningQuery
+
+UNNAMED = "query"
+
+GivenSink: TypeAlias = "str | PathLike[str] | Callable[[pa.Table], object] | Sink | None"
+"""Where results go: a directory, a function of an Arrow table, any sink; None keeps them in memory."""
+
+
+class Startable:
+    """Has a name, a plan, and can be started."""
+
+    @property
+    def called(self) -> str:
+        """Its name."""
+        raise NotImplementedError
+
+    def named(self, name: str) -> Self:
+        """The same under a name: its results and its files carry it."""
+        raise NotImplementedError
+
+    @property
+    def plan(self) -> Program:
+        """The streams, operators and queries as plan nodes."""
+        from eventide.api.planning import planned
+
+        return planned((self,))[1]
+
+    def start(
+        self,
+        sink: GivenSink = None,
+        checkpoint: str | PathLike[str] | None = None,
+        name: str | None = None,
+        *,
+        format: str = "parquet",
+        every: str | None = None,
+        bounded: bool | None = None,
+    ) -> RunningQuery:
+        """Start it; results go to `sink`.
+
+        `checkpoint`: a folder from which a later start of the same query continues exactly; without it, one is made and
+        forgotten with the process. `format`: parquet, json or csv, where `sink` is a directory. `every`: begin a round
+        at most so often (`'1 second'`). `bounded`: take what is there now, close every window, and end; so it is
+        for Arrow data unless told otherwise, and not for Spark.
+        """
+        from eventide.api.start import start_all
+
+        one = self if name is None else self.named(name)
+        run = start_all((one,), {one.called: sink}, checkpoint, format, every, bounded)
+        return run[one.called]
+
+    def run(self) -> pa.Table:
+        """All results, after taking what is there now and closing every window."""
+        with self.start(bounded=True) as running:
+            running.awaitTermination()
+            return running.results()
+
+
+def checked_name(name: str) -> str:
+    """The name, if a query can have it."""
+    if not NAME.fullmatch(name):
+        raise DeclarationError(f"{name!r} cannot name a query: use letters, digits and underscores, a letter first")
+    return name

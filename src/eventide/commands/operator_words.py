@@ -1,0 +1,138 @@
+"""Merges, projections and joins described as plain data: what they tell, what they hold, and until when.
+
+>>> from eventide.plan.join import Band, Side
+>>> near = Join("near", Side("a"), Side("b"), (Band("t", "t", -5, 5),))
+>>> [band["words"] for band in bands_of(near, plain=True)], held_by(near, plain=True)[0]
+(['a.t - 5 <= b.t <= a.t + 5'], 'rows of a until b.t has passed a.t + 5')
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventide.commands.temporal_words import attributes
+from eventide.plan.binding import BoundOperator
+from eventide.plan.bound_join import BoundJoin
+from eventide.plan.bound_lookup import BoundLookup
+from eventide.plan.join import Join
+from eventide.plan.lookup import Lookup
+from eventide.plan.program import Operator
+from eventide.plan.rows import Rows
+from eventide.plan.stream import TimeKind
+from eventide.profile.amounts import spoken
+
+
+def described_operator(
+    operator: Operator, bound: BoundOperator | None, reason: str | None, runs: bool
+) -> dict[str, Any]:
+    """An operator; `reason` says why it is not bound, `runs` whether it does more than lead to its inputs."""
+    plain = bound is not None and _kind(bound) is TimeKind.SEQUENCE
+    told: dict[str, Any] = {
+        "name": operator.name,
+        "kind": _word(operator),
+        "reads": list(operator.inputs),
+        "where": operator.where,
+        "values": _values(operator, bound),
+        "temporal": _temporal(operator, bound),
+        "note": None if reason is None else f"only Spark can tell more: {reason}",
+    }
+    if isinstance(operator, Join):
+        return told | {
+            "join": operator.kind.value,
+            "bands": bands_of(operator, plain),
+            "keys": [list(pair) for pair in zip(operator.left.keys, operator.right.keys, strict=True)],
+            "condition": operator.condition,
+            "before": {side.alias: side.where for side in (operator.left, operator.right) if side.where is not None},
+            "inputs": {side.alias: side.input for side in (operator.left, operator.right)},
+            "held": held_by(operator, plain),
+        }
+    if isinstance(operator, Lookup):
+        rows, versions = operator.rows, operator.versions
+        return told | {
+            "keys": [list(pair) for pair in zip(rows.keys, versions.keys, strict=True)],
+            "inputs": {side.alias: side.input for side in (rows, versions)},
+            "removed": operator.removed,
+            "held": [
+                f"rows of {rows.alias} until the heartbeat of {versions.alias} has passed them",
+                f"versions of {versions.alias} until a later one holds for every row of {rows.alias} to come",
+            ],
+        }
+    return told | {"ordered": operator.ordered, "held": [_held_by_rows(operator, runs)]}
+
+
+def bands_of(join: Join, plain: bool) -> list[dict[str, Any]]:
+    """How the times of both sides belong together."""
+    found = []
+    for band in join.bands:
+        left, right = f"{join.left.alias}.{band.left}", f"{join.right.alias}.{band.right}"
+        low, high = _moved(left, band.low, plain), _moved(left, band.high, plain)
+        words = f"{right} = {low}" if band.low == band.high else f"{low} <= {right} <= {high}"
+        found.append({"left": band.left, "right": band.right, "low": band.low, "high": band.high, "words": words})
+    return found
+
+
+def held_by(join: Join, plain: bool) -> list[str]:
+    """Until when the rows of each side are held."""
+    band = join.bands[0]
+    left, right = f"{join.left.alias}.{band.left}", f"{join.right.alias}.{band.right}"
+    alone = ", then told alone if it had no partner"
+    return [
+        f"rows of {join.left.alias} until {right} has passed {_moved(left, band.high, plain)}"
+        + (alone if join.kind.keeps_left else ""),
+        f"rows of {join.right.alias} until {left} has passed {_moved(right, -band.low, plain)}"
+        + (alone if join.kind.keeps_right else ""),
+    ]
+
+
+def _moved(name: str, by: int, plain: bool) -> str:
+    if by == 0:
+        return name
+    return f"{name} {'+' if by > 0 else '-'} {spoken(abs(by), plain)}"
+
+
+def _word(operator: Operator) -> str:
+    if isinstance(operator, Join | Lookup):
+        return "join" if isinstance(operator, Join) else "lookup"
+    return "merge" if len(operator.inputs) > 1 else "rows"
+
+
+def _held_by_rows(rows: Rows, runs: bool) -> str:
+    if not runs:
+        return "nothing: whoever reads it reads its inputs"
+    if not rows.ordered:
+        return "nothing: rows go on in the round in which they come"
+    inputs = "the input" if len(rows.inputs) == 1 else "all inputs"
+    return f"each row until the heartbeat of {inputs} has passed it, to be told in the order of time"
+
+
+def _kind(bound: BoundOperator) -> TimeKind:
+    bound = bound.joined if isinstance(bound, BoundLookup) else bound
+    return bound.time_kind if isinstance(bound, BoundJoin) else bound.kind
+
+
+def _values(operator: Operator, bound: BoundOperator | None) -> list[dict[str, Any]]:
+    words = {item.name: item.sql for item in operator.select}
+    if bound is None:
+        return [{"name": name, "sql": sql} for name, sql in words.items()]
+    return [{"name": c.name, "sql": words.get(c.name, c.name), "type": c.type} for c in bound.outputs]
+
+
+def _temporal(operator: Operator, bound: BoundOperator | None) -> list[dict[str, Any]]:
+    """The outputs that carry time; of a join, each in the row of its own side."""
+    if bound is None:
+        return []
+    words = {item.name: item.sql for item in operator.select}
+    if isinstance(bound, BoundJoin):
+        words |= dict(zip((column.name for column in bound.outputs), bound.spelled, strict=True))
+        sides = (bound.join.left.alias, bound.join.right.alias)
+        return [_of_side(name, words[name], sides[carried.side]) for name, carried in bound.carried.items()]
+    if isinstance(bound, BoundLookup):
+        words |= dict(zip((column.name for column in bound.outputs), bound.joined.spelled, strict=True))
+        return [_of_side(name, words[name], bound.lookup.rows.alias) for name in bound.carried]
+    outputs = [(column.name, words.get(column.name, f"`{column.name}`")) for column in bound.outputs]
+    return [told for told in attributes(outputs, bound.ports[0].stream) if told["name"] in bound.carried]
+
+
+def _of_side(name: str, sql: str, side: str) -> dict[str, Any]:
+    after = f"{name} is at least that of the earliest row of {side} that is held or to come"
+    return {"name": name, "sql": sql, "direction": "increasing", "after": after}

@@ -1,0 +1,99 @@
+"""`eventide why`: why the windows of a query are open, from its checkpoint, while an engine works on it or after.
+
+Law: nothing is changed, and no engine is disturbed; what is told is true of the last committed round. Between two
+rounds nothing happens but that the clock goes on, which is what `closes at` tells.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from eventide.commands.script_file import script_of
+from eventide.commands.why_words import moment, window_words
+from eventide.engine.checkpoint_reader import below, read_standing
+from eventide.engine.open_windows import OpenQuery, OpenTime, known
+from eventide.engine.why import OpenWindow, Standing
+from eventide.engine.why_data import left_out_data, window_data
+from eventide.errors import DeclarationError
+from eventide.plan.stream import TimeKind
+
+SHOWN = 20
+"""So many windows are told; the others are counted."""
+
+TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
+
+
+def why_file(file: str, query: str, window: str | None, checkpoint: str, as_json: bool) -> None:
+    """Tell why the windows of a query are open, or the one that starts at `window`."""
+    standing = read_standing(script_of(file).program, checkpoint, query)
+    opened = standing.open(query)
+    start = None if window is None else start_of(window, opened)
+    if start is None:
+        windows = standing.windows(query)
+    else:
+        found = standing.window(query, start)
+        windows = [] if found is None else [found]
+    if as_json:
+        print(json.dumps(_data(standing, query, windows)))
+        return
+    for line in lines(standing, opened, windows, start):
+        print(line)
+
+
+def lines(standing: Standing, opened: OpenQuery, windows: list[OpenWindow], start: int | None) -> list[str]:
+    """What is told of these windows."""
+    plain = opened.kind is TimeKind.SEQUENCE
+    if not windows and start is not None:
+        return [f"window {moment(start, plain)} of query {opened.query} is closed"]
+    if not windows:
+        bound = known(opened.bound) if isinstance(opened, OpenTime) else None
+        so_far = "" if bound is None else f": all before {moment(bound, plain)} is closed"
+        read = standing.program.query(opened.query).stream
+        reads = ""
+        if standing.program.operator(read) is not None:
+            reads = f"; it reads {read}, which may hold rows that are in no window yet: name the start of one"
+        elif any(one.name == read for one in standing.program.queries):
+            reads = f"; it reads query {read}, of which {len(standing.open(read).open()):,} are open"
+        return [f"no window of query {opened.query} is open{so_far}{reads}"]
+    told = [window_words(window) for window in windows[:SHOWN]]
+    if len(windows) > SHOWN:
+        told.append(f"and {len(windows) - SHOWN:,} windows more (--json: all of them)")
+    return told
+
+
+def start_of(text: str, opened: OpenQuery) -> int:
+    """The start of the window that was asked for: a number, a time, or a time of day that an open window has."""
+    given = text.strip()
+    if re.fullmatch(r"-?\d+", given):
+        return int(given)
+    if opened.kind is TimeKind.SEQUENCE:
+        raise DeclarationError(f"{text!r} is no number, and windows of query {opened.query!r} start at numbers")
+    if TIME_OF_DAY.fullmatch(given):
+        wanted = datetime.strptime(given.zfill(5), "%H:%M" if given.count(":") == 1 else "%H:%M:%S").time()
+        for start, _ in reversed(opened.open()):
+            if datetime.fromtimestamp(start / 1_000_000, UTC).time() == wanted:
+                return start
+        raise DeclarationError(f"no open window of query {opened.query!r} starts at {given}: give its day too, or none")
+    try:
+        found = datetime.fromisoformat(given)
+    except ValueError:
+        raise DeclarationError(
+            f"{text!r} is no start of a window: write '2026-01-31 12:05', 12:05, or a number"
+        ) from None
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    return round(found.timestamp() * 1_000_000)
+
+
+def _data(standing: Standing, query: str, windows: list[OpenWindow]) -> dict[str, Any]:
+    streams = [stream for stream in standing.program.streams if stream.name in below(standing.program, query)]
+    left = [{"stream": one.name, **out} for one in streams for out in left_out_data(standing, one)]
+    return {
+        "query": query,
+        "round": standing.record.round,
+        "clock": standing.record.clock,
+        "windows": [window_data(window) | {"words": window_words(window)} for window in windows],
+        "left_out": left,
+    }

@@ -1,0 +1,169 @@
+"""Why a window is open, in a sentence.
+
+A sentence names the window, who holds it and how far that is, the rule, since when time stands, and when the window
+closes if nothing more arrives; or what has to happen, where the clock alone never closes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from eventide.engine.why import Holder, OpenWindow, OperatorWait, QueryWait, StreamWait, Wait, rows_missing
+from eventide.eventtime.reason import EXPECTED
+from eventide.plan.stream import Stream, TimeKind, Timestamps, kind_of
+from eventide.profile.amounts import spoken
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(instant: int, plain: bool = False) -> str:
+    """An instant for people: a time in UTC, or the number of a sequence.
+
+    >>> moment(1_700_000_000_500_000), moment(12, plain=True)
+    ('2023-11-14 22:13:20.5', '12')
+    """
+    if plain:
+        return str(instant)
+    try:
+        text = (EPOCH + timedelta(microseconds=instant)).strftime("%Y-%m-%d %H:%M:%S.%f")
+    except OverflowError:
+        return str(instant)
+    return text.rstrip("0").rstrip(".")
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Tells amounts of a stream; a day that was said before is not said again."""
+
+    stream: Stream
+    names: pa.Array
+    day: str = ""
+
+    @property
+    def _plain(self) -> bool:
+        return self.stream.time_kind is TimeKind.SEQUENCE
+
+    @property
+    def _plain_clock(self) -> bool:
+        arrival = self.stream.arrival
+        return arrival is not None and kind_of(self.stream.column(arrival)) is TimeKind.SEQUENCE
+
+    def length(self, amount: int) -> str:
+        """A distance between times."""
+        return spoken(amount, self._plain)
+
+    def wait(self, amount: int) -> str:
+        """A distance between readings of the clock."""
+        return spoken(amount, self._plain_clock)
+
+    def time(self, instant: int) -> str:
+        """A time of rows."""
+        return self._short(moment(instant, self._plain))
+
+    def clock(self, instant: int) -> str:
+        """A reading of the clock, to the millisecond: nobody reads more."""
+        rounded = instant if self._plain_clock else -(-instant // 1000) * 1000
+        return self._short(moment(rounded, self._plain_clock))
+
+    def source(self, number: int) -> str:
+        """The name of a source."""
+        return str(self.names[number]).replace("\x1f", "|") if number < len(self.names) else f"source {number}"
+
+    def _short(self, text: str) -> str:
+        return text.removeprefix(self.day) if self.day else text
+
+
+def window_words(window: OpenWindow) -> str:
+    """The sentence about an open window."""
+    plain = window.query.kind is TimeKind.SEQUENCE
+    start, end = moment(window.start, plain), moment(window.end, plain)
+    day = "" if plain else start[: start.index(" ") + 1]
+    unit = "rows" if hasattr(window.query, "numbered") else "window"
+    said, way = _chain(window.wait)
+    rows = max(window.rows, rows_missing(window.wait))
+    telling = Telling(way.stream, way.names, day)
+    opening = f"{unit} {start} to {end.removeprefix(day) if day else end} "
+    if rows:
+        more = f"{rows:,} more row{'' if rows == 1 else 's'}"
+        return opening + f"waits for {', which waits for '.join([*said, more])} of stream {way.stream.name}"
+    chain = ", which waits for ".join([*said, _who(way, telling)])
+    parts = [f"{opening}waits for {chain}, {way.reason.words(telling)}"]
+    if way.since is not None:
+        parts.append(f"time stands since {telling.clock(way.since)}")
+    parts.append(_ending(window, way, telling))
+    return "; ".join(parts)
+
+
+def _chain(wait: Wait) -> tuple[list[str], StreamWait]:
+    """The names on the way down to the slowest stream, and what is waited for there."""
+    said = []
+    while not isinstance(wait, StreamWait):
+        if isinstance(wait, QueryWait):
+            said.append(f"query {wait.query}")
+            wait = wait.below
+        else:
+            behind = f" ({len(wait.inputs)} inputs are behind)" if len(wait.inputs) > 1 else ""
+            said.append(f"{wait.kind} {wait.operator}{behind}")
+            wait = wait.inputs[0]
+    return said, wait
+
+
+def _who(wait: StreamWait, telling: Telling) -> str:
+    if not wait.holders:
+        at = "" if wait.heartbeat is None else f" (time is at {telling.time(wait.heartbeat)})"
+        return f"stream {wait.stream.name}{at}"
+    named = [_named(holder, wait, telling) for holder in wait.holders]
+    more = wait.count - len(named)
+    if more:
+        named.append(f"{more:,} more source{'' if more == 1 else 's'}")
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+
+
+def _named(holder: Holder, wait: StreamWait, telling: Telling) -> str:
+    name = f"stream {wait.stream.name}" if holder.name is None else holder.name
+    if holder.heard is None:
+        # Checkpoints of before this was kept do not know.
+        known = [] if holder.heartbeat is None else [f"at {telling.time(holder.heartbeat)}"]
+        return f"{name} ({', '.join(known) or 'not heard yet'})"
+    at = f"at {telling.time(holder.largest)}" if holder.largest is not None else "without a time"
+    heard = telling.clock(holder.heard)
+    return f"{name} ({at}, {f'silent since {heard}' if holder.silent else f'heard at {heard}, but behind'})"
+
+
+def _keeping(wait: Wait) -> str | None:
+    """The outer join on the way, if there is one."""
+    while not isinstance(wait, StreamWait):
+        if isinstance(wait, OperatorWait):
+            if wait.partners:
+                return wait.operator
+            wait = wait.inputs[0]
+        else:
+            wait = wait.below
+    return None
+
+
+def _ending(window: OpenWindow, wait: StreamWait, telling: Telling) -> str:
+    if window.closes_at is not None:
+        return f"closes at {telling.clock(window.closes_at)} if nothing more arrives"
+    if partners := _keeping(window.wait):
+        return f"closes when no partner can come any more for a row that join {partners} keeps"
+    who = "a row comes"
+    if len(wait.holders) == 1 and wait.holders[0].name is not None:
+        who = f"{wait.holders[0].name} speaks"
+    if wait.stream.timestamps is Timestamps.EXTERNAL and wait.stream.arrival is not None:
+        return f"closes only when {who}: the clock of stream {wait.stream.name} is its column {wait.stream.arrival}"
+    if wait.reason.rule == EXPECTED:
+        return f"closes only when {who}: declare GIVE UP AFTER to wait no longer than that"
+    lifted = {rule.rule for rule in wait.reason.lifted}
+    latest = wait.latest
+    if latest is None or wait.needed > latest:
+        return "closes only when a row after its end comes: CLOCK SKEW or ON DEMAND would let the clock close it"
+    if "idle after" in lifted:
+        return (
+            f"closes only when {who}, or another source once it is not waited for; declare TIMEOUT for a common silence"
+        )
+    ways = "TIMEOUT" if wait.reason.common or len(wait.names) < 2 else "IDLE AFTER or TIMEOUT"
+    return f"closes only when {who}: no bound lets its time go on in silence; declare {ways}"

@@ -1,0 +1,310 @@
+"""Why a window is open: who holds it, by which rule, since when, and when it closes if nothing more arrives.
+
+Law: everything is told from the last committed round, so asking changes nothing and disturbs nobody. A window waits for
+what its query reads. That is a stream, and then it is held by the sources whose heartbeats are least and not far
+enough, leaving out those that a rule leaves out; or it is another query, or an operator, which waits for what it reads
+in turn. Each kind of reader has its own function, and the answer is the chain of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.engine.closing_time import reached_at
+from eventide.engine.open_windows import Need, OpenQuery, known
+from eventide.engine.record import RoundRecord
+from eventide.engine.stream_time import StreamTime
+from eventide.errors import DeclarationError
+from eventide.eventtime.instant import NEVER, Instants
+from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
+from eventide.plan.binding import through
+from eventide.plan.join import JoinKind
+from eventide.plan.lookup import Lookup
+from eventide.plan.program import Operator, Program
+from eventide.plan.query import Query
+from eventide.plan.rows import Rows
+from eventide.plan.stream import Stream, Timestamps
+
+FIRST_FEW = 3
+"""So many of the sources that hold a window are named."""
+
+INTERNAL = Reason("clock", "rows are stamped with the clock: time is as far as that", common=True)
+NOBODY = Reason("silence", "every source is left out by a rule: time goes on with the next row", common=True)
+NO_ROWS = Reason("rows", "no row has come yet", common=True)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A source that is not far enough: its heartbeat, the largest time it spoke of, the clock it was heard at."""
+
+    source: int
+    name: str | None
+    heartbeat: int | None
+    largest: int | None
+    heard: int | None
+    silent: bool
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class StreamWait:
+    """What is waited for in a stream: that its heartbeat, now at `heartbeat` since clock `since`, reaches `needed`.
+
+    `latest` is the largest time that any row of it had.
+    `holders` are the first few of `count` sources that are not there yet; none where the rule is common to all.
+    """
+
+    stream: Stream
+    needed: int
+    heartbeat: int | None
+    since: int | None
+    latest: int | None
+    reason: Reason
+    holders: tuple[Holder, ...]
+    count: int
+    names: pa.Array
+    """Of all its sources, by their numbers."""
+
+
+@dataclass(frozen=True)
+class QueryWait:
+    """What is waited for in a query: that it promises `needed`, for which `below` has to be; or more rows."""
+
+    query: str
+    needed: int
+    rows: int
+    below: Wait
+
+
+@dataclass(frozen=True)
+class OperatorWait:
+    """What is waited for in a merge or join: that its inputs, the slowest first, have all come up to `needed`.
+
+    `partners`: it is an outer join, which holds time back until no partner can come any more for the rows it keeps.
+    """
+
+    operator: str
+    kind: str
+    needed: int
+    inputs: tuple[Wait, ...]
+    partners: bool = False
+
+
+Wait = StreamWait | QueryWait | OperatorWait
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """An open window, what it waits for, and the clock at which it closes if nothing more arrives.
+
+    `rows` more have to come before it can close at all, where it is a window over a count of rows.
+    """
+
+    query: OpenQuery
+    start: int
+    end: int
+    rows: int
+    wait: Wait
+    closes_at: int | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a program stood after its last committed round: all that is needed to say why."""
+
+    program: Program
+    record: RoundRecord
+    names: Callable[[str], pa.Array]
+    """The names of the sources of a stream."""
+    open: Callable[[str], OpenQuery]
+    """What is open of a query."""
+    _now: dict[str, tuple[StreamTime, Instants]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def windows(self, query: str) -> list[OpenWindow]:
+        """Every open window of a query that holds rows, with what it waits for."""
+        opened = self.open(self.program.query(query).name)
+        found: list[OpenWindow] = []
+        for start, end in opened.open():
+            # What the clock alone does not close in the end, it does not close further on either.
+            by_clock = not found or found[-1].closes_at is not None
+            found.append(self._window(opened, start, end, by_clock))
+        return found
+
+    def window(self, query: str, start: int) -> OpenWindow | None:
+        """The window that starts there, with rows or without; None if it is closed."""
+        opened = self.open(self.program.query(query).name)
+        end = start + opened.length
+        if (end - opened.window.offset - opened.window.range) % opened.window.slide:
+            raise DeclarationError(f"no window of query {query!r} starts there: its windows are aligned otherwise")
+        return None if opened.is_closed(end) or self.record.ended else self._window(opened, start, end)
+
+    def first(self, query: str) -> tuple[int, Wait] | None:
+        """The start of the next window to close, and what it waits for; the clock is not searched."""
+        opened = self.open(query)
+        windows = opened.open()
+        if not windows or self.record.ended:
+            return None
+        start, end = windows[0]
+        return start, self._reading(query, opened.needs(end))
+
+    def _window(self, opened: OpenQuery, start: int, end: int, by_clock: bool = True) -> OpenWindow:
+        need = opened.needs(end)
+        wait = self._reading(opened.query, need)
+        closes = self._closes(wait) if by_clock and not need.rows else None
+        return OpenWindow(opened, start, end, need.rows, wait, closes)
+
+    def _reading(self, query: str, need: Need) -> Wait:
+        """What stands between a query and the heartbeat it needs; it may read through a merge to the inputs."""
+        reads = self.program.query(query).stream
+        sources = through(self.program, self.program.query(query))
+        return self.wait(reads, need) if sources == (reads,) else self._of_merge(reads, sources, need)
+
+    def wait(self, reads: str, need: Need) -> Wait:
+        """What stands between a reader and the heartbeat it needs of a stream, a query or an operator."""
+        operator = self.program.operator(reads)
+        if operator is not None:
+            return self._of_operator(operator, need)
+        if any(query.name == reads for query in self.program.queries):
+            return self._of_query(self.program.query(reads), need)
+        return self._of_stream(self.program.stream(reads), need)
+
+    def _of_query(self, query: Query, need: Need) -> QueryWait:
+        below = self.open(query.name).below(need.heartbeat)
+        return QueryWait(query.name, need.heartbeat, below.rows, self._reading(query.name, below))
+
+    def _of_operator(self, operator: Operator, need: Need) -> OperatorWait:
+        """The rows of an operator are as far as the least of its inputs: later ones make later rows."""
+        if isinstance(operator, Rows):
+            return self._of_merge(operator.name, operator.inputs, need)
+        inputs = self._slowest_first(operator.inputs, need)
+        if isinstance(operator, Lookup):
+            return OperatorWait(operator.name, "lookup", need.heartbeat, inputs)
+        return OperatorWait(operator.name, "join", need.heartbeat, inputs, operator.kind is not JoinKind.INNER)
+
+    def _of_merge(self, name: str, sources: tuple[str, ...], need: Need) -> OperatorWait:
+        return OperatorWait(name, "merge", need.heartbeat, self._slowest_first(sources, need))
+
+    def _slowest_first(self, sources: tuple[str, ...], need: Need) -> tuple[Wait, ...]:
+        """What each input waits for, but for those that have come so far; all of them where none is behind."""
+        waits = [self.wait(source, need) for source in dict.fromkeys(sources)]
+        behind = [wait for wait in waits if not _is_there(wait)] or waits
+        return tuple(sorted(behind, key=_least))
+
+    def _of_stream(self, stream: Stream, need: Need) -> StreamWait:
+        time, said = self._as_it_is(stream)
+        beat = known(time.heartbeat)
+
+        def told(reason: Reason, holders: tuple[Holder, ...] = (), count: int = 0) -> StreamWait:
+            moved, latest = known(time.moved), known(time.latest)
+            return StreamWait(stream, need.heartbeat, beat, moved, latest, reason, holders, count, time.sources)
+
+        if stream.timestamps is not Timestamps.EXTERNAL:
+            return told(INTERNAL)
+        if len(said) == 0:
+            return told(NO_ROWS)
+        waited_for = np.ones(len(said), dtype=np.bool_)
+        for out in time.left_out():
+            waited_for[out.sources[out.sources < len(said)]] = False
+        # The least first; of those that stand at the same, the one that spoke of the least time.
+        order = np.lexsort((time.hearing.largest[: len(said)], said))
+        behind = order[waited_for[order] & (said[order] < need.heartbeat)]
+        if len(behind) == 0:
+            return told(NOBODY if not waited_for.any() else reason_of(time.pacemaker, int(order[0])))
+        first = reason_of(time.pacemaker, int(behind[0]))
+        if first.common:
+            return told(first)
+        if first.rule == EXPECTED:
+            behind = behind[time.hearing.heard[behind] == NEVER]
+        return told(first, tuple(self._holder(time, int(s), int(said[s])) for s in behind[:FIRST_FEW]), len(behind))
+
+    def _holder(self, time: StreamTime, source: int, heartbeat: int) -> Holder:
+        heard = time.hearing.heard_of(source)
+        return Holder(
+            source,
+            name_of(time, source),
+            known(heartbeat),
+            known(time.hearing.largest_of(source)),
+            known(heard),
+            heard < time.clock,
+            reason_of(time.pacemaker, source),
+        )
+
+    def _closes(self, wait: Wait) -> int | None:
+        """The clock at which all is there that is waited for; None where the clock alone does not bring it."""
+        if isinstance(wait, QueryWait):
+            return None if wait.rows else self._closes(wait.below)
+        if isinstance(wait, OperatorWait):
+            clocks = [self._closes(one) for one in wait.inputs]
+            known_clocks = [clock for clock in clocks if clock is not None]
+            return max(known_clocks) if len(known_clocks) == len(clocks) and not wait.partners else None
+        time = self.stream_time(wait.stream)
+        if self.record.ended:
+            return None
+        return reached_at(lambda: self.stream_time(wait.stream), time.moment_of(self.record.clock), wait.needed)
+
+    def left_out(self, stream: Stream) -> tuple[LeftOut, ...]:
+        """The sources that nobody waits for, by rule."""
+        return self._as_it_is(stream)[0].left_out()
+
+    def source(self, stream: Stream, number: int) -> str | None:
+        """The name of a source as a person reads it."""
+        return name_of(self._as_it_is(stream)[0], number)
+
+    def _as_it_is(self, stream: Stream) -> tuple[StreamTime, Instants]:
+        """The time of a stream and the heartbeats of its sources as of the last round: asked once, then only read."""
+        with self._lock:
+            if stream.name not in self._now:
+                time = self.stream_time(stream)
+                said = np.zeros(0, dtype=np.int64)
+                if stream.timestamps is Timestamps.EXTERNAL:
+                    moment = time.moment_of(self.record.clock)
+                    time.promise(moment)
+                    said = time.pacemaker.heartbeats(moment).by_source
+                time.hearing.grow(len(said))
+                self._now[stream.name] = time, said
+            return self._now[stream.name]
+
+    def stream_time(self, stream: Stream) -> StreamTime:
+        """The time of a stream as it was committed, anew each time."""
+        return StreamTime.restored(stream, self.record.streams[stream.name], self.names(stream.name))
+
+
+def streams_of(wait: Wait) -> tuple[StreamWait, ...]:
+    """The streams at the ends of a chain, the slowest first."""
+    if isinstance(wait, StreamWait):
+        return (wait,)
+    if isinstance(wait, QueryWait):
+        return streams_of(wait.below)
+    return tuple(sorted((end for one in wait.inputs for end in streams_of(one)), key=_least))
+
+
+def rows_missing(wait: Wait) -> int:
+    """How many rows have to come before time can bring what is waited for."""
+    if isinstance(wait, QueryWait):
+        return max(wait.rows, rows_missing(wait.below))
+    return max(map(rows_missing, wait.inputs)) if isinstance(wait, OperatorWait) else 0
+
+
+def _is_there(wait: Wait) -> bool:
+    """Whether what is waited for has come already."""
+    if rows_missing(wait):
+        return False
+    return all(end.heartbeat is not None and end.heartbeat >= end.needed for end in streams_of(wait))
+
+
+def _least(wait: Wait) -> int:
+    """How far the slowest stream of a chain is."""
+    if isinstance(wait, StreamWait):
+        return NEVER if wait.heartbeat is None else wait.heartbeat
+    return min(map(_least, streams_of(wait)))
+
+
+def name_of(time: StreamTime, source: int) -> str | None:
+    """The name of a source as a person reads it; None where the stream itself is the source."""
+    return time.name_of(source).replace("\x1f", "|") if time.stream.source else None

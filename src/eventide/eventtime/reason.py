@@ -1,0 +1,188 @@
+"""Why time has come no further: the rule that holds a source back, and the rules by which one is not waited for.
+
+Law: a reason is data, and changes nothing. Its text has places for amounts, each with the scale on which it is told, so
+that whoever shows it can say them in his own units: a `length` or a `time` of the rows, a `wait` or a moment of the
+`clock`, a `source` by its number, a `count`, a `share`.
+
+A pacemaker may have two methods, `why` and `left_out`. One that has neither, and wraps another, is explained by that
+one; else by the least that is true of every policy.
+
+>>> reason = Reason("bound", "{lag:length} behind {sender:source}", {"lag": 2, "sender": 7})
+>>> reason.words(Bare())
+'2 behind source 7'
+>>> reason.unless(Reason("idle after", "not waited for after {after:wait} of silence", {"after": 30})).words(Bare())
+'2 behind source 7; not waited for after 30 of silence'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from string import Formatter
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventide.eventtime.heartbeat import Pacemaker
+from eventide.eventtime.instant import NEVER
+
+EXPECTED = "expected"
+"""The rule of a source that is waited for before it has spoken."""
+
+
+class Speaker(Protocol):
+    """Tells amounts in words."""
+
+    def length(self, amount: int) -> str:
+        """A distance between times of rows."""
+        ...
+
+    def wait(self, amount: int) -> str:
+        """A distance between readings of the clock."""
+        ...
+
+    def time(self, instant: int) -> str:
+        """A time of rows."""
+        ...
+
+    def clock(self, instant: int) -> str:
+        """A reading of the clock."""
+        ...
+
+    def source(self, number: int) -> str:
+        """The name of a source."""
+        ...
+
+
+class Bare:
+    """Tells amounts as the numbers they are."""
+
+    def length(self, amount: int) -> str:
+        """The number."""
+        return str(amount)
+
+    wait = time = clock = length
+
+    def source(self, number: int) -> str:
+        """By its number."""
+        return f"source {number}"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A rule by its short name, what it does in words, and the amounts in them.
+
+    `common`: the rule has one heartbeat for all sources, so that no single one of them holds time back. `lifted` are
+    the rules that would let time go on without the source.
+    """
+
+    rule: str
+    text: str
+    values: Mapping[str, float] = field(default_factory=dict)
+    common: bool = False
+    lifted: tuple[Reason, ...] = ()
+
+    def words(self, speaker: Speaker) -> str:
+        """The text, with its amounts as the speaker tells them."""
+        return "; ".join((_filled(self, speaker), *(_filled(rule, speaker) for rule in self.lifted)))
+
+    def unless(self, rule: Reason) -> Reason:
+        """The same, and a rule that would let time go on all the same."""
+        return replace(self, lifted=(*self.lifted, rule))
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data.
+
+        >>> Reason("slack", "{rows:count} rows are held back", {"rows": 3}, common=True).plain()
+        {'rule': 'slack', 'rows': 3}
+        """
+        lifted = {"unless": [rule.plain() for rule in self.lifted]} if self.lifted else {}
+        return {"rule": self.rule, **self.values, **lifted}
+
+
+class LeftOut(NamedTuple):
+    """Sources that are not waited for, and the rule."""
+
+    reason: Reason
+    sources: NDArray[np.intp]
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A pacemaker that can say why its heartbeats are where they are, as of when they were last asked for."""
+
+    def why(self, source: int) -> Reason:
+        """The rule that holds back the heartbeat of a source."""
+        ...
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The sources that the combined heartbeat does not wait for though it is beyond what they promise."""
+        ...
+
+
+NOT_HEARD = Reason(EXPECTED, "it is expected and has not spoken yet")
+NOT_EXPECTED = Reason("not expected", "it has not spoken yet, and is not expected")
+
+
+def reason_of(pacemaker: Pacemaker, source: int) -> Reason:
+    """Why the heartbeat of a source is where it is.
+
+    >>> from eventide.eventtime.fixed_delay import FixedDelay
+    >>> reason_of(FixedDelay(5).start(), 0).words(Bare())
+    '5 behind the largest time of all'
+    """
+    if isinstance(pacemaker, Explains):
+        return pacemaker.why(source)
+    inner = getattr(pacemaker, "inner", None)
+    if isinstance(inner, Pacemaker):
+        return reason_of(inner, source)
+    return Reason("policy", "the policy of the stream promises no more")
+
+
+def left_out_of(pacemaker: Pacemaker) -> tuple[LeftOut, ...]:
+    """Who is not waited for, and by which rule.
+
+    >>> from eventide.eventtime.fixed_delay import FixedDelay
+    >>> left_out_of(FixedDelay(5).start())
+    ()
+    """
+    if isinstance(pacemaker, Explains):
+        return pacemaker.left_out()
+    inner = getattr(pacemaker, "inner", None)
+    return left_out_of(inner) if isinstance(inner, Pacemaker) else ()
+
+
+def those(reason: Reason, left: NDArray[np.bool_]) -> tuple[LeftOut, ...]:
+    """The sources of a mask, left out by one rule; nothing where there are none.
+
+    >>> those(NOT_HEARD, np.array([False, True]))[0].sources.tolist()
+    [1]
+    """
+    sources = np.flatnonzero(left)
+    return (LeftOut(reason, sources),) if len(sources) else ()
+
+
+def beyond(reason: Reason, raised_to: int, promised: NDArray[np.int64]) -> tuple[LeftOut, ...]:
+    """The sources over whose heads a rule has raised the combined heartbeat.
+
+    >>> beyond(NOT_HEARD, 7, np.array([9, 5]))[0].sources.tolist()
+    [1]
+    """
+    return () if raised_to == NEVER else those(reason, promised < raised_to)
+
+
+def _filled(reason: Reason, speaker: Speaker) -> str:
+    parts = []
+    for plain, name, scale, _ in Formatter().parse(reason.text):
+        parts.append(plain)
+        if name is not None:
+            amount = reason.values[name]
+            if scale == "count":
+                parts.append(f"{amount:,}")
+            elif scale == "share":
+                parts.append(f"{100 * amount:.4g} %")
+            else:
+                tell = getattr(speaker, scale or "length")
+                parts.append(tell(int(amount)))
+    return "".join(parts)

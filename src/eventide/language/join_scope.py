@@ -1,0 +1,130 @@
+"""What a SELECT over a join sees, and what it makes of it: columns by the names of the inputs, and which carry time.
+
+Law: a column of a join carries time where it is the attribute by which both sides are equal, or computed from their
+equal times; and only where its side has a row in every result. Otherwise the time of a pair, that of its later row, is
+in none of its columns; a time of one side only follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from eventide.language.known import TIME, Called, Clock, Columns, Level, Pending
+from eventide.language.relations import bare, tables_of
+from eventide.language.words import column_of, spark_text
+from eventide.plan.columns import Column
+from eventide.plan.expressions import parsed
+from eventide.plan.join import Band, Join
+from eventide.plan.query import Named
+from eventide.plan.stream import TimeKind
+
+
+def called(alias: str, names: Iterable[str], level: Level) -> Called:
+    """An input of a join: its columns are qualified by its name."""
+    columns: Columns = {}
+    for key, (name, expression) in level.columns.items():
+        columns[key] = (name, qualified(expression, alias))
+    return Called(alias, frozenset(names), columns, tuple(name.lower() for name, _ in level.all_columns))
+
+
+def qualified(expression: exp.Expr, alias: str) -> exp.Expr:
+    """The expression with every column said to be of that input."""
+    root = exp.Paren(this=expression.copy())
+    for column in list(root.find_all(exp.Column)):
+        if len(column.parts) == 1:
+            column.replace(column_of(column.name, alias))
+    found: exp.Expr = root.this
+    found.pop()
+    return found
+
+
+def see(level: Level, inputs: Iterable[Called], preferred: Mapping[str, str]) -> Level:
+    """The level with the columns of these inputs."""
+    owners: dict[str, list[Called]] = {}
+    every: list[tuple[str, exp.Expr]] = []
+    level.owned, level.stars = {}, {}
+    for one in inputs:
+        shown = [one.columns[key] for key in one.starred if key in one.columns]
+        every += shown
+        for name in one.names:
+            level.owned[name] = one.columns
+            level.stars[name] = shown
+        for key in one.columns:
+            owners.setdefault(key, []).append(one)
+    level.stars[""] = every
+    level.columns, level.shared = {}, {}
+    for key, having in owners.items():
+        chosen = [one for one in having if preferred.get(key) == one.alias] or having
+        if len(chosen) == 1:
+            level.columns[key] = chosen[0].columns[key]
+        else:
+            level.shared[key] = [one.alias for one in chosen]
+    return level
+
+
+def told(pending: Pending, outputs: list[tuple[str, exp.Expr]]) -> tuple[Join, tuple[Column, ...], Clock]:
+    """The join with these outputs, their columns, and which of them carry time."""
+    select = tuple(Named(name, spark_text(expression)) for name, expression in outputs)
+    columns: list[Column] = []
+    carried: dict[str, exp.Expr] = {TIME: exp.column(TIME)}
+    follow: dict[str, exp.Expr] = {}
+    for name, expression in outputs:
+        columns.append(Column(name, _type(expression, pending)))
+        if (time := _over_time(expression, pending)) is not None:
+            carried[name.lower()] = time
+        elif (time := _following(expression, pending)) is not None:
+            follow[name.lower()] = time
+    return replace(pending.join, select=select), tuple(columns), Clock(kind_of(pending), carried, follow)
+
+
+def kind_of(pending: Pending) -> TimeKind:
+    """The kind of a pair's time."""
+    kinds = {level.clock.kind for level in pending.sides.values()}
+    return TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
+
+
+def _type(expression: exp.Expr, pending: Pending) -> str:
+    [*owner] = tables_of(expression)
+    return pending.sides[owner[0]].type_of(bare(expression)) if len(owner) == 1 else ""
+
+
+def _over_time(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
+    join = pending.join
+    kept = {
+        alias
+        for alias, side in ((join.left.alias, join.kind.keeps_right), (join.right.alias, join.kind.keeps_left))
+        if not side
+    }
+    owner = tables_of(expression)
+    if len(owner) != 1 or not owner <= kept:
+        return None
+    time = pending.sides[next(iter(owner))].clock.over_time(bare(expression))
+    if time is None:
+        return None
+    for band in join.bands:
+        equal = _equal_time(band, pending)
+        if equal is not None and (equal == time or (isinstance(equal, exp.Column) and equal.name == TIME)):
+            return time
+    return None
+
+
+def _following(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
+    """How a column follows the time of its own side: rows of a side come no later than their partners can."""
+    owner = tables_of(expression)
+    if len(owner) != 1:
+        return None
+    clock = pending.sides[next(iter(owner))].clock
+    plain = bare(expression)
+    return clock.over_time(plain, following=True) if clock.of(plain, following=True) is not None else None
+
+
+def _equal_time(band: Band, pending: Pending) -> exp.Expr | None:
+    """How the attribute that both sides share is computed from time; None where they are not equal, or not alike."""
+    if band.low or band.high:
+        return None
+    sides = ((pending.join.left.alias, band.left), (pending.join.right.alias, band.right))
+    left, right = (pending.sides[alias].clock.over_time(parsed(sql, "a band")) for alias, sql in sides)
+    return left if left is not None and left == right else None

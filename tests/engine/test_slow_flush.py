@@ -1,0 +1,93 @@
+"""Slow flush: the same results and the same late rows as without, a few at a time, whole windows in order."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eventide.engine.local_backend import LocalBackend
+from eventide.engine.rounds import Engine
+from eventide.engine.workbench import Workbench
+from eventide.errors import DeclarationError
+from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.plan.program import Program
+from eventide.plan.query import Query, named_as
+from eventide.plan.stream import Stream, columns
+from eventide.plan.window import Window
+from eventide.testing.oracle import Round
+from eventide.testing.trial import Trial
+from tests.engine.scenarios import Outcome, Scenario, SharedWorkbench, played, scenarios
+
+S = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t", policy=FixedDelay(0))
+SUMS = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
+HOURS = Query("hours", "sums", Window(40), named_as(n="count(*)"))
+
+
+@pytest.fixture(scope="module")
+def workbench() -> Iterator[Workbench]:
+    shared = SharedWorkbench()
+    yield shared
+    shared.connection.close()
+
+
+def outcomes(scenario: Scenario, workbench: Workbench, flush_rows: int | None) -> list[Outcome]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(scenario.program, Path(folder), workbench=workbench, flush_rows=flush_rows) as trial,
+    ):
+        return played(scenario, trial)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(scenario=scenarios(), most=st.integers(1, 4))
+def test_the_same_is_told_a_few_results_at_a_time(workbench: Workbench, scenario: Scenario, most: int) -> None:
+    # A window that waits takes in what would have revised it, so the two differ where windows are retained.
+    questions = tuple(replace(question, retain=0) for question in scenario.questions)
+    rounds = (*(one for one in scenario.rounds if not one.end), Round(end=True))
+    scenario = replace(scenario, questions=questions, rounds=rounds)
+    at_once, slowly = outcomes(scenario, workbench, None), outcomes(scenario, workbench, most)
+    assert [outcome.late for outcome in slowly] == [outcome.late for outcome in at_once]
+    assert sum((o.final for o in slowly), Counter()) == sum((o.final for o in at_once), Counter())
+    for question in questions:
+        ends = [[result[2] for result in o.final.elements() if result[0] == question.name] for o in slowly]
+        for results in ends[:-1]:
+            assert len(results) <= most or len(set(results)) == 1
+        for before, after in pairwise(filter(None, ends)):
+            assert max(before) < min(after), "a window was told in two rounds, or before an earlier one"
+
+
+def rows(*times: int) -> dict[str, pa.Table]:
+    ones = pa.array([1] * len(times), pa.int32())
+    return {"s": pa.table({"t": list(times), "k": ["a"] * len(times), "v": ones})}
+
+
+def ends_of(engine: Engine, clock: int) -> list[int] | None:
+    work = engine.tick(clock)
+    return None if work is None else work.results["sums"].table().column("window_end").to_pylist()
+
+
+def test_silent_rounds_tell_what_waits_and_then_there_are_none(tmp_path: Path) -> None:
+    engine = Engine(Program((S,), (SUMS, HOURS)), LocalBackend(), str(tmp_path), flush_rows=2)
+    first = engine.round(rows(5, 15, 25, 35, 45, 55), clock=0)
+    assert first.results["sums"].table().column("window_end").to_pylist() == [10, 20]
+    assert engine.status().queries[0].bound == 50
+    assert engine.committed.runs["sums"].promised() == 19
+    assert ends_of(engine, 1) == [30, 40]
+    assert engine.committed.runs["hours"].promised() == 39
+    assert ends_of(engine, 2) == [50]
+    assert ends_of(engine, 3) is None
+    engine.close()
+
+
+def test_a_limit_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match="would never tell anything"):
+        Engine(Program((S,), (SUMS,)), LocalBackend(), str(tmp_path), flush_rows=0)
