@@ -14,7 +14,7 @@ eventide.errors.DeclarationError: PROD needs to know when: write EVERY, AT or WI
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -58,6 +58,21 @@ class Prods:
         if self.points:
             found.append(AtPoints(self.points))
         return tuple(ByProgress(prodder) for prodder in found) if by_progress else tuple(found)
+
+
+def in_words(prods: Prods, say: Callable[[int], str]) -> str:
+    """When early answers are told, in words; `say` speaks of lengths.
+
+    >>> in_words(Prods(points=(0.75, 0.9), estimate=True), str)
+    'at 75 % and 90 % of the slide; sums and counts extrapolated'
+    """
+    parts = [] if prods.every is None else [f"every {say(prods.every)}, if rows have come"]
+    if prods.points:
+        parts.append(f"at {' and '.join(f'{100 * point:g} %' for point in prods.points)} of the slide")
+    if prods.within is not None:
+        bounds = f"between {100 * prods.within.earliest:g} % and {100 * prods.within.latest:g} % of the slide"
+        parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}")
+    return "; ".join([*parts, *(["sums and counts extrapolated"] if prods.estimate else [])])
 
 
 def added_columns(values: tuple[str, ...], estimates: tuple[str, ...]) -> tuple[str, ...]:
