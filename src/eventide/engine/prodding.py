@@ -16,11 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eventide.engine.advancing import Advance
+from eventide.engine.answers import operator_schema, result_schema
 from eventide.engine.early_runs import prodded
-from eventide.engine.operator_run import OperatorRun
+from eventide.engine.operator_run import Frontier, OperatorRun
 from eventide.engine.work import Round, Run
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import EDGE, NEVER, Instants, shift
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, shift
 from eventide.eventtime.prod import Prod, Timing
 from eventide.eventtime.window_ends import WindowEnds
 from eventide.plan.binding import BoundProgram
@@ -96,7 +97,12 @@ class Prodding:
             runs[other] = prodded(runs[other], pa.array([], pa.string()) if stream is None else stream.sources)
         work = Round(standing.number, None, standing.clock, {}, {}, {}, False, runs, dict(standing.operators))
         work.heartbeats = {stream: max(beat, prod.up_to) for stream, beat in standing.heartbeats.items()}
-        Advance(engine.plan, engine.levels, engine.streams).run(work, needed)
+        # What has ended has told all that it had.
+        over = frozenset(one for one in needed if standing.time(one) == FOREVER)
+        work.frontiers = dict.fromkeys(over, Frontier(FOREVER))
+        if name in over:
+            return self._schema(name).empty_table()
+        Advance(engine.plan, engine.levels, engine.streams).run(work, needed - over)
         table = work.results[name].table()
         true = min(standing.time(way.source) for way in engine.plan.ways_into(name))
         shown = pa.scalar(None if abs(true) >= EDGE else true, pa.int64())
@@ -105,6 +111,10 @@ class Prodding:
             kind = table.schema.field(column)
             table = table.set_column(place, kind, pa.repeat(value.cast(kind.type), table.num_rows))
         return table
+
+    def _schema(self, name: str) -> pa.Schema:
+        plan = self.engine.plan
+        return result_schema(plan.queries[name]) if name in plan.queries else operator_schema(plan.operators[name])
 
     def _timing(self, name: str, bound: Bound | None, prod: Prod, held: Instants, standing: Standing) -> Timing:
         """By the windows that hold a row of the groups that are asked for."""
