@@ -28,6 +28,7 @@ check: $(READY) ## style, types, the import contract, the documents
 bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.heartbeats --quick
 	$(BIN)/python -m benchmarks.grouping --quick
+	$(BIN)/python -m benchmarks.group_wise --quick
 	$(BIN)/python -m benchmarks.local_engine --quick
 	$(BIN)/python -m benchmarks.spark_native --quick
 	$(BIN)/python -m benchmarks.scale --quick

@@ -39,7 +39,7 @@ What it knows is plain data, fit for JSON, from which an equal pacemaker goes on
 
 from typing import TYPE_CHECKING
 
-from eventide.errors import DeclarationError, EventideError, InputError, SnapshotError
+from eventide.errors import DeclarationError, EventideError, InputError, LostRowsWarning, SnapshotError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.future_guard import FutureGuard
@@ -64,6 +64,7 @@ __all__ = [
     "FutureGuard",
     "Heartbeats",
     "InputError",
+    "LostRowsWarning",
     "OwnProgress",
     "Pacemaker",
     "Policy",

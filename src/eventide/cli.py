@@ -137,6 +137,10 @@ def run(
             help="Where the state is kept: a later run goes on from it. Default: a temporary one, removed at the end.",
         ),
     ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write one JSON line for every decision of the scheduler into this file."),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script, and show their results as they come."""
@@ -153,6 +157,7 @@ def run(
                 conf=conf or [],
                 packages=package or [],
                 checkpoint=checkpoint,
+                trace=trace,
             )
         )
     except KeyboardInterrupt:

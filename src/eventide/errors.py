@@ -71,3 +71,7 @@ class LanguageError(DeclarationError):
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.message, self.file, self.line, self.column, self.text, self.hint)
+
+
+class LostRowsWarning(UserWarning):
+    """Rows came too late, or were rejected, while `.run()` collected results from Python."""

@@ -48,8 +48,30 @@ def test_a_table_is_one_round_and_every_window_closes() -> None:
 
 
 def test_each_batch_is_a_round_so_rows_can_be_late() -> None:
-    late = totals(TABLE.to_batches(max_chunksize=1)).run()
+    with pytest.warns(eventide.LostRowsWarning, match=r"1 row came too late; .*\.start\(checkpoint=...\) keeps"):
+        late = totals(TABLE.to_batches(max_chunksize=1)).run()
     assert told(late) == [(10, 1), *EVERYTHING[1:]], "the row at 5 came after the one at 12"
+
+
+def test_run_warns_of_rows_that_were_rejected_and_why() -> None:
+    rows = pa.table({"t": [1, 12, 25, None], "s": ["1", "x", "3", "4"]})
+    query = eventide.stream(rows, time="t").delay(0).window(10).agg(n="sum(CAST(s AS INT))")
+    with pytest.warns(eventide.LostRowsWarning, match="2 rows rejected: 1 no time; 1 .* the value is no INT") as caught:
+        assert query.run().column("n").to_pylist() == [1, 3]
+    assert caught[0].filename == __file__, "the warning names the line that called run"
+
+
+def test_names_of_columns_may_hold_backticks() -> None:
+    rows = pa.table({"t": [1, 12, 3], "it`s": [1, 2, 4], "k`": ["a", "b", "a"]})
+    stream = eventide.stream(rows, time="t", source="k`").delay(0)
+    for aggregate in ("sum(`it``s`)", "median(`it``s`)"):
+        found = stream.window(10).groupBy("k`").agg(n=aggregate).run().to_pylist()
+        assert sorted((row["k`"], row["window_end"]) for row in found) == [("a", 10), ("b", 20)]
+
+
+def test_a_script_must_be_a_text() -> None:
+    with pytest.raises(eventide.DeclarationError, match="a script is a text, not None"):
+        eventide.sql(None)  # type: ignore[arg-type]
 
 
 def test_the_same_query_can_be_started_again() -> None:
@@ -253,7 +275,8 @@ def test_a_script_reads_streams_that_were_made_in_python() -> None:
     text = "CREATE QUERY totals AS\n  SELECT sum(v) AS total FROM s [RANGE 10]"
     found = eventide.sql(text, s=s.delay(0))
     assert found.plan == replace_names(s.delay(0).window(10).agg("SUM(v) AS total"), "s", "totals")
-    assert told(found.run()["totals"]) == [(10, 1), *EVERYTHING[1:]]
+    with pytest.warns(eventide.LostRowsWarning, match="1 row came too late"):
+        assert told(found.run()["totals"]) == [(10, 1), *EVERYTHING[1:]]
     loose = eventide.sql("SELECT sum(v) AS total FROM s [RANGE 10 SLACK 2]", s=s)
     assert loose.plan.streams[0].policy == eventide.stream(TABLE, time="t").slack(2).declared.policy
     with loose.start() as running:

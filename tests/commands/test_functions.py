@@ -61,6 +61,17 @@ def test_the_local_engine_must_know_what_a_function_takes(mine: Path, here: Here
     assert "the local engine must know what 'loose' takes" in ran.err
 
 
+def test_a_function_that_fails_is_told_by_its_own_name_with_what_it_raised(mine: Path, here: Here) -> None:
+    with (mine / "mine.py").open("a", encoding="utf-8") as file:
+        file.write("def lengthOf(door: str) -> int:\n    raise ValueError(f'no length of {door}')\n")
+    used = QUERY.replace("GROUP BY", "WHERE lengthOf(door) > 3 GROUP BY")
+    doors(mine, STREAM + "CREATE FUNCTION lengthOf FROM 'mine.py';\n" + used)
+    ran = here("run", "doors.sql", "--engine", "local", "--json")
+    assert ran.answers == []
+    assert "the function lengthOf failed, first with ValueError: no length of " in ran.err
+    assert "lengthOf(door) > 3 fails" in ran.err or "lengthOf(door) fails" in ran.err
+
+
 @pytest.mark.spark
 def test_a_function_runs_on_spark(mine: Path) -> None:
     ran = eventide(mine, "run", "doors.sql", "--master", "local[1]", "--json")

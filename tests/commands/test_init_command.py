@@ -137,3 +137,45 @@ def test_a_sample_that_cannot_be_used_is_told(tmp_path: Path, name: str, text: s
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=said):
         look_at(str(path))
+
+
+def lines(*rows: dict[str, object]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@pytest.mark.parametrize(
+    ("rows", "source"),
+    [
+        ([{"ts": at, "device": f"d{i % 3}"} for i, at in enumerate(MINUTES[:8])], "device"),
+        ([{"ts": at, "device": "one"} for at in MINUTES[:8]], "device"),
+        ([{"ts": at, "city": f"c{i % 2}", "n": i} for i, at in enumerate(MINUTES)], "city"),
+        ([{"ts": at, "city": f"c{i % 2}", "mood": f"m{i % 3}"} for i, at in enumerate(MINUTES)], None),
+        ([{"ts": at, "note": f"n{i}"} for i, at in enumerate(MINUTES)], None),
+    ],
+    ids=["few rows", "one source", "no telling name", "two that could be", "never again"],
+)
+def test_a_source_is_found_by_its_name_or_because_it_is_the_only_text_that_comes_again(
+    rows: list[dict[str, object]], source: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl").write_bytes(lines(*rows))
+    assert roles_of(look_at(str(tmp_path / "rows.jsonl"))).source == source
+
+
+def test_whole_numbers_of_json_that_are_missing_in_places_stay_whole(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"ts": at, "n": None if i % 3 else i} for i, at in enumerate(MINUTES)]
+    (tmp_path / "rows.jsonl").write_bytes(lines(*rows))
+    assert look_at(str(tmp_path / "rows.jsonl")).column("n").type == "BIGINT"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("latin.csv", "ts,s\n2026-01-31,caf\xe9\n".encode("latin1") * 9, "line 2 is not UTF-8: .* iconv"),
+        ("latin.jsonl", '{"s": "caf\xe9"}\n'.encode("latin1") * 9, "is not UTF-8: .* iconv"),
+        ("huge.csv", b"ts,s\n2026-01-31," + b"x" * 3_000_000 + b"\n", "is too long to be a row"),
+    ],
+)
+def test_why_a_file_cannot_be_read_is_told(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        look_at(str(tmp_path / name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -113,6 +114,17 @@ def test_settings_of_the_script_count_and_the_command_line_wins(tmp_path: Path, 
     assert not (tmp_path / "state").exists()
 
 
+def test_a_trace_has_a_line_for_every_decision_and_the_script_says_how_it_is_scheduled(
+    tmp_path: Path, here: Here
+) -> None:
+    doors(tmp_path, "SET timestamps = 'every 1 second';\nSET heartbeats = 'query';\n" + STREAM + QUERY)
+    ran = here("run", "doors.sql", "--engine", "local", "--json", "--trace", "trace.jsonl")
+    assert ran.answers == ANSWERS
+    lines = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {line["move"] for line in lines} == {"forward", "encore"}
+    assert list(lines[0]) == ["round", "clock", "at", "move", "to", "why"]
+
+
 @pytest.mark.parametrize(
     ("script", "arguments", "said"),
     [
@@ -120,6 +132,8 @@ def test_settings_of_the_script_count_and_the_command_line_wins(tmp_path: Path, 
         (STREAM, (), "nothing to run"),
         ("SET speed = 3;\n" + STREAM + QUERY, (), "no setting 'speed'"),
         (STREAM.replace("doors.csv", "nowhere.csv") + QUERY, (), "nowhere.csv"),
+        ("SET timestamps = 'often';\n" + STREAM + QUERY, (), "write 'on demand'"),
+        (STREAM + QUERY, ("--trace", "no/such/folder/x"), "cannot write the trace"),
         (STREAM + QUERY, ("--conf", "nonsense"), "key=value"),
         (PIPED + QUERY, ("--engine", "spark"), "only the local engine can"),
     ],

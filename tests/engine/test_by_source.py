@@ -132,9 +132,9 @@ def stories(draw: st.DrawFn) -> Story:
             time = at[name] - draw(st.integers(0, 12))
             values = {"k": draw(st.sampled_from(["x", None])), "v": draw(st.none() | st.integers(-3, 5))}
             rows.append({"t": time, "source": name, **values})
-        for name in draw(st.lists(st.sampled_from([*SOURCES, *SOURCES, ALL]), max_size=2)):
-            base = min(at.values()) if name is ALL else at[name]
-            given.append((name, base - draw(st.integers(0, 10))))
+        for whose in draw(st.lists(st.sampled_from([*SOURCES, *SOURCES, ALL]), max_size=2)):
+            base = min(at.values()) if whose is ALL else at[whose]
+            given.append((whose, base - draw(st.integers(0, 10))))
         explicit = draw(st.sampled_from([NEVER, NEVER, NEVER, min(at.values())]))
         rounds.append(Promises(rows, given, explicit))
     restarts = draw(st.frozensets(st.integers(0, len(rounds)), max_size=2))

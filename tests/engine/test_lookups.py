@@ -137,6 +137,23 @@ def test_versions_that_later_ones_have_replaced_are_freed() -> None:
     assert run.rows == 1
 
 
+def test_a_version_that_has_ended_does_not_come_back_after_a_restart() -> None:
+    bound = bound_lookup(keeps_all=True, removed="v IS NULL")
+    run = LookupRun.start(bound, BACKEND.workbench)
+    files = []
+    for versions, heartbeat in (([Row(1, 1, 0, 5), Row(1, 9, 1, 6)], 0), ([Row(1, 5, 0, None)], 20)):
+        run, _ = run.take("priced__right", chunk_of(bound, 1, versions))
+        run, _ = run.advance({"priced__left": Frontier(heartbeat), "priced__right": Frontier(heartbeat)})
+        files.append(run.kept()["right"].added)
+    assert run.kept()["right"].live == 9
+    # The file with the end of the first version is done with, the one with its beginning is not.
+    run = LookupRun.restored(bound, run.bench, run.saved(), {"right": files[:1]})
+    run, _ = run.take("priced__left", chunk_of(bound, 0, [Row(0, 21, 0, 1), Row(0, 21, 1, 2)]))
+    _, answer = run.advance({"priced__left": Frontier(21), "priced__right": Frontier(21)})
+    [told] = answer.parts()
+    assert told.select(["v", "price"]).to_pylist() == [{"v": 1, "price": None}, {"v": 2, "price": 6}]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from eventide.commands.why_words import window_words
+from eventide.commands.why_words import operator_words, window_words
 from eventide.engine.checkpoint_reader import read_standing
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.open_windows import OpenTime
@@ -227,8 +227,17 @@ def test_an_operator_waits_for_its_slowest_input_and_closes_with_the_last(
     assert isinstance(first.wait, OperatorWait)
     assert [end.stream.name for end in streams_of(first.wait)] == ["s", "n"]
     said = window_words(first)
-    assert said.startswith(f"window 0 to 10 waits for {named} (2 inputs are behind), which waits for c (at 4, heard")
+    assert said.startswith(
+        f"window 0 to 10 waits for {named} (2 inputs are behind), which waits for c of stream s (at 4, heard"
+    )
     assert first.closes_at == 8, "the time of c runs on: 4 + 8 - 2"
+    found = standing.operator("both")
+    assert (found is None) == (not engine.committed.operators), "a merge that is read through does not run by itself"
+    if found is not None:
+        said = operator_words(found[1], found[0], plain=True)
+        assert said.startswith(f"{named} has come up to 1 and waits for c of stream s (at 4, heard at"), said
+    told = [query.waits_for for query in engine.status().queries if query.name == "both"]
+    assert [one and one["time"] for one in told] == [1 for _ in engine.committed.operators]
     rounds = [engine.tick(clock) for clock in (7, 8)]
     assert [0 if work is None else work.results["q"].rows for work in rounds] == [0, 1]
     engine.close()

@@ -7,6 +7,7 @@ asks, as one of our own errors.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -18,9 +19,10 @@ import pyarrow.parquet as pq
 
 from eventide.api.as_html import html_of
 from eventide.api.why_open import WhyOpen
+from eventide.commands.losses import Losses
 from eventide.engine.running import Running
 from eventide.engine.status import Status
-from eventide.errors import EngineError, EventideError
+from eventide.errors import EngineError, EventideError, LostRowsWarning
 from eventide.eventtime.instant import FOREVER
 from eventide.eventtime.prod import Prod
 from eventide.results.accuracy import Summary
@@ -34,8 +36,14 @@ if TYPE_CHECKING:
 class RunningQueries(Mapping[str, "RunningQuery"]):
     """Queries started together, by name. Made by `eventide.start`; as a context it is stopped in the end."""
 
-    def __init__(self, engine: Running, sinks: Mapping[str, Sink], folders: Mapping[str, Path]) -> None:
+    def __init__(
+        self, engine: Running, sinks: Mapping[str, Sink], folders: Mapping[str, Path], checkpoint: str | None = None
+    ) -> None:
         self.engine = engine
+        self.losses = Losses()
+        """Late rows by stream, and rejected rows by reason, since it was started."""
+        self.losses.watch(engine)
+        self._checkpoint = checkpoint
         self._queries = {name: RunningQuery(name, self, sink, folders.get(name)) for name, sink in sinks.items()}
         self._failure: EventideError | None = None
 
@@ -68,6 +76,14 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
     def results(self) -> dict[str, pa.Table]:
         """All results so far of every query; see `RunningQuery.results`."""
         return {name: query.results() for name, query in self.items()}
+
+    def finished(self) -> dict[str, pa.Table]:
+        """All results, after it has ended by itself; warns of rows that are in none of them."""
+        self.awaitTermination()
+        for sentence in self.losses.sentences(self._checkpoint, ".start(checkpoint=...)"):
+            # The caller of `.run()`, which called this.
+            warnings.warn(sentence, LostRowsWarning, stacklevel=3)
+        return self.results()
 
     def stop(self) -> None:
         """Finish the round under way, commit it, and end."""

@@ -61,6 +61,8 @@ def sql(text: str, file: str | None = None, **streams: EventStream) -> SqlScript
                              ^
       declare it before: CREATE STREAM trafic (ts TIMESTAMP, ...)
     """
+    if not isinstance(text, str):
+        raise DeclarationError(f"a script is a text, not {text!r}: give the SQL itself, or Path(file).read_text()")
     named = {name: _named(name, stream) for name, stream in streams.items()}
     return SqlScript(read_script(text, file, [stream.declared for stream in named.values()]), named)
 
@@ -114,24 +116,41 @@ class SqlScript:
                 from eventide.engine.local_engine import LocalEngine
 
                 opened_inputs = {name: data.opened(self.plan.stream(name)) for name, data in inputs.items()}
-                every = settings.every or 0.0
-                return LocalEngine(self.plan, folder, opened, opened_inputs, every=every, tick=tick, flush_rows=flush)
+                return LocalEngine(
+                    self.plan,
+                    folder,
+                    opened,
+                    opened_inputs,
+                    every=settings.every or 0.0,
+                    tick=tick,
+                    flush_rows=flush,
+                    scheduling=settings.scheduling,
+                )
             from eventide.engine.spark_engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
-            spark_session = session or _session(settings)
             return SparkEngine(
-                spark_session, self.plan, folder, opened, frames, every=pause, tick=tick, flush_rows=flush
+                session or _session(settings),
+                self.plan,
+                folder,
+                opened,
+                frames,
+                every=pause,
+                tick=tick,
+                flush_rows=flush,
+                scheduling=settings.scheduling,
             )
 
         place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
         return running_in(made, place, opened, given, format, ends)
 
     def run(self, *, spark: SparkSession | None = None, engine: str | None = None) -> dict[str, pa.Table]:
-        """All results of every query, after taking what is there now and closing every window."""
+        """All results of every query, after taking what is there now and closing every window.
+
+        A `LostRowsWarning` tells of rows that came too late, or that were rejected.
+        """
         with self.start(dict.fromkeys(self._named_sinks()), spark=spark, engine=engine, bounded=True) as running:
-            running.awaitTermination()
-            return running.results()
+            return running.finished()
 
     def _given(self) -> tuple[dict[str, DataFrame], dict[str, ArrowData]]:
         given = {name: stream.given for name, stream in self.streams.items()}

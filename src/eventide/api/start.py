@@ -105,7 +105,7 @@ def running_in(
     if checkpoint is None:
         # With the engine, not with the handle: who needs no handle may drop it.
         weakref.finalize(engine, shutil.rmtree, folder, ignore_errors=True)
-    running = RunningQueries(engine, opened, _folders(given, format))
+    running = RunningQueries(engine, opened, _folders(given, format), None if checkpoint is None else folder)
     engine.start(bounded=bounded)
     return running
 

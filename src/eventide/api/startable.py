@@ -67,10 +67,12 @@ class Startable:
         return run[one.called]
 
     def run(self) -> pa.Table:
-        """All results, after taking what is there now and closing every window."""
+        """All results, after taking what is there now and closing every window.
+
+        A `LostRowsWarning` tells of rows that came too late, or that were rejected.
+        """
         with self.start(bounded=True) as running:
-            running.awaitTermination()
-            return running.results()
+            return running.together.finished()[self.called]
 
 
 def checked_name(name: str) -> str:

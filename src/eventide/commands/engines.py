@@ -13,11 +13,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eventide.commands.functions import local_backend, register_on_spark
+from eventide.commands.functions import Failures, local_backend, register_on_spark
 from eventide.commands.notes import under_way
 from eventide.commands.settings import RunSettings
 from eventide.engine.local_engine import LocalEngine
 from eventide.engine.running import Running
+from eventide.engine.trace import Trace
 from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.plan.program import Program
@@ -75,12 +76,21 @@ def temporary_checkpoint(given: str | None) -> Iterator[str]:
 
 @contextmanager
 def engine_for(
-    script: Script, where: Where, checkpoint: str, sinks: Mapping[str, Sink], settings: RunSettings
+    script: Script,
+    where: Where,
+    checkpoint: str,
+    sinks: Mapping[str, Sink],
+    settings: RunSettings,
+    trace: Trace | None = None,
+    failures: Failures | None = None,
 ) -> Iterator[Running]:
-    """An engine for the program of a script that has not started yet; it is stopped in the end."""
+    """An engine for the program of a script that has not started yet; it is stopped in the end.
+
+    `failures` is told what functions of the user raise, on the local engine.
+    """
     if where.engine == "local":
         every, tick = settings.every or 0.0, settings.tick or TICK
-        backend = local_backend(script.functions, run=True)
+        backend = local_backend(script.functions, run=True, failures=failures)
         with LocalEngine(
             script.program,
             checkpoint,
@@ -88,17 +98,24 @@ def engine_for(
             every=every,
             tick=tick,
             backend=backend,
+            scheduling=settings.scheduling,
+            trace=trace,
             flush_rows=settings.flush_rows,
         ) as engine:
             yield engine
         return
-    with _on_spark(script, where, checkpoint, sinks, settings) as engine:
+    with _on_spark(script, where, checkpoint, sinks, settings, trace) as engine:
         yield engine
 
 
 @contextmanager
 def _on_spark(
-    script: Script, where: Where, checkpoint: str, sinks: Mapping[str, Sink], settings: RunSettings
+    script: Script,
+    where: Where,
+    checkpoint: str,
+    sinks: Mapping[str, Sink],
+    settings: RunSettings,
+    trace: Trace | None,
 ) -> Iterator[Running]:
     from eventide.engine.placement import DRIVER_BYTES
     from eventide.engine.spark_engine import SparkEngine
@@ -124,6 +141,8 @@ def _on_spark(
                 every=every,
                 tick=settings.tick or TICK,
                 driver_bytes=driver_bytes,
+                scheduling=settings.scheduling,
+                trace=trace,
                 flush_rows=settings.flush_rows,
             ) as engine:
                 yield engine

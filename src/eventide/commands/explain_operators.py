@@ -13,7 +13,7 @@ def operator_branch(tree: Tree, operator: dict[str, Any]) -> Tree:
     """The node of an operator."""
     branch = tree.add(titled(operator["kind"], operator["name"]))
     branch.add(line("reads", ", ".join(operator["reads"])))
-    if operator["kind"] == "join":
+    if "join" in operator:
         _add_join(branch, operator)
     if operator["where"]:
         branch.add(line("where", operator["where"]))

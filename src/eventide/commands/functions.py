@@ -17,8 +17,9 @@ from __future__ import annotations
 import ast
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,15 +84,48 @@ def loaded(function: Function) -> Callable[..., Any]:
     return call
 
 
+@dataclass
+class Failures:
+    """What functions of the user raised in this process, each for the first time.
+
+    >>> failures = Failures()
+    >>> failures.watched("half", lambda n: 1 / n)(0)
+    Traceback (most recent call last):
+        ...
+    ZeroDivisionError: division by zero
+    >>> failures.sentences()
+    ['the function half failed, first with ZeroDivisionError: division by zero']
+    """
+
+    first: dict[str, str] = field(default_factory=dict)
+
+    def watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function; an engine keeps what it raises to itself, so it is noted here."""
+
+        @wraps(function)
+        def noting(*given: Any) -> Any:
+            try:
+                return function(*given)
+            except Exception as error:
+                self.first.setdefault(name, f"{type(error).__name__}: {error}")
+                raise
+
+        return noting
+
+    def sentences(self) -> list[str]:
+        """What to tell in the end."""
+        return [f"the function {name} failed, first with {raised}" for name, raised in self.first.items()]
+
+
 def register_on_spark(spark: SparkSession, functions: Sequence[Function]) -> None:
     """Make functions known to a session."""
     for function in functions:
         spark.udf.register(function.name, loaded(function), signature_of(function).gives)
 
 
-def local_backend(functions: Sequence[Function], run: bool) -> LocalBackend:
-    """A backend that knows functions; with `run` False only their types, for checking."""
-    workbench = Workbench()
+def local_backend(functions: Sequence[Function], run: bool, failures: Failures | None = None) -> LocalBackend:
+    """A backend that knows functions; with `run` False only their types, for checking. `failures` is told of errors."""
+    workbench, watch = Workbench(), failures or Failures()
     for function in functions:
         signature = signature_of(function)
         if signature.takes is None:
@@ -103,7 +137,7 @@ def local_backend(functions: Sequence[Function], run: bool) -> LocalBackend:
             continue
         workbench.connection.create_function(
             function.name.lower(),
-            loaded(function) if run else _nothing(len(signature.takes)),
+            watch.watched(function.name, loaded(function)) if run else _nothing(len(signature.takes)),
             [duckdb_type(kind) for kind in signature.takes],
             duckdb_type(signature.gives),
             null_handling=FunctionNullHandling.SPECIAL,

@@ -12,8 +12,8 @@ from typing import Any
 
 from eventide.commands.temporal_words import attributes
 from eventide.plan.binding import BoundOperator
-from eventide.plan.bound_join import BoundJoin
 from eventide.plan.bound_lookup import BoundLookup
+from eventide.plan.bound_rows import BoundRows
 from eventide.plan.join import Join
 from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator
@@ -49,12 +49,15 @@ def described_operator(
     if isinstance(operator, Lookup):
         rows, versions = operator.rows, operator.versions
         return told | {
+            "join": "left" if operator.keeps_all else "inner",
+            "bands": [],
             "keys": [list(pair) for pair in zip(rows.keys, versions.keys, strict=True)],
+            "condition": None if operator.removed is None else f"{versions.alias} is over where {operator.removed}",
+            "before": {side.alias: side.where for side in (rows, versions) if side.where is not None},
             "inputs": {side.alias: side.input for side in (rows, versions)},
-            "removed": operator.removed,
             "held": [
                 f"rows of {rows.alias} until the heartbeat of {versions.alias} has passed them",
-                f"versions of {versions.alias} until a later one holds for every row of {rows.alias} to come",
+                f"rows of {versions.alias} until a later one of their keys holds for all that can still come",
             ],
         }
     return told | {"ordered": operator.ordered, "held": [_held_by_rows(operator, runs)]}
@@ -106,8 +109,7 @@ def _held_by_rows(rows: Rows, runs: bool) -> str:
 
 
 def _kind(bound: BoundOperator) -> TimeKind:
-    bound = bound.joined if isinstance(bound, BoundLookup) else bound
-    return bound.time_kind if isinstance(bound, BoundJoin) else bound.kind
+    return bound.results.time_kind
 
 
 def _values(operator: Operator, bound: BoundOperator | None) -> list[dict[str, Any]]:
@@ -122,13 +124,14 @@ def _temporal(operator: Operator, bound: BoundOperator | None) -> list[dict[str,
     if bound is None:
         return []
     words = {item.name: item.sql for item in operator.select}
-    if isinstance(bound, BoundJoin):
-        words |= dict(zip((column.name for column in bound.outputs), bound.spelled, strict=True))
-        sides = (bound.join.left.alias, bound.join.right.alias)
-        return [_of_side(name, words[name], sides[carried.side]) for name, carried in bound.carried.items()]
-    if isinstance(bound, BoundLookup):
-        words |= dict(zip((column.name for column in bound.outputs), bound.joined.spelled, strict=True))
-        return [_of_side(name, words[name], bound.lookup.rows.alias) for name in bound.carried]
+    if not isinstance(bound, BoundRows):
+        join = bound.joined if isinstance(bound, BoundLookup) else bound
+        words |= dict(zip((column.name for column in bound.outputs), join.spelled, strict=True))
+        sides = (join.join.left.alias, join.join.right.alias)
+        return [
+            _of_side(name, words[name], " or ".join(sides[part.side] for part in parts))
+            for name, parts in bound.carried.items()
+        ]
     outputs = [(column.name, words.get(column.name, f"`{column.name}`")) for column in bound.outputs]
     return [told for told in attributes(outputs, bound.ports[0].stream) if told["name"] in bound.carried]
 

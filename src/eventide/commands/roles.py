@@ -31,7 +31,11 @@ OF_SOURCE = (
 NUMBERS = ("DOUBLE", "FLOAT", *WHOLE_NUMBERS)
 MOST_SOURCES = 10_000
 ROWS_A_SOURCE = 5
-"""A column with fewer rows for each of its values names no sources, but things that happen once."""
+"""A column with fewer rows for each of its values names no sources, but things that happen once.
+
+In a sample of few rows the name of a column says more than they do: two rows for each value are enough there."""
+
+FEW_ROWS = 50
 
 
 @dataclass(frozen=True)
@@ -115,11 +119,15 @@ def _source(sample: Sample, time: SampleColumn | None, arrival: SampleColumn | N
         if column.name not in taken
         and column.type in ("STRING", *WHOLE_NUMBERS)
         and not column.lost_time
-        and 2 <= column.distinct <= min(MOST_SOURCES, sample.rows // ROWS_A_SOURCE)
-        and any(part in column.name.lower() for part in OF_SOURCE)
+        and 1 <= column.distinct <= min(MOST_SOURCES, sample.rows // (2 if sample.rows <= FEW_ROWS else ROWS_A_SOURCE))
     ]
-    # The first in the order of our list of names, then in that of the file.
-    return min(possible, key=_rank, default=None)
+    named = [column for column in possible if any(part in column.name.lower() for part in OF_SOURCE)]
+    if named:
+        # The first in the order of our list of names, then in that of the file.
+        return min(named, key=_rank)
+    repeated = [column for column in possible if column.type == "STRING" and column.distinct >= 2]
+    # Without a telling name: a text that comes again and again, if there is no other.
+    return repeated[0] if len(repeated) == 1 and repeated[0].distinct <= sample.rows // ROWS_A_SOURCE else None
 
 
 def _rank(column: SampleColumn) -> int:

@@ -29,6 +29,7 @@ from eventide.commands.engines import (
     reads_standard_input,
     temporary_checkpoint,
 )
+from eventide.commands.functions import Failures
 from eventide.commands.losses import Losses
 from eventide.commands.notes import passing, say
 from eventide.commands.outputs import Outputs, outputs_of
@@ -36,6 +37,7 @@ from eventide.commands.screen_status import StatusLine
 from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
 from eventide.commands.settings import RunSettings, checked_engine, pairs
 from eventide.engine.running import Running
+from eventide.engine.trace import written_to
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
 from eventide.language.statements import ExplainStatement, ShowStatement
@@ -55,6 +57,7 @@ class RunRequest:
     conf: list[str] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
     checkpoint: str | None = None
+    trace: str | None = None
 
 
 def run_file(request: RunRequest) -> None:
@@ -89,7 +92,8 @@ def _run(script: Script, request: RunRequest) -> None:
     where = _where(script, request, settings)
     given = request.checkpoint or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
-    line, losses = StatusLine(), Losses()
+    line, failures = StatusLine(), Failures()
+    losses = Losses(functions=[function.name for function in script.functions])
     if request.json and sys.stdout is None:
         raise DeclarationError("--json has nowhere to write: standard output is closed")
     json_to = sys.stdout.buffer if request.json else None
@@ -102,7 +106,8 @@ def _run(script: Script, request: RunRequest) -> None:
             say("running until Ctrl-C (--bounded: to the end of what is there now)")
         if given is None and not bounded:
             say("the checkpoint is temporary and removed in the end (--checkpoint DIR: a later run goes on from it)")
-        engine = stack.enter_context(engine_for(script, where, checkpoint, outputs.sinks, settings))
+        trace = stack.enter_context(written_to(request.trace))
+        engine = stack.enter_context(engine_for(script, where, checkpoint, outputs.sinks, settings, trace, failures))
         ended_before = engine.engine.ended
         for watcher in (line, losses):
             watcher.watch(engine)
@@ -115,6 +120,8 @@ def _run(script: Script, request: RunRequest) -> None:
                 engine.await_end()
         except (KeyboardInterrupt, TerminatedError) as hurry:
             _leave_at_once(hurry, outputs, checkpoint if given is None else None)
+        for sentence in failures.sentences():
+            say(sentence)
         _tell_the_end(engine, line, losses, given, bounded, ended_before)
 
 

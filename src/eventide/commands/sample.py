@@ -108,8 +108,24 @@ def look_at(argument: str) -> Sample:
             sample = Sample(argument, kind, options, found, left_out, 0, 0)
             return _counted(connection, scan, _opened(sample) if kind == "parquet" else _tried(sample))
     except (duckdb.Error, pa.ArrowInvalid) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{argument}: cannot be read as {kind}: {reason}") from error
+        raise InputError(f"{argument}: cannot be read as {kind}: {_reason(str(error))}") from error
+
+
+def _reason(said: str) -> str:
+    """Why DuckDB cannot read a file, with the way out where there is one.
+
+    >>> _reason("CSV Error on Line: 2\\nOriginal Line: x\\nInvalid unicode (byte sequence mismatch) detected.")
+    'line 2 is not UTF-8: write the file anew, such as iconv -f latin1 -t utf-8 OLD > NEW'
+    """
+    lines = [line.strip() for line in said.strip().splitlines() if line.strip()]
+    at = re.search(r"on Line: (\d+)|in (?:record/value|line) (\d+)", said)
+    place = f"line {at[1] or at[2]}" if at else "a line"
+    if re.search(r"unicode|utf-8", said, re.IGNORECASE):
+        return f"{place} is not UTF-8: write the file anew, such as iconv -f latin1 -t utf-8 OLD > NEW"
+    if re.search(r"maximum (line|object) size|maximum_object_size|max_line_size", said, re.IGNORECASE):
+        return f"{place} is too long to be a row: is there an end of a line after each row?"
+    told = [line for line in lines if not line.startswith(("Invalid Input Error: CSV Error on", "Original Line"))]
+    return f"{place}: {told[0]}" if at and told and told[0] != lines[0] else lines[0]
 
 
 def _csv_options(connection: duckdb.DuckDBPyConnection, part: str) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,8 @@
 Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: there is no setting 'checkpiont'; did you mean 'checkpoint'? There are checkpoint, \
-driver_bytes, engine, every, flush.rows, master, tick, and those of Spark, which begin with spark.
+driver_bytes, engine, every, flush.rows, heartbeats, master, tick, timestamps, and those of Spark, which begin with \
+spark.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.scheduling import Scheduling
+from eventide.language.scheduling_words import scheduling_of
 
-KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "flush.rows", "master", "tick")
+KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "flush.rows", "heartbeats", "master", "tick", "timestamps")
 ENGINES = ("spark", "local")
 
 
@@ -26,7 +29,8 @@ ENGINES = ("spark", "local")
 class RunSettings:
     """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`).
 
-    `flush_rows`: about so many results of a query are told in one round.
+    `flush_rows`: about so many results of a query are told in one round. `scheduling`: when silent streams are asked
+    (`timestamps`), and by which `heartbeats` operators go.
     """
 
     engine: str | None = None
@@ -35,6 +39,7 @@ class RunSettings:
     every: float | None = None
     tick: float | None = None
     driver_bytes: int | None = None
+    scheduling: Scheduling = field(default_factory=Scheduling)
     flush_rows: int | None = None
     spark: dict[str, str] = field(default_factory=dict)
 
@@ -58,6 +63,7 @@ class RunSettings:
             every=_seconds("every", own.get("every")),
             tick=_seconds("tick", own.get("tick")),
             driver_bytes=_whole("driver_bytes", own.get("driver_bytes")),
+            scheduling=scheduling_of(own),
             flush_rows=_above_zero("flush.rows", own.get("flush.rows")),
             spark=spark,
         )

@@ -23,6 +23,7 @@ from pathlib import Path
 from eventide.commands.advice import Advice
 from eventide.commands.roles import Roles, unit_of
 from eventide.commands.sample import Sample, SampleColumn
+from eventide.plan.columns import quoted
 from eventide.plan.query import RESERVED
 from eventide.plan.spark_grammar import Spark4
 
@@ -57,7 +58,7 @@ def written(name: str) -> str:
     >>> written("speed"), written("wind speed"), written("time")
     ('speed', '`wind speed`', '`time`')
     """
-    return name if PLAIN_NAME.fullmatch(name) and name.lower() not in TAKEN_WORDS else f"`{name}`"
+    return name if PLAIN_NAME.fullmatch(name) and name.lower() not in TAKEN_WORDS else quoted(name)
 
 
 def _head(sample: Sample, script: str) -> list[str]:

@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eventide.commands.script_file import script_of
-from eventide.commands.why_words import moment, window_words
+from eventide.commands.settings import RunSettings
+from eventide.commands.why_words import moment, operator_words, window_words
 from eventide.engine.checkpoint_reader import below, read_standing
-from eventide.engine.open_windows import OpenQuery, OpenTime, known
+from eventide.engine.open_windows import OpenQuery, OpenTime, kind_of_times, known
 from eventide.engine.why import OpenWindow, Standing
-from eventide.engine.why_data import left_out_data, window_data
+from eventide.engine.why_data import left_out_data, operator_data, window_data
 from eventide.errors import DeclarationError
+from eventide.plan.input_managers import as_run
 from eventide.plan.stream import TimeKind
 
 SHOWN = 20
@@ -28,7 +30,12 @@ TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
 
 def why_file(file: str, query: str, window: str | None, checkpoint: str, as_json: bool) -> None:
     """Tell why the windows of a query are open, or the one that starts at `window`."""
-    standing = read_standing(script_of(file).program, checkpoint, query)
+    script = script_of(file)
+    program = as_run(script.program, RunSettings.of(script.settings).scheduling.heartbeats)
+    standing = read_standing(program, checkpoint, query)
+    if program.operator(query) is not None:
+        _tell_operator(standing, query, as_json)
+        return
     opened = standing.open(query)
     start = None if window is None else start_of(window, opened)
     if start is None:
@@ -41,6 +48,17 @@ def why_file(file: str, query: str, window: str | None, checkpoint: str, as_json
         return
     for line in lines(standing, opened, windows, start):
         print(line)
+
+
+def _tell_operator(standing: Standing, name: str, as_json: bool) -> None:
+    """A merge or join has no windows: what is told is how far it is, and what it waits for."""
+    found = standing.operator(name)
+    if found is None:
+        words = f"{name} does not run by itself: ask about the query that reads it"
+    else:
+        words = operator_words(found[1], found[0], kind_of_times(standing.program, name) is TimeKind.SEQUENCE)
+    told = {"query": name, "round": standing.record.round, "clock": standing.record.clock}
+    print(json.dumps({**told, **(operator_data(standing, name) or {}), "words": words}) if as_json else words)
 
 
 def lines(standing: Standing, opened: OpenQuery, windows: list[OpenWindow], start: int | None) -> list[str]:

@@ -41,6 +41,8 @@ class Telling:
     stream: Stream
     names: pa.Array
     day: str = ""
+    several: bool = False
+    """Whether other streams are on the way too, so that the stream of a source has to be said."""
 
     @property
     def _plain(self) -> bool:
@@ -84,7 +86,7 @@ def window_words(window: OpenWindow) -> str:
     unit = "rows" if hasattr(window.query, "numbered") else "window"
     said, way = _chain(window.wait)
     rows = max(window.rows, rows_missing(window.wait))
-    telling = Telling(way.stream, way.names, day)
+    telling = Telling(way.stream, way.names, day, several=_meets(window.wait))
     opening = f"{unit} {start} to {end.removeprefix(day) if day else end} "
     if rows:
         more = f"{rows:,} more row{'' if rows == 1 else 's'}"
@@ -95,6 +97,16 @@ def window_words(window: OpenWindow) -> str:
         parts.append(f"time stands since {telling.clock(way.since)}")
     parts.append(_ending(window, way, telling))
     return "; ".join(parts)
+
+
+def operator_words(wait: OperatorWait, time: int | None, plain: bool) -> str:
+    """The sentence about a merge or join: how far it has come, and what it waits for to go on."""
+    said, way = _chain(wait)
+    telling = Telling(way.stream, way.names, several=True)
+    chain = ", which waits for ".join([*said[1:], _who(way, telling)])
+    so_far = "has told nothing for sure yet" if time is None else f"has come up to {moment(time, plain)}"
+    since = "" if way.since is None else f"; time stands since {telling.clock(way.since)}"
+    return f"{said[0]} {so_far} and waits for {chain}, {way.reason.words(telling)}{since}"
 
 
 def _chain(wait: Wait) -> tuple[list[str], StreamWait]:
@@ -123,7 +135,8 @@ def _who(wait: StreamWait, telling: Telling) -> str:
 
 
 def _named(holder: Holder, wait: StreamWait, telling: Telling) -> str:
-    name = f"stream {wait.stream.name}" if holder.name is None else holder.name
+    stream = f"stream {wait.stream.name}"
+    name = stream if holder.name is None else f"{holder.name} of {stream}" if telling.several else holder.name
     if holder.heard is None:
         # Checkpoints of before this was kept do not know.
         known = [] if holder.heartbeat is None else [f"at {telling.time(holder.heartbeat)}"]
@@ -131,6 +144,13 @@ def _named(holder: Holder, wait: StreamWait, telling: Telling) -> str:
     at = f"at {telling.time(holder.largest)}" if holder.largest is not None else "without a time"
     heard = telling.clock(holder.heard)
     return f"{name} ({at}, {f'silent since {heard}' if holder.silent else f'heard at {heard}, but behind'})"
+
+
+def _meets(wait: Wait) -> bool:
+    """Whether an operator is on the way."""
+    while isinstance(wait, QueryWait):
+        wait = wait.below
+    return isinstance(wait, OperatorWait)
 
 
 def _keeping(wait: Wait) -> str | None:

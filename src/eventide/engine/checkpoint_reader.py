@@ -31,9 +31,9 @@ ATTEMPTS = 20
 
 
 def read_standing(program: Program, place: str, query: str) -> Standing:
-    """How a query, and all that it reads, stood after the last round of a checkpoint."""
+    """How a query or operator, and all that it reads, stood after the last round of a checkpoint."""
     storage = Storage.at(place, make=False)
-    way = below(program, program.query(query).name)
+    way = below(program, query if program.operator(query) is not None else program.query(query).name)
     for attempt in range(ATTEMPTS):
         record = last_record(storage)
         _refuse_others(record, program, way)

@@ -29,8 +29,14 @@ from eventide.eventtime.instant import NEVER
 from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound import Bound
 from eventide.plan.fingerprint import described, refuse_changes
+from eventide.plan.join import Join
 from eventide.plan.program import Program
 from eventide.plan.window import RowWindow
+
+KEPT_BEFORE_JOINS = (
+    "SET heartbeats decides what is kept before joins: what was begun with 'operator' goes on with that, "
+    "what was begun with 'query' or 'memory' with one of these"
+)
 
 
 class Committed:
@@ -46,7 +52,12 @@ class Committed:
         self.saved = SavedSlices(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
         if self.record is not None:
-            refuse_changes(self.record.plan, described(program))
+            try:
+                refuse_changes(self.record.plan, described(program))
+            except CheckpointError as refusal:
+                if any(isinstance(operator, Join) for operator in program.operators):
+                    refusal.add_note(KEPT_BEFORE_JOINS)
+                raise
         self.streams: dict[str, StreamTime] = {}
         self.roll_back(program)
         self.runs: dict[str, Run] = {name: self._continued(name, query) for name, query in plan.queries.items()}
@@ -97,7 +108,7 @@ class Committed:
             run = work.runs[name] = self._placement.placed(work.runs[name], work.number)
             taken = work.taken.get(name)
             self.saved.keep(name, run, work.number, taken.accepted if taken else None)
-        kept = {name: run.kept() for name, run in work.operators.items()}
+        kept = {name: work.kept(name) for name in work.operators}
         for name, kinds in kept.items():
             self.saved.keep_series(name, kinds, work.number)
         for name, heartbeat in work.heartbeats.items():
@@ -112,8 +123,11 @@ class Committed:
                 name: stream.saved() | self.saved.sources(name, stream, work.number)
                 for name, stream in self.streams.items()
             },
-            {name: run.saved() | self.saved.of(name) | work.beside.get(name, {}) for name, run in work.runs.items()}
-            | {name: run.saved() | self.saved.of_series(name, kept[name]) for name, run in work.operators.items()},
+            {name: run.saved() | self.saved.of(name) | work.saved.get(name, {}) for name, run in work.runs.items()}
+            | {
+                name: run.saved() | self.saved.of_series(name, kept[name]) | work.saved.get(name, {})
+                for name, run in work.operators.items()
+            },
             work.positions,
             self.saved.files(),
         )

@@ -22,6 +22,7 @@ def deliver(work: Round, way: Way, chunk: pa.Table | Chunk, clock: int | None = 
         if clock is not None:
             chunk = work.operators[way.step].stamped(way.name, chunk, clock)
         work.operators[way.step], taken = work.operators[way.step].take(way.name, chunk)
+        work.came[way.step] = work.came.get(way.step, 0) + taken.wanted
         return taken
     run = work.runs[way.step]
     if clock is not None:
@@ -29,6 +30,7 @@ def deliver(work: Round, way: Way, chunk: pa.Table | Chunk, clock: int | None = 
     if isinstance(chunk, pa.Table):
         chunk = chunk.select(slice_schema(run.query).names)
     work.runs[way.step], taken = run.take(chunk)
+    work.came[way.step] = work.came.get(way.step, 0) + taken.wanted
     before = work.taken.get(way.step)
     work.taken[way.step] = taken if before is None else before.with_more(taken)
     return taken

@@ -71,7 +71,7 @@ class EarlyStep:
             self._score(work, name, state, now)
             if self.engine.bound[name].query.prods is not None:
                 self._ask(work, name, state, now)
-            work.beside[name] = {"prods": state.saved()}
+            work.saved[name] = {**work.saved.get(name, {}), "prods": state.saved()}
 
     def commit(self, work: Round) -> None:
         """The round has happened."""

@@ -3,6 +3,15 @@
 Laws. The store is a value. A chunk is in the order of its first band value, so what lies in a range of it, and what is
 below a bound, are slices that nobody copies; chunks grow by merging with others of their size, so there are few of
 them, and each row is copied a few times only. A row that is `done` (below the bound of some band) is held no longer.
+
+>>> rows = pa.table({"__id": [0, 1, 2], "__t": [7, 5, 9], "__k1": [7, 5, 9]})
+>>> held = HeldRows(rows.slice(0, 0)).added(rows)
+>>> held.near(6, 9).column("__id").to_pylist(), held.earliest
+([0, 2], 5)
+>>> held, matched = held.matching(np.array([0]), 7, 7)
+>>> rest, alone = held.freed((8,))
+>>> rest.rows, [table.column("__id").to_pylist() for table in alone]
+(1, [[1]])
 """
 
 from __future__ import annotations

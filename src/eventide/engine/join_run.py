@@ -4,7 +4,8 @@ Laws. *Pairs* are told in the round in which their second row comes. *Alone*: a 
 told alone in the round in which no partner can come any more: at once, if a band or key of it is NULL. *Late*: a row is
 late if its time is at or before the promised heartbeat, or if one of its band values is below the floor of its side
 (`join_side`): partners of it may be gone. Every other row is joined as if all had come in order. *Costs*: a round
-reads the new rows, the held rows that their bands reach, and those that are freed.
+reads the new rows, the held rows that their bands reach, and those that are freed. (Gigascope paper, section 5.5, for
+outer joins by epochs; Stream Mill paper, figures 1 and 6, for the window join and the time of a pair.)
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import pyarrow.compute as pc
 
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.held_rows import HeldRows
-from eventide.engine.join_side import Floors, JoinSide, frontier_of, further, plain
+from eventide.engine.join_side import Floors, JoinSide, frontier_of, further, least_value, plain
 from eventide.engine.operator_run import Frontier, Kept
 from eventide.engine.taken import Answer, Taken
 from eventide.engine.workbench import Bench
 from eventide.errors import DataFaultError
-from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
+from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.plan.bound_join import SIDES, BoundJoin
 from eventide.plan.columns import Column
 from eventide.plan.join_names import LEFT, PREFIXES, RIGHT
@@ -233,13 +234,14 @@ class JoinRun:
         time = min(*(one.time for one in self.frontiers), *(shift(earliest, -1) for earliest in alone))
         time = max(before.time, time)
         least = {}
-        for name, carried in self.bound.carried.items():
-            side = JoinSide(self.bound, carried.side)
-            coming = side.accepted_from(self.frontiers[carried.side], time, carried.column)
-            held = self.held[carried.side].least(carried.column)
-            known = [one for one in (coming, held) if one is not None and one != FOREVER]
-            if coming is not None and known:
-                least[name] = carried.attribute.value(-(-min(known) // 1))
+        for name, parts in self.bound.carried.items():
+            coming = [
+                JoinSide(self.bound, part.side).accepted_from(self.frontiers[part.side], time, part.column)
+                for part in parts
+            ]
+            held = [self.held[part.side].least(part.column) for part in parts]
+            if (known := least_value(parts, coming, held)) is not None:
+                least[name] = known
         return further(before, Frontier(time, least))
 
     # What the round record keeps

@@ -8,7 +8,7 @@ still finds every partner it has, even if it is behind its side's heartbeat: it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -20,7 +20,7 @@ from eventide.plan.band_value import STAMP
 from eventide.plan.carriers import carriers
 from eventide.plan.derived import Derived
 from eventide.plan.join_names import LEFT
-from eventide.plan.joined import BoundJoin
+from eventide.plan.joined import BoundJoin, Carried
 
 Floors = tuple[int, ...]
 """The least later value of each band."""
@@ -79,6 +79,21 @@ class JoinSide:
         values = [band.values[self.side] for band in self.bound.bands]
         firsts = [value.first(value.of(least), ceil(least)) for value in values]
         return max(*firsts, promised + 1) if promised > -EDGE else max(firsts)
+
+
+def least_value(
+    parts: Sequence[Carried], coming: Sequence[int | Fraction | None], held: Sequence[int | None]
+) -> int | Fraction | None:
+    """The least later value of an output: of each part, by what comes and what is held; None where one is not known."""
+    if any(one is None for one in coming):
+        return None
+    values = [
+        part.attribute.value(ceil(one))
+        for part, two in zip(parts, zip(coming, held, strict=True), strict=True)
+        for one in two
+        if one is not None and one != FOREVER
+    ]
+    return min(values, default=None)
 
 
 def further(before: Frontier, now: Frontier) -> Frontier:

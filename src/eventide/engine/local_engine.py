@@ -17,7 +17,9 @@ import pyarrow as pa
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
+from eventide.engine.trace import Trace
 from eventide.errors import CheckpointError
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.program import Program
 from eventide.sinks.sink import Sink
 from eventide.sources.local_input import LocalInput, open_input
@@ -34,7 +36,8 @@ class LocalEngine(Running):
 
     `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
     alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
-    of a query are told in one round.
+    of a query are told in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
+    go; `trace` is told every decision about that.
     """
 
     def __init__(
@@ -48,13 +51,26 @@ class LocalEngine(Running):
         observer: Observer | None = None,
         backend: LocalBackend | None = None,
         flush_rows: int | None = None,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
     ) -> None:
         given = dict(inputs or {})
         self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in program.streams}
         self._every = every
         self._tick = tick
         self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in program.streams}
-        super().__init__(Engine(program, backend or LocalBackend(), checkpoint, sinks, observer, flush_rows=flush_rows))
+        super().__init__(
+            Engine(
+                program,
+                backend or LocalBackend(),
+                checkpoint,
+                sinks,
+                observer,
+                flush_rows=flush_rows,
+                scheduling=scheduling,
+                trace=trace,
+            )
+        )
         try:
             positions = self.engine.committed.positions
             if self.engine.last_batch >= 0 and positions.keys() != self._inputs.keys():

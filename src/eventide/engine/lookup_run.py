@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from eventide.engine.held_rows import HeldRows
 from eventide.engine.join_run import JoinRun, met, schema_of
-from eventide.engine.join_side import JoinSide, frontier_of, further, plain
+from eventide.engine.join_side import JoinSide, frontier_of, further, least_value, plain
 from eventide.engine.operator_run import Frontier, Kept
 from eventide.engine.taken import Answer, Taken
 from eventide.engine.workbench import Bench
@@ -146,11 +146,11 @@ class LookupRun:
         rows, waiting = self.frontiers[LEFT], self.held[LEFT]
         time = min(rows.time, shift(waiting.earliest, -1))
         least = {}
-        for name, carried in self.bound.carried.items():
-            coming = JoinSide(self.bound.joined, LEFT).least(rows, carried.column)
-            known = [one for one in (coming, waiting.least(carried.column)) if one is not None and one != FOREVER]
-            if coming is not None and known:
-                least[name] = carried.attribute.value(-(-min(known) // 1))
+        for name, parts in self.bound.carried.items():
+            coming = [JoinSide(self.bound.joined, LEFT).least(rows, part.column) for part in parts]
+            held = [waiting.least(part.column) for part in parts]
+            if (known := least_value(parts, coming, held)) is not None:
+                least[name] = known
         return further(self.frontier, Frontier(time, least))
 
     def _freed(self) -> Self:

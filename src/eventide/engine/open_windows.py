@@ -146,7 +146,7 @@ def windows_of(program: Program, query: Query) -> tuple[Window, Window, TimeKind
     """Its windows as they are shown, the windows that its slices are cut by, and what their edges are."""
     if isinstance(query.window, RowWindow):
         return query.window.over_numbers, query.window.over_numbers, TimeKind.SEQUENCE
-    kind = _kind(program, query.stream)
+    kind = kind_of_times(program, query.stream)
     below = program.below(query)
     if isinstance(query.window, SameWindow):
         assert below is not None
@@ -155,11 +155,11 @@ def windows_of(program: Program, query: Query) -> tuple[Window, Window, TimeKind
     return query.window, query.window, kind
 
 
-def _kind(program: Program, read: str) -> TimeKind:
+def kind_of_times(program: Program, read: str) -> TimeKind:
     """What the times of a stream, of results, or of the rows of an operator are."""
     operator = program.operator(read)
     if operator is not None:
-        kind = _kind(program, operator.inputs[0])
+        kind = kind_of_times(program, operator.inputs[0])
     elif any(query.name == read for query in program.queries):
         kind = windows_of(program, program.query(read))[2]
     else:

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from eventide.engine.advancing import Advance
 from eventide.engine.answers import operator_schema, result_schema
 from eventide.engine.early_runs import prodded
+from eventide.engine.holding import Holding
 from eventide.engine.operator_run import Frontier, OperatorRun
 from eventide.engine.work import Round, Run
 from eventide.errors import DeclarationError
+from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, shift
 from eventide.eventtime.prod import Prod, Timing
 from eventide.eventtime.window_ends import WindowEnds
@@ -102,7 +104,9 @@ class Prodding:
         work.frontiers = dict.fromkeys(over, Frontier(FOREVER))
         if name in over:
             return self._schema(name).empty_table()
-        Advance(engine.plan, engine.levels, engine.streams).run(work, needed - over)
+        # Each goes by its own inputs, whatever the rest of the plan waits for.
+        holding = Holding(engine.plan, Level.OPERATOR)
+        Advance(engine.plan, engine.levels, engine.streams, holding).sweep(work, needed - over)
         table = work.results[name].table()
         true = min(standing.time(way.source) for way in engine.plan.ways_into(name))
         shown = pa.scalar(None if abs(true) >= EDGE else true, pa.int64())

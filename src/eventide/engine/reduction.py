@@ -38,6 +38,11 @@ class Reduction:
     promises: pa.Table | None = None
     """The promises among the rows, where the stream has a column for them."""
 
+    @property
+    def spoke(self) -> bool:
+        """Whether the stream had anything to say."""
+        return self.rows > 0 or (self.promises is not None and self.promises.num_rows > 0)
+
 
 @dataclass(frozen=True)
 class Reducer:

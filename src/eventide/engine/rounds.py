@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from eventide.engine.advancing import Advance, would_close
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
@@ -34,14 +33,19 @@ from eventide.engine.promising import Promise
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
+from eventide.engine.scheduler import Scheduler
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
+from eventide.engine.trace import Trace
 from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import DeclarationError, EngineError
+from eventide.eventtime.asking import When
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.binding import BoundProgram
 from eventide.plan.bound import Bound
+from eventide.plan.input_managers import as_run
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.stream import Timestamps
@@ -58,7 +62,8 @@ class Engine:
     """Runs a program round by round, from its last committed round on.
 
     `now` is the wall clock in microseconds, for rounds that are not told their clock. `flush_rows`: about so many
-    results of a query are told in one round, the others in the next ones.
+    results of a query are told in one round, the others in the next ones. `scheduling` says when silent streams are
+    asked and by which heartbeats operators go; `trace` is told every decision about that.
     """
 
     def __init__(
@@ -71,6 +76,8 @@ class Engine:
         now: Callable[[], int] | None = None,
         driver_bytes: int = DRIVER_BYTES,
         flush_rows: int | None = None,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
     ) -> None:
         if flush_rows is not None and flush_rows < 1:
             raise DeclarationError(f"flush_rows {flush_rows} would never tell anything: give 1 or more")
@@ -80,6 +87,9 @@ class Engine:
         self._observer = observer or (lambda round, step: None)
         self._now = now or (lambda: time.time_ns() // 1000)
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
+        self.scheduling = scheduling or Scheduling()
+        program = as_run(program, self.scheduling.heartbeats)
+        self._trace = trace
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS
         self._has_run = False
@@ -163,7 +173,9 @@ class Engine:
                 return None
             self.forget_intent()
         clock = self._now() if clock is None else clock
-        if self._would_close(clock) or self.early.is_due(clock):
+        asking = self.scheduling.timestamps
+        asked = asking.when is When.ON_DEMAND or asking.is_due(self.committed.clock, clock)
+        if (asked and self._would_close(clock)) or self.early.is_due(clock):
             return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
@@ -232,8 +244,11 @@ class Engine:
         standing, state = self.committed.standing(self.program), self.committed
         streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
         queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
-        queries += tuple(QueryStatus.of_operator(name, run) for name, run in state.operators.items())
-        return Status(self.backend.name, state.round, state.clock, state.ended, streams, queries, dict(self._seconds))
+        queries += tuple(QueryStatus.of_operator(name, run, standing) for name, run in state.operators.items())
+        seconds, words = dict(self._seconds), self.scheduling.words
+        return Status(
+            self.backend.name, state.round, state.clock, state.ended, streams, queries, seconds, scheduling=words
+        )
 
     # The round
 
@@ -273,6 +288,7 @@ class Engine:
                 self._observer(work.number, name)
         except BaseException:
             self.committed.roll_back(self.program)
+            self._scheduler = self._made_scheduler()
             raise
         finally:
             self.backend.release()
@@ -292,10 +308,11 @@ class Engine:
                 work.reductions[stream.name] = reduction
 
     def _promise(self, work: Round) -> None:
-        Promise(self.plan, self.streams, self.backend, self._time).run(work)
+        asking, last = self.scheduling.timestamps, self.committed.clock
+        Promise(self.plan, self.streams, self.backend, self._time, asking, last).run(work)
 
     def _advance(self, work: Round) -> None:
-        Advance(self.plan, self.levels, self.streams, self._flush_rows).run(work)
+        self._scheduler.run(work, self.levels, self.streams)
 
     def _prod(self, work: Round) -> None:
         self.early.run(work)
@@ -334,6 +351,7 @@ class Engine:
 
     def _write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their slices, change."""
+        self._scheduler = self._made_scheduler()
         self.levels = levels_of(self.plan, self.backend, self._cluster)
         self.early.begin()
         placed = self._on_cluster()
@@ -346,6 +364,10 @@ class Engine:
         runs = self.committed.runs.items()
         return frozenset(name for name, run in runs if run.slices.placement == "cluster")
 
+    def _made_scheduler(self) -> Scheduler:
+        saved = {} if self.committed.record is None else self.committed.record.queries
+        return Scheduler(self.plan, self.scheduling, saved, self._flush_rows, self._trace)
+
     def _would_close(self, clock: int) -> bool:
         """Whether the clock alone would answer a window, or tell a row, anywhere in the plan."""
         runs, frontiers = dict(self.committed.runs), {}
@@ -354,7 +376,7 @@ class Engine:
             frontiers[name] = of_stream(stream.stream, beats.combined)
             for query in self.program.of_stream(name):
                 runs[query.name] = met(runs[query.name], stream.sources, beats.by_source)
-        return would_close(self.plan, runs, self.committed.operators, frontiers)
+        return self._scheduler.would_close(runs, self.committed.operators, frontiers)
 
     def _time(self, name: str) -> int:
         """How far a stream, query or operator had come after the last round."""

@@ -22,6 +22,7 @@ from eventide.engine.windows import closing, needed_from
 from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
+from eventide.plan.columns import quoted
 from eventide.plan.stream import Timestamps
 
 
@@ -114,7 +115,7 @@ class RowRun:
         if not ready:
             return self
         names = slice_schema(self.query).names[1:]
-        order = ", ".join(f"`{name}`" for name in names)
+        order = ", ".join(quoted(name) for name in names)
         # The first column is the pane; it is made anew from the number.
         text = f"SELECT {order} FROM ready ORDER BY {order}"
         rows = self.slices.bench.ask(text, {"ready": pa.concat_tables(ready)})

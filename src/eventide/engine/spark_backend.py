@@ -12,7 +12,7 @@ from eventide.engine.file_reduce import FileBatch, FileReduce
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound
-from eventide.plan.columns import Column, spark_type
+from eventide.plan.columns import Column, quoted, spark_type
 from eventide.plan.derived import Derived
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
@@ -166,4 +166,4 @@ def _frame(spark: SparkSession, table: pa.Table, ddl: str | None = None) -> Data
 
 
 def _ddl(stream: Stream) -> str:
-    return ", ".join([*(f"`{c.name}` {c.type}" for c in stream.columns), f"{MALFORMED} STRING"])
+    return ", ".join([*(f"{quoted(c.name)} {c.type}" for c in stream.columns), f"{MALFORMED} STRING"])

@@ -20,7 +20,9 @@ from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.spark_backend import SparkBackend
 from eventide.engine.spark_log import SparkLog
+from eventide.engine.trace import Trace
 from eventide.errors import EventideError
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.program import Program
 from eventide.plan.reduce_text import MALFORMED
 from eventide.sinks.sink import Sink
@@ -41,6 +43,8 @@ class SparkEngine(Running):
     `every`: start a round at most so often (such as `1 second`); by default the next one starts when one has ended.
     `tick`: seconds after which the clock alone may close windows. `by_files=False` leaves also the reduce of Parquet
     files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are told in one round.
+    `scheduling`: when silent streams are asked, and by which heartbeats operators go; `trace` is told every decision
+    about that.
     """
 
     def __init__(
@@ -56,6 +60,8 @@ class SparkEngine(Running):
         driver_bytes: int = DRIVER_BYTES,
         by_files: bool = True,
         flush_rows: int | None = None,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.spark = spark
         self._every = every
@@ -65,8 +71,19 @@ class SparkEngine(Running):
             stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
             for stream in program.streams
         }
-        limits = driver_bytes, flush_rows
-        super().__init__(Engine(program, SparkBackend(spark), checkpoint, sinks, observer, None, *limits))
+        super().__init__(
+            Engine(
+                program,
+                SparkBackend(spark),
+                checkpoint,
+                sinks,
+                observer,
+                driver_bytes=driver_bytes,
+                flush_rows=flush_rows,
+                scheduling=scheduling,
+                trace=trace,
+            )
+        )
         self._log = SparkLog(self.engine.checkpoint.storage)
         # A frame of the user's may have done anything to the rows of its files.
         self._knows_files = by_files and not given and self.engine.checkpoint.storage.near

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from eventide.engine.operator_run import OperatorRun
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.why import Standing
-from eventide.engine.why_data import left_out_data, next_data
+from eventide.engine.why_data import left_out_data, next_data, operator_data
 from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.plan.bound import Bound
 
@@ -106,17 +106,19 @@ class QueryStatus:
         return cls(name, slices.placement, len(run.holds), slices.rows, slices.bytes, _known(run.bound), waits)
 
     @classmethod
-    def of_operator(cls, name: str, run: OperatorRun) -> QueryStatus:
+    def of_operator(cls, name: str, run: OperatorRun, standing: Standing | None = None) -> QueryStatus:
         """The status of an operator: the rows that it holds, by their times, and how far it has come."""
         time = _known(run.frontier.time)
-        return cls(name, "driver", len(run.holds), run.rows, run.bytes, None if time is None else time + 1)
+        waits = None if standing is None else operator_data(standing, name)
+        return cls(name, "driver", len(run.holds), run.rows, run.bytes, None if time is None else time + 1, waits)
 
 
 @dataclass(frozen=True)
 class Status:
     """An engine after its last round; `seconds` is the time of that round by step.
 
-    `warnings` has a sentence for everything in the checkpoint that was found damaged.
+    `warnings` has a sentence for everything in the checkpoint that was found damaged; `scheduling` says when silent
+    streams are asked, and by which heartbeats operators go.
     """
 
     engine: str
@@ -128,6 +130,7 @@ class Status:
     seconds: dict[str, float] = field(default_factory=dict)
     rows_per_second: float = 0.0
     warnings: tuple[str, ...] = ()
+    scheduling: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""

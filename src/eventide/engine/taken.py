@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,7 +25,8 @@ class Taken:
     """What became of a round's partials.
 
     `wanted` rows came; those of `late_panes` were too late, those of the panes `revising` change answers that were
-    given. `accepted` is what was added to the slices, for the disk; `changed` holds at least what is in those panes."""
+    given. `accepted` is what was added to the slices, for the disk; `changed` holds at least what is in those panes.
+    `late_where`, if any, is a condition that holds for all rows that were late: not all of their panes need be."""
 
     wanted: int
     accepted: pa.Table | None = None
@@ -33,6 +35,7 @@ class Taken:
     revising: tuple[int, ...] = ()
     revising_rows: int = 0
     changed: pa.Table | Chunk | None = None
+    late_where: str | None = None
 
     def with_more(self, other: Taken) -> Taken:
         """Both, as if they had come at once.
@@ -67,6 +70,17 @@ class Answer:
         """An answer that is at hand."""
         return cls(table.num_rows, lambda: iter((table,)), lossy)
 
+    def with_more(self, other: Answer) -> Answer:
+        """Both, one after the other.
+
+        >>> both = Answer.of(pa.table({"rows": [3]})).with_more(Answer.of(pa.table({"rows": [4]})))
+        >>> both.rows, [part.num_rows for part in both.parts()]
+        (2, [1, 1])
+        """
+        if self.rows == 0 or other.rows == 0:
+            return other if self.rows == 0 else self
+        return Answer(self.rows + other.rows, lambda: chain(self.parts(), other.parts()), self.lossy or other.lossy)
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -74,6 +88,10 @@ class Answers:
 
     final: Answer
     revised: Answer
+
+    def with_more(self, other: Answers) -> Answers:
+        """Both, one after the other."""
+        return Answers(self.final.with_more(other.final), self.revised.with_more(other.revised))
 
 
 def rows_in(chunk: pa.Table, query: Bound) -> int:

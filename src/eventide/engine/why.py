@@ -20,7 +20,7 @@ from eventide.engine.open_windows import Need, OpenQuery, known
 from eventide.engine.record import RoundRecord
 from eventide.engine.stream_time import StreamTime
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import NEVER, Instants
+from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
 from eventide.plan.binding import through
 from eventide.plan.join import JoinKind
@@ -153,6 +153,14 @@ class Standing:
         start, end = windows[0]
         return start, self._reading(query, opened.needs(end))
 
+    def operator(self, name: str) -> tuple[int | None, OperatorWait] | None:
+        """How far an operator has come, and what it waits for to go on; None where it does not run by itself."""
+        operator, saved = self.program.operator(name), self.record.queries.get(name)
+        if operator is None or saved is None or self.record.ended:
+            return None
+        time = int(saved["time"] if "time" in saved else saved["frontier"]["time"])
+        return known(time), self._of_operator(operator, Need(max(time, -EDGE) + 1))
+
     def _window(self, opened: OpenQuery, start: int, end: int, by_clock: bool = True) -> OpenWindow:
         need = opened.needs(end)
         wait = self._reading(opened.query, need)
@@ -188,7 +196,8 @@ class Standing:
         return OperatorWait(operator.name, "join", need.heartbeat, inputs, operator.kind is not JoinKind.INNER)
 
     def _of_merge(self, name: str, sources: tuple[str, ...], need: Need) -> OperatorWait:
-        return OperatorWait(name, "merge", need.heartbeat, self._slowest_first(sources, need))
+        kind = "merge" if len(sources) > 1 else "rows"
+        return OperatorWait(name, kind, need.heartbeat, self._slowest_first(sources, need))
 
     def _slowest_first(self, sources: tuple[str, ...], need: Need) -> tuple[Wait, ...]:
         """What each input waits for, but for those that have come so far; all of them where none is behind."""

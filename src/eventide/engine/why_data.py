@@ -57,6 +57,12 @@ def next_data(standing: Standing, query: str) -> Json | None:
     return None if found is None else {"window_start": found[0], **wait_data(found[1])}
 
 
+def operator_data(standing: Standing, name: str) -> Json | None:
+    """How far an operator has come and what it waits for; None where it does not run by itself."""
+    found = standing.operator(name)
+    return None if found is None else {"time": found[0], **wait_data(found[1])}
+
+
 def left_out_data(standing: Standing, stream: Stream) -> list[Json]:
     """The sources of a stream that nobody waits for: by which rule, how many, and the first few by name."""
     found = []

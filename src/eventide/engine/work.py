@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from eventide.engine.early_state import EarlyState
 from eventide.engine.groupwise_run import GroupwiseRun
-from eventide.engine.operator_run import Frontier, OperatorRun
+from eventide.engine.operator_run import Frontier, Kept, OperatorRun
 from eventide.engine.query_run import QueryRun
 from eventide.engine.reduction import Reduction
 from eventide.engine.row_run import RowRun
@@ -47,12 +47,24 @@ class Round:
     seconds: dict[str, float] = field(default_factory=dict)
     early: dict[str, EarlyState] = field(default_factory=dict)
     """What queries know of their early answers after this round."""
-    beside: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What the record keeps of queries beside their own state."""
+    came: dict[str, int] = field(default_factory=dict)
+    """How many rows came to each query and operator."""
+    silent: dict[str, int] = field(default_factory=dict)
+    """The streams without rows that may be asked for their time, each with the clock that it goes by."""
+    added: dict[str, dict[str, list[pa.Table]]] = field(default_factory=dict)
+    """What operators are to keep, by kind, turn by turn."""
+    saved: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What else is to be in the round record about a query or operator."""
     careful: set[str] = field(default_factory=set)
     """The streams that were read in the careful way, because a row breaks a query."""
     over: dict[str, list[str]] = field(default_factory=dict)
     """The sources of each stream that are declared over."""
+
+    def kept(self, operator: str) -> dict[str, Kept]:
+        """What an operator keeps, with all that came to it in this round."""
+        found = self.operators[operator].kept()
+        added = self.added.get(operator, {})
+        return {kind: replace(kept, added=_all(added.get(kind, []))) for kind, kept in found.items()}
 
     def late_rows(self) -> int:
         """Rows that went to the late table."""
@@ -61,3 +73,7 @@ class Round:
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
         """The results of a query in this round."""
         return self.results[query].batches()
+
+
+def _all(tables: list[pa.Table]) -> pa.Table | None:
+    return pa.concat_tables(tables) if tables else None

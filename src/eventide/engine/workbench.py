@@ -61,7 +61,10 @@ class Workbench:
             if unknown:
                 names = ", ".join(unknown)
                 raise DeclarationError(f"the local engine has no function {names}: use the Spark engine") from error
-            raise
+            raise DeclarationError(
+                f"the local engine cannot say this as Spark does: {_reason(error)}. "
+                "Write the cast that is meant, or use the Spark engine"
+            ) from error
         finally:
             for name in tables:
                 self.connection.unregister(name)
@@ -72,6 +75,12 @@ class Workbench:
         connection = self.__dict__.pop("connection", None)
         if connection is not None:
             connection.close()
+
+
+def _reason(error: duckdb.Error) -> str:
+    """DuckDB's first sentence, without the name of the stage in which it found out."""
+    first = str(error).strip().splitlines()[0]
+    return first.split("Error: ", 1)[-1].split(". You might need", 1)[0].rstrip(".!")
 
 
 def _columns(tables: Mapping[str, pa.Table]) -> tuple[Column, ...]:

@@ -39,7 +39,7 @@ from eventide.language.statements import (
     StreamStatement,
 )
 from eventide.language.streams import Declared, StreamReader, name_of
-from eventide.language.warnings import Warning, about_query, about_stream, warning_at
+from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
 from eventide.plan.columns import Column, spark_type
 from eventide.plan.program import NAME, Operator, Program, Step, reads
 from eventide.plan.query import Query
@@ -109,6 +109,9 @@ class Builder:
         for known in self.queries.values():
             if isinstance(known.query, Query):
                 found += about_query(known.query, known.tree)
+            else:
+                streams = {key: declared.stream for key, declared in self.streams.items()}
+                found += about_operator(known.query, known.tree, streams)
         return tuple(sorted((warning_at(*said, self.source) for said in found), key=lambda w: (w.line, w.column)))
 
     def _stream(self, tree: CreateStream) -> str:

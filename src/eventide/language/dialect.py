@@ -3,7 +3,7 @@
 Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE INTERFACE SET, CREATE FUNCTION, DROP, SHOW,
 EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
 `[interface].stream`; Gigascope's OUTER_JOIN before FROM; a name for an expression in GROUP BY; `word foundIn(text)` for
-`foundIn(word, text)`; PROD and when, and EMIT IMMEDIATELY, at the end.
+`foundIn(word, text)`; behind it, PROD and when, CLOSE BY SOURCE, EMIT IMMEDIATELY and INTO.
 
 >>> read("select Max(speed) from S Window[Range=30 Second, Slide=10 Second]").sql(EVENTIDE)
 'SELECT MAX(speed) FROM S [RANGE 30 second SLIDE 10 second]'

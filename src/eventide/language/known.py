@@ -21,9 +21,9 @@ from eventide.language.words import column_of, wrapped
 from eventide.plan.columns import Column
 from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.join import Join
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator, Step
 from eventide.plan.query import Query
-from eventide.plan.rows import Rows
 from eventide.plan.stream import Stream, TimeKind
 from eventide.plan.temporal import Temporal, temporal
 from eventide.plan.window import Window
@@ -91,7 +91,7 @@ class Known:
     @property
     def operator(self) -> Operator | None:
         """The same where it gives rows, not windows."""
-        return self.query if isinstance(self.query, Rows | Join) else None
+        return None if isinstance(self.query, Query) else self.query
 
 
 Hide = Callable[[Operator, tuple[Column, ...], Clock, exp.Expr], Known]
@@ -113,7 +113,7 @@ class Called:
 class Pending:
     """A join that has neither a name nor columns yet: what makes a pair, and what is told of it."""
 
-    join: Join
+    join: Join | Lookup
     sides: Mapping[str, Level]
     """The two inputs, by their names in the join."""
 

@@ -16,7 +16,7 @@ from math import ceil, floor, gcd, lcm
 from sqlglot import exp
 
 from eventide.language.known import TIME, Level
-from eventide.language.stretches import counted
+from eventide.language.stretches import Counted, counted
 from eventide.language.words import column_of, spark_text, wrapped
 from eventide.plan.derived import WINDOW_END, WINDOW_START
 from eventide.plan.join import Band
@@ -96,8 +96,8 @@ class Linear:
         return Linear({k: (a, f * factor) for k, (a, f) in self.terms.items()}, self.constant * factor, self.micros)
 
 
-def take_apart(conditions: Iterable[exp.Expr], left: Input, right: Input) -> Parts:
-    """The parts of conditions whose columns are qualified by the names of the two sides."""
+def take_apart(conditions: Iterable[exp.Expr], left: Input, right: Input, by_time: bool = True) -> Parts:
+    """The parts of conditions whose columns are qualified by the names of the two sides; bands only `by_time`."""
     parts, found = Parts(), Relations(left, right)
     for condition in conditions:
         sides = tables_of(condition)
@@ -105,7 +105,7 @@ def take_apart(conditions: Iterable[exp.Expr], left: Input, right: Input) -> Par
             parts.left.append(condition)
         elif sides == {right.alias}:
             parts.right.append(condition)
-        elif found.take(condition):
+        elif by_time and found.take(condition):
             continue
         elif (key := _key(condition, left.alias, right.alias)) is not None:
             parts.keys.append(key)
@@ -118,7 +118,7 @@ def take_apart(conditions: Iterable[exp.Expr], left: Input, right: Input) -> Par
             texts = (spark_text(bounds.left.expression), spark_text(bounds.right.expression))
             parts.bands.append(Band(*texts, bounds.low, bounds.high))
         else:
-            parts.rest += bounds.said_by
+            parts.rest += [found.in_whole_numbers(one) for one in bounds.said_by]
             parts.open.append((bounds.said_by[0], bounds))
     return parts
 
@@ -173,6 +173,21 @@ class Relations:
             assert bounds is not None
             self._keep(bounds, condition)
         return True
+
+    def in_whole_numbers(self, condition: exp.Expr) -> exp.Expr:
+        """The condition with times divided as in a band, rounded down."""
+        root = exp.Paren(this=condition.copy())
+        for node in list(root.find_all(exp.Div)):
+            side = next((one for one in (self.left, self.right) if tables_of(node) == {one.alias}), None)
+            told = _counted(bare(node), side.level) if side is not None else None
+            if told is not None and side is not None:
+                exact = told.exact
+                for column in exact.find_all(exp.Column):
+                    column.set("table", exp.to_identifier(side.alias))
+                node.replace(wrapped(exact))
+        found: exp.Expr = root.this
+        found.pop()
+        return found
 
     def _keep(self, said: Bounds, condition: exp.Expr) -> None:
         key = (spark_text(said.left.expression), spark_text(said.right.expression))
@@ -246,7 +261,7 @@ class Relations:
         for side in (self.left, self.right):
             if tables_of(node) == {side.alias}:
                 plain = bare(node)
-                told = counted(plain, side.level) if isinstance(plain, exp.Div) else None
+                told = _counted(plain, side.level)
                 plain = told.as_floor if told is not None else plain
                 times = side.level.clock.of(plain, following=True)
                 if times is None or not times.whole or len(list(plain.find_all(exp.Column))) != 1:
@@ -255,6 +270,10 @@ class Relations:
                 attribute = Attribute(side.alias, plain, times)
                 return Linear({(side.alias, spark_text(plain)): (attribute, Fraction(1))}, ahead, times.micros)
         return None
+
+
+def _counted(node: exp.Expr, level: Level) -> Counted | None:
+    return counted(node, level) if isinstance(node, exp.Div) else None
 
 
 def _by_its_end(plain: exp.Expr, times: Temporal, level: Level) -> tuple[exp.Expr, Fraction]:

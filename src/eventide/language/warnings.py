@@ -5,7 +5,7 @@ Law: a warning names what will happen and the clause that prevents it. A script 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -24,8 +24,11 @@ from eventide.eventtime.timeout_needed import timeout_needed
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
 from eventide.language.source_text import SourceText, offset_of
 from eventide.language.streams import Declared
+from eventide.plan.lookup import Lookup
+from eventide.plan.program import Operator
 from eventide.plan.query import Query
-from eventide.plan.stream import Timestamps
+from eventide.plan.rows import Rows
+from eventide.plan.stream import Stream, Timestamps
 from eventide.plan.window import SameWindow, Window
 
 MANY_PANES = 1000
@@ -91,6 +94,36 @@ def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     if isinstance(window, Window) and window.range // window.pane > MANY_PANES:
         panes = window.range // window.pane
         yield f"each window is put together from {panes} panes; a SLIDE that divides RANGE needs far fewer", tree
+
+
+def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Stream]) -> Iterator[tuple[str, exp.Expr]]:
+    """What to say about a merge or join: it waits for the slowest of its inputs (STREAM paper, section 5)."""
+    for name in operator.inputs:
+        stream = streams.get(name.lower())
+        if stream is None or len(operator.inputs) < 2 or not _stands_still(stream):
+            continue
+        waits = _waiting(operator, name)
+        if waits is not None:
+            yield f"when {name!r} falls silent, its time stands still, and {waits}; add TIMEOUT to {name!r}", tree
+
+
+def _waiting(operator: Operator, silent: str) -> str | None:
+    if isinstance(operator, Rows):
+        return "the rows of all others wait for it"
+    if isinstance(operator, Lookup):
+        return f"the rows of {operator.rows.alias!r} wait for it" if operator.versions.input == silent else None
+    kept = [
+        side.alias
+        for side, keeps in ((operator.left, operator.kind.keeps_left), (operator.right, operator.kind.keeps_right))
+        if keeps and side.input != silent
+    ]
+    return f"rows of {kept[0]!r} without a partner are not told" if kept else None
+
+
+def _stands_still(stream: Stream) -> bool:
+    """Whether time moves only as rows come."""
+    moves_by_rows = isinstance(stream.policy, Slack | FixedDelay | EstimatedSkew | OwnProgress)
+    return moves_by_rows and stream.timestamps is Timestamps.EXTERNAL
 
 
 def _about_bounds(policy: DeclaredSkew, names: tuple[str, ...], has_timeout: bool) -> Iterator[str]:

@@ -130,6 +130,16 @@ class BoundProgram:
         """The ways by which rows come into a query or operator."""
         return tuple(way for way in self.ways if way.step == step)
 
+    def judged_by(self, way: Way) -> tuple[str, ...]:
+        """Those whose heartbeats together make a row late that comes this way.
+
+        A merge is as slow as its slowest input; rows of a join may lack partners that were freed as their own input
+        went on.
+        """
+        if way.into_port and not isinstance(self.operators[way.step], BoundRows):
+            return (way.source,)
+        return tuple(other.source for other in self.ways_into(way.step))
+
     def _with_query(self, query: Query, types: Types) -> BoundProgram:
         sources = through(self.program, query)
         inputs = self._declared(sources, types)

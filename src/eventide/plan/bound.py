@@ -19,7 +19,7 @@ from eventide.errors import DeclarationError
 from eventide.plan.aggregate_ordered import order_key
 from eventide.plan.aggregates import over_rows, split
 from eventide.plan.carriers import least_of
-from eventide.plan.columns import Column
+from eventide.plan.columns import Column, quoted
 from eventide.plan.derived import WINDOW_START, Derived, Least
 from eventide.plan.expressions import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.partials import Partial, Split
@@ -317,9 +317,9 @@ def instant_sql(name: str, kind: str) -> str:
     ('unix_micros(`ts`)', 'CAST(`n` AS BIGINT)')
     """
     if kind == "TIMESTAMP":
-        return f"unix_micros(`{name}`)"
+        return f"unix_micros({quoted(name)})"
     if kind == "TIMESTAMP_NTZ":
-        return f"unix_micros(CAST(`{name}` AS TIMESTAMP))"
+        return f"unix_micros(CAST({quoted(name)} AS TIMESTAMP))"
     if kind == "DATE":
-        return f"(CAST(unix_date(`{name}`) AS BIGINT) * 86400000000)"
-    return f"CAST(`{name}` AS BIGINT)"
+        return f"(CAST(unix_date({quoted(name)}) AS BIGINT) * 86400000000)"
+    return f"CAST({quoted(name)} AS BIGINT)"

@@ -31,7 +31,7 @@ from eventide.plan.expressions import aggregates_in, check_columns, parsed
 from eventide.plan.join import Band, Join, JoinKind
 from eventide.plan.join_names import LEFT, RIGHT
 from eventide.plan.join_text import ID, met_columns, told_text
-from eventide.plan.joined import BoundJoin, Carried
+from eventide.plan.joined import BoundJoin, Carried, least_of_all
 from eventide.plan.lookup import Lookup
 from eventide.plan.stream import Stream
 from eventide.plan.window import Window
@@ -63,14 +63,15 @@ class BoundLookup:
         return self.joined.outputs
 
     @property
-    def carried(self) -> dict[str, Carried]:
+    def carried(self) -> dict[str, tuple[Carried, ...]]:
         """The outputs that carry time; those of versions may be as old as they are."""
-        return {name: carried for name, carried in self.joined.carried.items() if carried.side == LEFT}
+        every = self.joined.carried.items()
+        return {name: parts for name, parts in every if all(part.side == LEFT for part in parts)}
 
     @property
     def results(self) -> Derived:
         """What it tells, as a stream for whoever reads it."""
-        carries = tuple((name, self._least(carried)) for name, carried in self.carried.items())
+        carries = tuple((name, least_of_all(map(self._least, parts))) for name, parts in self.carried.items())
         return Derived.of(self.name, self.outputs, self.ports[LEFT].stream.time_kind, Window(1), carries)
 
     @property

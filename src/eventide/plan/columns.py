@@ -26,6 +26,15 @@ class Column:
     type: str
 
 
+def quoted(name: str) -> str:
+    """The name as SQL of Spark's has it, whatever letters are in it.
+
+    >>> quoted("a"), quoted("it`s")
+    ('`a`', '`it``s`')
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def columns(ddl: str) -> tuple[Column, ...]:
     """Read a schema as Spark writes it.
 

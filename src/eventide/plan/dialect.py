@@ -21,11 +21,20 @@ from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from eventide.errors import DeclarationError
-from eventide.plan import dialect_aggregates, dialect_names, dialect_numbers, dialect_texts, dialect_times
+from eventide.plan import (
+    dialect_aggregates,
+    dialect_names,
+    dialect_numbers,
+    dialect_order,
+    dialect_patterns,
+    dialect_texts,
+    dialect_times,
+)
 from eventide.plan.columns import Column
 from eventide.plan.dialect_saying import Saying
 from eventide.plan.dialect_tables import NEAR, OTHER_MEANING, SAME, SAME_NAMES
 from eventide.plan.expressions import SPARK, name_of
+from eventide.plan.implicit_casts import written_out
 from eventide.plan.spark_types import Types
 
 Saying.TRANSFORMS = {
@@ -33,6 +42,8 @@ Saying.TRANSFORMS = {
     **dialect_numbers.RULES,
     **dialect_times.RULES,
     **dialect_texts.RULES,
+    **dialect_patterns.RULES,
+    **dialect_order.RULES,
     **dialect_aggregates.RULES,
     **dialect_names.RULES,
 }
@@ -78,7 +89,7 @@ def _said(tree: exp.Expression, columns: tuple[Column, ...]) -> str:
     saying = Saying(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
     saying.types = Types({column.name: column.type for column in columns})
     try:
-        return str(saying.generate(tree, copy=False))
+        return str(saying.generate(written_out(tree, saying.types), copy=False))
     except UnsupportedError as error:
         raise DeclarationError(f"{str(error).rstrip('.')} exists only on Spark: use the Spark engine") from error
 

@@ -15,7 +15,7 @@ from eventide.plan.expressions import restricted
 from eventide.plan.spark_grammar import SPARK
 
 MORE_THAN_A_CALL = (exp.Sum, exp.Avg, exp.ApproxDistinct, exp.ApproxQuantile)
-SKETCHES = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double")
+NAMED = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double", "try_sum")
 
 
 def _sum(self: Saying, node: exp.Sum) -> str:
@@ -44,8 +44,8 @@ def _average(self: Saying, node: exp.Avg) -> str:
 def _filter(self: Saying, node: exp.Filter) -> str:
     """FILTER goes inside, where an aggregate is more than one call in DuckDB."""
     call, condition = node.this, node.expression.this
-    sketch = isinstance(call, exp.Anonymous) and call.name.lower() in SKETCHES
-    if isinstance(call, MORE_THAN_A_CALL) or sketch:
+    named = isinstance(call, exp.Anonymous) and call.name.lower() in NAMED
+    if isinstance(call, MORE_THAN_A_CALL) or named:
         return self.sql(restricted(call, condition))
     return f"{self.sql(call)} FILTER (WHERE {self.sql(condition)})"
 
@@ -68,12 +68,18 @@ def _quantile(self: Saying, node: exp.Quantile) -> str:
     return f"QUANTILE_CONT(CAST({self.sql(node.this)} AS DOUBLE), {self.sql(node, 'quantile')})"
 
 
-def _ordered(self: Saying, node: exp.Expression) -> str:
-    """MIN or MAX; arrays and structs may hold NULL, which stands at the other end in DuckDB."""
-    kind = self.kind(node.this) or ""
-    if kind.startswith(("ARRAY", "MAP")):
-        return self.refuse(f"{node.key.upper()} of {kind}")
-    return call(node.key.upper(), self.sql(node.this))
+def _listed(self: Saying, node: exp.GroupConcat) -> str:
+    """LISTAGG: the texts one after the other, with nothing between them unless something is given."""
+    given, order = node.this, ""
+    if isinstance(given, exp.Order):
+        order = " ORDER BY " + ", ".join(self.sql(one) for one in given.expressions)
+        given = given.this
+    once = isinstance(given, exp.Distinct)
+    value = given.expressions[0] if once else given
+    text = self.sql(value if self.kind(value) == "STRING" else exp.cast(value.copy(), "STRING", dialect=SPARK))
+    between = node.args.get("separator")
+    separator = "''" if between is None or isinstance(between, exp.Null) else self.sql(between)
+    return f"STRING_AGG({'DISTINCT ' if once else ''}{text}, {separator}{order})"
 
 
 def _approximate_distinct(self: Saying, node: exp.ApproxDistinct) -> str:
@@ -90,10 +96,9 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Count: _count,
     exp.CountIf: lambda self, n: f"COUNT(CASE WHEN {self.sql(n.this)} THEN 1 END)",
     exp.Filter: _filter,
+    exp.GroupConcat: _listed,
     exp.LogicalAnd: lambda self, n: call("BOOL_AND", self.sql(n.this)),
     exp.LogicalOr: lambda self, n: call("BOOL_OR", self.sql(n.this)),
-    exp.Max: _ordered,
-    exp.Min: _ordered,
     exp.Quantile: _quantile,
     exp.Sum: _sum,
 }

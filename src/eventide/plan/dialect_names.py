@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from eventide.plan.aggregate_call import decimal_of
 from eventide.plan.dialect_saying import Rule, Saying, by_type, call
+from eventide.plan.dialect_times import field_of
 
 NAMED: dict[str, Callable[..., str]] = {
     "any": lambda x: f"BOOL_OR({x})",
@@ -22,12 +24,10 @@ NAMED: dict[str, Callable[..., str]] = {
     "isnull": lambda x: f"({x} IS NULL)",
     "isnotnull": lambda x: f"({x} IS NOT NULL)",
     "positive": lambda x: f"(+{x})",
-    "try_mod": lambda x, y: f"TRY({x} % {y})",
+    "try_mod": lambda x, y: f"TRY(spark_mod({x}, {y}))",
     "weekday": lambda x: f"CAST(isodow(CAST({x} AS DATE)) - 1 AS INTEGER)",
     "zeroifnull": lambda x: f"COALESCE({x}, 0)",
     "nullifzero": lambda x: f"NULLIF({x}, 0)",
-    "date_part": lambda unit, x: f"CAST(date_part({unit}, {x}) AS INTEGER)",
-    "datepart": lambda unit, x: f"CAST(date_part({unit}, {x}) AS INTEGER)",
     "hll_sketch_agg": lambda x, k="12": f"spark_hll_sketch_agg({x}, {k})",
     "hll_union_agg": lambda x, _="": f"eventide_hll_union(list({x}))",
     "hll_union": lambda x, y, _="": f"eventide_hll_union([{x}, {y}])",
@@ -52,6 +52,15 @@ def _named(self: Saying, node: exp.Anonymous) -> str:
     if name == "kll_sketch_get_quantile_double":
         many = isinstance(node.expressions[1], exp.Array)
         return call(f"eventide_kll_quantile{'s' if many else ''}", *arguments)
+    if name == "try_sum":
+        decimal = decimal_of(self.kind(node.expressions[0]) or "")
+        if decimal is None or decimal[0] <= 28 or isinstance(node.expressions[0], exp.Distinct):
+            return self.refuse("TRY_SUM")
+        return f"CAST(eventide_decimal_sum(list(CAST({arguments[0]} AS VARCHAR))) AS DECIMAL(38, {decimal[1]}))"
+    if name in ("date_part", "datepart"):
+        unit, value = node.expressions
+        constant = isinstance(unit, exp.Literal) and unit.is_string
+        return field_of(self, unit.name, value) if constant else self.refuse("DATE_PART of what is not a constant text")
     if name in VARIED:
         return by_type(name, self.kind(node.expressions[-1]), *arguments)
     return NAMED[name](*arguments) if name in NAMED else call(node.name, *arguments)

@@ -27,8 +27,12 @@ def _cast(self: Saying, node: exp.Cast) -> str:
         return f"CAST(NULL AS {kind})"
     if to.is_type("timestamp", "timestamptz", "timestampltz"):
         if tried:
-            return f"TRY_CAST({value} AS TIMESTAMPTZ)" if source == "STRING" else self.refuse("TRY_CAST to TIMESTAMP")
+            refused = self.refuse("TRY_CAST to TIMESTAMP") if source != "STRING" else ""
+            return refused or f"TRY_CAST(spark_try_time_text({value}) AS TIMESTAMPTZ)"
         return by_type("timestamp", source, value)
+    if source == "STRING" and (ready := _text_to_cast(to)) is not None:
+        text = call(f"spark_{'try_' if tried else ''}{ready}_text", value)
+        return f"{cast}({text} AS {kind if to.expressions or ready != 'decimal' else 'DECIMAL(10, 0)'})"
     if wanted in WHOLE_CASTS:
         if decimal is not None:
             return f"{cast}(trunc({value}) AS {kind})"
@@ -41,8 +45,7 @@ def _cast(self: Saying, node: exp.Cast) -> str:
         cut = f"{cast}(split_part(CAST({value} AS TEXT), '.', 1) AS {kind})"
         return f"{cast}({value} AS {kind})" if known else _unless_decimal(value, source, variant, cut)
     if wanted == "STRING" and decimal is None and source != "STRING":
-        text = by_type("string", source, value, fraction="float")
-        return _unless_decimal(value, source, text, f"CAST({value} AS TEXT)")
+        return call("spark_text", value) if source is None else by_type("string", source, value, fraction="float")
     if decimal_of(wanted) is not None:
         kind = kind if to.expressions else "DECIMAL(10, 0)"
         by_text = f"{cast}(CAST({value} AS TEXT) AS {kind})"
@@ -50,6 +53,15 @@ def _cast(self: Saying, node: exp.Cast) -> str:
             return f"CASE WHEN typeof({value}) IN ('DOUBLE', 'FLOAT') THEN {by_text} ELSE {cast}({value} AS {kind}) END"
         return by_text if source in ("FLOAT", "DOUBLE") else f"{cast}({value} AS {kind})"
     return f"{cast}({value} AS {kind})"
+
+
+def _text_to_cast(to: exp.DataType) -> str | None:
+    """The macro that makes a text ready for a cast."""
+    if to.is_type("float", "double"):
+        return "fraction"
+    if to.is_type("decimal"):
+        return "decimal"
+    return "date" if to.is_type("date") else "time" if to.is_type("timestampntz") else None
 
 
 def _unless_decimal(value: str, source: str | None, otherwise: str, decimal: str) -> str:
@@ -83,7 +95,7 @@ def _whole_divide(self: Saying, node: exp.IntDiv) -> str:
     left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
     if left is None or right is None or (left[1] == 0 and right[1] == 0 and max(left[0], right[0]) <= 20):
         known = all(self.kind(part) in DIGITS for part in (node.this, node.expression))
-        return f"CAST({a} // {b} AS BIGINT)" if known else call("spark_div", a, b)
+        return f"(CAST({a} AS BIGINT) // {b})" if known else call("spark_div", a, b)
     scale = max(left[1], right[1])
     if max(left[0] - left[1], right[0] - right[1]) + scale > 38:
         return self.refuse(f"the division {node.sql(SPARK)}, whose digits do not fit DECIMAL(38)")
@@ -97,7 +109,7 @@ def _arithmetic(operator: str) -> Rule:
         kind = self.kind(node)
         left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
         if kind is None or decimal_of(kind) is None or left is None or right is None:
-            return call("spark_mod", a, b) if operator == "%" and kind not in DIGITS else f"{a} {operator} {b}"
+            return _remainder(self, node, kind) if operator == "%" else f"{a} {operator} {b}"
         wanted = unbounded(node, left, right)
         if wanted is not None and wanted[0] > 38 and wanted[1] > 0:
             return self.refuse(f"{node.sql(SPARK)}, which loses digits beyond DECIMAL(38),")
@@ -108,8 +120,22 @@ def _arithmetic(operator: str) -> Rule:
     return rule
 
 
-def _tried(operator: str) -> Rule:
-    return lambda self, node: f"TRY({self.sql(node.this)} {operator} {self.sql(node.expression)})"
+def _remainder(self: Saying, node: exp.Expression, kind: str | None) -> str:
+    """By -1 nothing is left; DuckDB fails there for the least number."""
+    a, b = self.sql(node.this), self.sql(node.expression)
+    if kind not in DIGITS:
+        return call("spark_mod", a, b)
+    other = isinstance(node.expression, exp.Literal)
+    return f"{a} % {b}" if other else f"{a} % CASE WHEN {b} = -1 THEN 1 ELSE {b} END"
+
+
+def _tried(operation: type[exp.Expression]) -> Rule:
+    """The operation itself, with NULL where it fails."""
+
+    def rule(self: Saying, node: exp.Expression) -> str:
+        return f"TRY({self.sql(operation(this=node.this.copy(), expression=node.expression.copy()))})"
+
+    return rule
 
 
 def _rounded(self: Saying, node: exp.Round) -> str:
@@ -165,10 +191,10 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Nanvl: macro("nanvl", "this", "expression"),
     exp.Negative: lambda self, n: f"(-{self.sql(n.this)})",
     exp.Round: _rounded,
-    exp.SafeAdd: _tried("+"),
+    exp.SafeAdd: _tried(exp.Add),
     exp.SafeDivide: lambda self, n: _divide(self, n, tried=True),
-    exp.SafeMultiply: _tried("*"),
-    exp.SafeSubtract: _tried("-"),
+    exp.SafeMultiply: _tried(exp.Mul),
+    exp.SafeSubtract: _tried(exp.Sub),
     exp.Sign: macro("sign"),
     exp.Sqrt: macro("sqrt"),
     exp.Sub: _arithmetic("-"),

@@ -57,12 +57,6 @@ def _right(self: Saying, node: exp.Right) -> str:
     return f"CASE WHEN {size} <= 0 THEN LEFT({text}, 0) ELSE RIGHT({text}, {size}) END"
 
 
-def _split(self: Saying, node: exp.RegexpSplit) -> str:
-    if node.args.get("limit") is not None:
-        return self.refuse("SPLIT with a limit")
-    return call("str_split_regex", self.sql(node.this), self.sql(node.expression))
-
-
 def _lambda_of_one(name: str) -> Rule:
     def rule(self: Saying, node: exp.Expression) -> str:
         if isinstance(node.expression, exp.Lambda) and len(node.expression.expressions) > 1:
@@ -89,19 +83,37 @@ def _concat(self: Saying, node: exp.Concat) -> str:
     return "(" + " || ".join(self.sql(part) for part in node.expressions) + ")"
 
 
+def _joined(self: Saying, node: exp.ArrayToString) -> str:
+    """The texts of the elements; NULL is left out, or replaced."""
+    array, separator, missing = self.sql(node.this), self.sql(node.expression), node.args.get("null")
+    texts = f"list_transform({array}, lambda e: spark_text(e))"
+    if missing is not None:
+        texts = f"list_transform({array}, lambda e: COALESCE(spark_text(e), {self.sql(missing)}))"
+    there = f"{array} IS NOT NULL AND {separator} IS NOT NULL"
+    return f"CASE WHEN {there} THEN COALESCE(array_to_string({texts}, {separator}), '') END"
+
+
+def _reversed(self: Saying, node: exp.Reverse) -> str:
+    array = (self.kind(node.this) or "").startswith("ARRAY")
+    return call("list_reverse" if array else "spark_reverse", self.sql(node.this))
+
+
 RULES: dict[type[exp.Expr], Rule] = {
     exp.ArrayContains: macro("array_contains", "this", "expression"),
     exp.ArrayFilter: _lambda_of_one("list_filter"),
     exp.ArraySize: _size,
+    exp.ArrayToString: _joined,
     exp.Bracket: _place,
     exp.Concat: _concat,
     exp.Left: lambda self, n: call("spark_substring", self.sql(n.this), "1", self.sql(n.expression)),
     exp.Length: as_int("length"),
     exp.Like: _like,
-    exp.RegexpSplit: _split,
+    exp.Lower: macro("lower"),
+    exp.Reverse: _reversed,
     exp.Right: _right,
     exp.StrPosition: _position,
     exp.Struct: _struct,
     exp.Substring: _substring,
+    exp.Upper: macro("upper"),
     exp.Transform: _lambda_of_one("list_transform"),
 }

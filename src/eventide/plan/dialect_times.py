@@ -8,6 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from eventide.plan.dialect_saying import Rule, Saying, as_int, by_type, call, macro
+from eventide.plan.spark_grammar import SPARK
 
 
 def _dated(text: str) -> Rule:
@@ -33,11 +34,40 @@ def _truncated(day: bool) -> Rule:
     return rule
 
 
+FIELDS = {
+    "year": ("y", "years", "yr", "yrs"),
+    "isoyear": ("yearofweek",),
+    "quarter": ("qtr",),
+    "month": ("mon", "mons", "months"),
+    "week": ("w", "weeks"),
+    "day": ("d", "days"),
+    "dow": ("dayofweek",),
+    "isodow": ("dayofweek_iso", "dow_iso"),
+    "doy": (),
+    "hour": ("h", "hours", "hr", "hrs"),
+    "minute": ("m", "min", "mins", "minutes"),
+    "second": ("s", "sec", "seconds", "secs"),
+}
+"""What EXTRACT and DATE_PART may ask for: DuckDB's word, and Spark's other words for the same."""
+
+WORDS = {word: field for field, others in FIELDS.items() for word in (field, *others) if word[:3] != "iso"}
+
+
+def field_of(self: Saying, word: str, value: exp.Expression) -> str:
+    """A field of a time: INT, but for seconds, which have six more digits."""
+    field = WORDS.get(word.lower())
+    if field is None:
+        return self.refuse(f"EXTRACT of {word.upper()}")
+    given = self.sql(exp.cast(value.copy(), "TIMESTAMP", dialect=SPARK) if self.kind(value) == "STRING" else value)
+    if field == "second":
+        whole = f"CAST(date_part('microseconds', {given}) AS DECIMAL(8, 0))"
+        return f"CAST({whole} * CAST(0.000001 AS DECIMAL(7, 6)) AS DECIMAL(8, 6))"
+    one = " + 1" if field == "dow" else ""
+    return f"CAST(date_part('{field}', {given}){one} AS INTEGER)"
+
+
 def _extract(self: Saying, node: exp.Extract) -> str:
-    unit = node.name.upper()
-    if unit not in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOY"):
-        return self.refuse(f"EXTRACT of {unit}")
-    return f"CAST(date_part('{unit}', {self.sql(node.expression)}) AS INTEGER)"
+    return field_of(self, node.name, node.expression)
 
 
 def _to_date(self: Saying, node: exp.TsOrDsToDate) -> str:

@@ -35,9 +35,57 @@ def _to_whole(name: str, kind: str) -> tuple[str, ...]:
             BOOLEAN=f"{cast}(x AS {kind})",
             DOUBLE=f"{cast}(trunc(x) AS {kind})",
             TIMESTAMPTZ=f"{cast}(spark_unix_seconds(x) AS {kind})",
-            VARCHAR="CASE WHEN regexp_full_match(trim(x), '[+-]?[0-9]+') "
-            f"THEN {cast}(trim(x) AS {kind}){otherwise} END",
+            VARCHAR=f"CASE WHEN regexp_full_match(x, '\\s*[+-]?[0-9]+\\s*') THEN {cast}(x AS {kind}){otherwise} END",
         )
+    return tuple(said)
+
+
+_DAY = "[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
+_MONTH = "[+-]?[0-9]{4,7}-[0-9]{1,2}"
+_YEAR = "[+-]?[0-9]{4,7}"
+_ZONE = " *([A-Za-z].*|[+-]([0-9]|0[0-9]|1[0-7])(:?[0-9]{2}.*)?|[+-]18(:?00)?)"
+_CLOCK = f"([01]?[0-9]|2[0-3])(:[0-9]{{1,2}}(:[0-9]{{1,2}}([.][0-9]*)?({_ZONE})?)?)?"
+
+
+def _texts_to_cast() -> tuple[str, ...]:
+    """Texts as DuckDB has to see them, so that it takes what Spark takes, and fails for the rest.
+
+    DuckDB also takes 1_000, 2024/01/02, infinity and epoch; Spark also takes 1.5d, 2024, 2024-02 and 2024-01-02 03.
+    """
+    said = [
+        # DuckDB wants a name of a zone behind a space, and a number right behind the seconds.
+        _macro(
+            "with_zone",
+            "(x) AS regexp_replace(regexp_replace(x, '(:[0-9.]+)([A-Za-z]{2,})', '\\1 \\2'), "
+            "'(:[0-9.]+) +([+-])', '\\1\\2')",
+        )
+    ]
+    for prefix, otherwise in (("", "spark_fail('CAST_INVALID_INPUT: ' || x)"), ("try_", "NULL")):
+        said += [
+            _macro(f"{prefix}decimal_text", f"(x) AS CASE WHEN contains(x, '_') THEN {otherwise} ELSE x END"),
+            _macro(
+                f"{prefix}fraction_text",
+                f"(x) AS CASE WHEN contains(x, '_') THEN {otherwise} "
+                "WHEN regexp_matches(x, '[0-9.][dDfF] *$') THEN rtrim(rtrim(x, ' '), 'dDfF') ELSE x END",
+            ),
+            _macro(
+                f"{prefix}date_text",
+                f"(x) AS CASE WHEN regexp_full_match(trim(x), '(?s){_DAY}([ T].*)?') "
+                f"THEN ltrim(regexp_extract(trim(x), '^{_DAY}'), '+') "
+                f"WHEN regexp_full_match(trim(x), '{_MONTH}') THEN ltrim(trim(x), '+') || '-01' "
+                f"WHEN regexp_full_match(trim(x), '{_YEAR}') THEN ltrim(trim(x), '+') || '-01-01' "
+                f"WHEN x IS NOT NULL THEN {otherwise} END",
+            ),
+            _macro(
+                f"{prefix}time_text",
+                f"(x) AS CASE WHEN regexp_full_match(trim(x), '{_DAY}([ T]({_CLOCK})?)?') "
+                f"THEN CASE WHEN regexp_full_match(trim(x), '{_DAY}[ T][0-9]{{1,2}}') "
+                "THEN ltrim(trim(x), '+') || ':00' ELSE spark_with_zone(ltrim(trim(x), '+')) END "
+                f"WHEN regexp_full_match(trim(x), '{_MONTH}') THEN ltrim(trim(x), '+') || '-01' "
+                f"WHEN regexp_full_match(trim(x), '{_YEAR}') THEN ltrim(trim(x), '+') || '-01-01' "
+                f"WHEN x IS NOT NULL THEN {otherwise} END",
+            ),
+        ]
     return tuple(said)
 
 
@@ -66,6 +114,7 @@ _JAVA_TEXT = (
 MACROS: tuple[str, ...] = (
     # An error where a value of any type may stand; DuckDB's own `error` is refused inside of TRY.
     _macro("fail", "(why) AS list_extract([NULL], CAST(why AS BIGINT))"),
+    *_texts_to_cast(),
     # Sums of whole numbers are BIGINT, an error where they do not fit.
     _macro(
         "sum",
@@ -82,9 +131,9 @@ MACROS: tuple[str, ...] = (
     _macro(
         "mod",
         "(a, b) AS CASE WHEN b = 0 AND a IS NOT NULL THEN spark_fail('REMAINDER_BY_ZERO: remainder by zero') "
-        "ELSE a % b END",
+        "WHEN b = -1 THEN a % 1 ELSE a % b END",
     ),
-    _macro("pmod", "(a, b) AS CASE WHEN spark_mod(a, b) < 0 THEN (a % b + b) % b ELSE a % b END"),
+    _macro("pmod", "(a, b) AS CASE WHEN spark_mod(a, b) < 0 THEN (a % b + b) % b ELSE spark_mod(a, b) END"),
     # Half up, away from zero, on the digits that are shown: 1.005 is 1.01.
     _macro("huge_half_up", "(a, b) AS sign(a) * sign(b) * ((2 * abs(a) + abs(b)) // (2 * abs(b)))"),
     # The text of a decimal from the text of its digits.
@@ -109,11 +158,8 @@ MACROS: tuple[str, ...] = (
     _macro("isnan", "(x) AS COALESCE(isnan(x), FALSE)"),
     *_by_type("octet_length", "x", VARCHAR="CAST(strlen(x) AS INTEGER)", BLOB="CAST(octet_length(x) AS INTEGER)"),
     _macro("nanvl", "(x, y) AS CASE WHEN isnan(x) THEN y ELSE x END"),
-    _macro(
-        "to_whole",
-        "(x) AS CASE WHEN isnan(x) THEN 0 WHEN x >= 9223372036854775807 THEN 9223372036854775807 "
-        "WHEN x <= -9223372036854775808 THEN -9223372036854775808 ELSE CAST(x AS BIGINT) END",
-    ),
+    # An infinity, or what lies beyond BIGINT, is an error.
+    _macro("to_whole", "(x) AS CASE WHEN isnan(x) THEN 0 ELSE CAST(x AS BIGINT) END"),
     *_by_type("floor", "x", BIGINT="x", DOUBLE="spark_to_whole(floor(x))"),
     *_by_type("ceil", "x", BIGINT="x", DOUBLE="spark_to_whole(ceil(x))"),
     _macro("unix_seconds", "(x) AS CAST((epoch_us(x) - spark_pmod(epoch_us(x), 1000000)) // 1000000 AS BIGINT)"),
@@ -140,7 +186,7 @@ MACROS: tuple[str, ...] = (
         TIMESTAMPTZ="x",
         TIMESTAMP="CAST(x AS TIMESTAMPTZ)",
         DATE="CAST(x AS TIMESTAMPTZ)",
-        VARCHAR="CAST(x AS TIMESTAMPTZ)",
+        VARCHAR="CAST(spark_time_text(x) AS TIMESTAMPTZ)",
         BIGINT="spark_timestamp_seconds_bigint(x)",
         DOUBLE="spark_timestamp_seconds_double(x)",
     ),
@@ -161,6 +207,34 @@ MACROS: tuple[str, ...] = (
         TIMESTAMP="CAST(x AS VARCHAR)",
         TIMESTAMPTZ="regexp_replace(CAST(x AS VARCHAR), '\\+00$', '')",
         BLOB="decode(x)",
+    ),
+    # The text of a value of any type. DuckDB knows `typeof` before the statement runs; all but one branch go.
+    _macro(
+        "text",
+        "(x) AS CASE typeof(x) "
+        "WHEN 'DOUBLE' THEN spark_string_double(TRY_CAST(CAST(x AS VARCHAR) AS DOUBLE)) "
+        "WHEN 'FLOAT' THEN spark_string_float(TRY_CAST(CAST(x AS VARCHAR) AS FLOAT)) "
+        "WHEN 'TIMESTAMP WITH TIME ZONE' THEN regexp_replace(CAST(x AS VARCHAR), '\\+00$', '') "
+        "WHEN 'BLOB' THEN decode(TRY_CAST(CAST(x AS VARCHAR) AS BLOB)) "
+        "ELSE CAST(x AS VARCHAR) END",
+    ),
+    # DuckDB changes letter by letter; these letters become more than one, or depend on what follows.
+    _macro(
+        "upper",
+        "(x) AS CASE WHEN strlen(x) = length(x) THEN upper(x) "
+        "WHEN regexp_matches(x, '[\\x{DF}\\x{149}\\x{1F0}\\x{390}\\x{3B0}\\x{587}\\x{1E96}-\\x{1E9A}"
+        "\\x{1F50}-\\x{1FFC}\\x{FB00}-\\x{FB17}]') THEN eventide_upper(x) ELSE upper(x) END",
+    ),
+    _macro(
+        "lower",
+        "(x) AS CASE WHEN strlen(x) = length(x) THEN lower(x) "
+        "WHEN regexp_matches(x, '[\\x{130}\\x{3A3}]') THEN eventide_lower(x) ELSE lower(x) END",
+    ),
+    # Letter by letter; DuckDB keeps a letter and its accents together.
+    _macro(
+        "reverse",
+        "(x) AS CASE WHEN strlen(x) = length(x) THEN reverse(x) "
+        "ELSE array_to_string(list_reverse(regexp_extract_all(x, '(?s).')), '') END",
     ),
     _macro("start", "(s, p) AS CASE WHEN p > 0 THEN p - 1 WHEN p < 0 THEN length(s) + p ELSE 0 END"),
     _macro(

@@ -10,6 +10,14 @@ their pairs, never with their product, whatever the keys. (Measured with a milli
 10 million, without keys: 0.25 s, against 0.56 s with DuckDB's own join over inequalities.)
 
 In the careful form a condition that fails for a pair is not true, and a value that fails is NULL, told as lost.
+
+>>> from eventide.plan.bound_join import bind_join
+>>> from eventide.plan.join import Band, Join, Side
+>>> from eventide.plan.stream import Stream, columns
+>>> a, b = (Stream(name, columns("t BIGINT"), time="t") for name in "ab")
+>>> same = bind_join(Join("j", Side("a"), Side("b"), (Band("t", "t + 1"),)), a, b, lambda stream, sql: "BIGINT")
+>>> pairs_text(same, "l", "r").split(" FROM ")[1]
+'l JOIN r ON r___k1 = l___k1'
 """
 
 from __future__ import annotations
@@ -73,7 +81,7 @@ def told_text(bound: BoundJoin, told: str, careful: bool = False) -> str:
     outputs = [f"{sql} AS `{value.name}`" for sql, value in zip(values, bound.values, strict=True)]
     chosen = "" if where is None else f" WHERE {where}"
     text = ", ".join([start, end, f"{COUNT} AS `rows`", *outputs, f"{lost} AS __lost"])
-    order = ["window_end", "window_start", "`rows`", *_ordered(bound.outputs)]
+    order = ["window_end", "window_start", "`rows`", *_ordered(bound.outputs), "__lost ASC NULLS FIRST"]
     return f"SELECT * FROM (SELECT {text} FROM {told}{chosen}) ORDER BY {', '.join(order)}"
 
 

@@ -6,7 +6,7 @@ that time; then its own row lies no further back than the bands reach. So each s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -95,17 +95,21 @@ class BoundJoin:
     @property
     def results(self) -> Derived:
         """Its rows as a stream for whoever reads it."""
-        carries = tuple((name, self._least(carried)) for name, carried in self.carried.items())
+        carries = tuple((name, least_of_all(map(self._least, parts))) for name, parts in self.carried.items())
         return Derived.of(self.name, self.outputs, self.time_kind, Window(1), carries)
 
     @cached_property
-    def carried(self) -> dict[str, Carried]:
-        """The outputs that carry time, by name."""
-        return {
-            value.name: found
-            for value in self.values
-            if (found := self._carried(parsed(value.sql, "an output"))) is not None
-        }
+    def carried(self) -> dict[str, tuple[Carried, ...]]:
+        """The outputs that carry time: of COALESCE, which may be either side's, what each part of it is made of."""
+        found = {}
+        for value in self.values:
+            expression = parsed(value.sql, "an output")
+            coalesced = isinstance(expression, exp.Coalesce)
+            parts = [expression.this, *expression.expressions] if coalesced else [expression]
+            carried = [self._carried(part) for part in parts]
+            if None not in carried:
+                found[value.name] = tuple(one for one in carried if one is not None)
+        return found
 
     def _carried(self, expression: exp.Expression) -> Carried | None:
         for side, (prefix, into) in enumerate(zip(PREFIXES, self.ports, strict=True)):
@@ -123,16 +127,16 @@ class BoundJoin:
         side, other = carried.side, 1 - carried.side
         own, theirs = (carriers(self.ports[one].stream) for one in (side, other))
         time, of_column = self.ports[side].stream.time, own[carried.column]
-        ends = [] if time is None else [own[time]]
+        end = None if time is None else own[time]
         dated = [
             (band, known)
             for band in self.bands
             if band.values[side].column == time and (known := _at_least(band.values[other].column, theirs)) is not None
         ]
-        if of_column is None or not dated or ends == [None]:
+        if of_column is None or end is None or not dated:
             return None
         # The time column of a stream is its time; that of results is one later.
-        ahead = int(ends[0](0)) if ends[0] is not None else 0
+        ahead = int(end(0))
 
         def reached(band: Reach, known: Least, t: int) -> int:
             """The first time of a partner of a row of the other side that has time t."""
@@ -144,6 +148,13 @@ class BoundJoin:
             return ceil(carried.attribute.value(ceil(of_column(since))))
 
         return least
+
+
+def least_of_all(leasts: Iterable[Least | None]) -> Least | None:
+    """What holds of all of them; None where one is not known."""
+    every = list(leasts)
+    known = [least for least in every if least is not None]
+    return (lambda t: min(least(t) for least in known)) if len(known) == len(every) else None
 
 
 def _at_least(column: str, known: Mapping[str, Least | None]) -> Least | None:

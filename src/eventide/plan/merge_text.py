@@ -9,8 +9,10 @@ condition on groups, and in the same way by both engines."""
 
 from __future__ import annotations
 
+from eventide.plan.aggregate_call import FRACTIONS
 from eventide.plan.aggregate_ordered import order_key
 from eventide.plan.bound import HAVING, ROWS, Bound, shown
+from eventide.plan.columns import quoted
 from eventide.plan.order import OrderBy
 
 LISTED = ("__of", "__start", "__end")
@@ -60,14 +62,19 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
         valued = f"(SELECT *, {_rank(query)} FROM {valued})"
         first = "" if query.query.limit is None else f" WHERE {RANK} <= {query.query.limit}"
     told = ["__start AS window_start", "__end AS window_end", f"{ROWS} AS rows"]
-    told += [f"__k{j} AS `{key.name}`" for j, key in enumerate(query.keys)]
-    told += [f"{_output(value.name)} AS `{value.name}`" for value in query.values if shown(value)]
+    told += [f"{_group(f'__k{j}', key.type)} AS {quoted(key.name)}" for j, key in enumerate(query.keys)]
+    told += [f"{_output(value.name)} AS {quoted(value.name)}" for value in query.values if shown(value)]
     return f"SELECT {', '.join([*told, '__lost'])} FROM {valued}{first}"
 
 
 def in_order(query: Bound) -> str:
     """What to write after `merge_text` so that results come in order: windows, and results within each."""
     return f" ORDER BY __start, {RANK}" if _is_ranked(query) else " ORDER BY __start"
+
+
+def _group(key: str, kind: str) -> str:
+    """A group as it is shown. Both zeros are one, which Spark shows without a sign, DuckDB as the first row has it."""
+    return f"CASE WHEN {key} = 0 THEN CAST(0 AS {kind}) ELSE {key} END" if kind in FRACTIONS else key
 
 
 def _is_ranked(query: Bound) -> bool:
@@ -110,7 +117,7 @@ def empty_text(query: Bound, rows: str) -> str:
 
     No row at all where such a window does not pass the condition on groups.
     """
-    values = ", ".join(f"{value.sql} AS `{value.name}`" for value in query.values if shown(value))
+    values = ", ".join(f"{value.sql} AS {quoted(value.name)}" for value in query.values if shown(value))
     having = "".join(value.sql for value in query.values if value.name == HAVING)
     if query.keeps_rows and not query.partials:
         return f"SELECT {values} FROM {rows} WHERE FALSE" + (f" HAVING {having}" if having else "")

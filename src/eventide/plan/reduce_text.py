@@ -22,6 +22,7 @@ from sqlglot import exp
 from eventide.eventtime.instant import EDGE
 from eventide.plan.bound import Bound, instant_sql, time_sql
 from eventide.plan.broken import RowExpressions, computed
+from eventide.plan.columns import quoted
 from eventide.plan.expressions import SPARK, columns_in, parsed, restricted
 from eventide.plan.sample import sampled
 from eventide.plan.stream import Stream, Timestamps
@@ -116,12 +117,15 @@ def _usable(stream: Stream) -> str:
 
 def _is_promise(stream: Stream) -> str:
     """Whether a row is a promise with a time; never unknown."""
-    return f"COALESCE(`{stream.punctuation}` AND `{stream.time}` IS NOT NULL AND {_usable(stream)}, FALSE)"
+    assert stream.punctuation is not None
+    assert stream.time is not None
+    told = f"{quoted(stream.punctuation)} AND {quoted(stream.time)} IS NOT NULL"
+    return f"COALESCE({told} AND {_usable(stream)}, FALSE)"
 
 
 def promises_text(stream: Stream) -> str:
     """The promises of a round: for each source (`__s0`, ...) the latest (`__hi`), and how many there were (`__n`)."""
-    sources = [f"`{name}`" for name in stream.source]
+    sources = [quoted(name) for name in stream.source]
     named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
     by = f" GROUP BY {', '.join(sources)}" if sources else ""
     told = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
@@ -176,7 +180,7 @@ def kept_text(query: Bound, up_to: int | None = None) -> str:
     if later is not None and not query.careful:
         pane = f"CASE WHEN {later} >= 0 THEN {pane} END"
     keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
-    kept = [f"`{column.name}`" for column in query.kept]
+    kept = [quoted(column.name) for column in query.kept]
     condition = wants(query)
     where = f" AND {condition}" if condition else ""
     return (
@@ -199,7 +203,7 @@ def stored_text(query: Bound, up_to: int | None = None, stamp: int | None = None
         if stamp is None:
             return text
         names = ", ".join(
-            [*(f"__k{j}" for j in range(len(query.keys))), *(f"`{column.name}`" for column in query.kept)]
+            [*(f"__k{j}" for j in range(len(query.keys))), *(quoted(column.name) for column in query.kept)]
         )
         # The pane of before is asked for because it may fail.
         pane = f"CASE WHEN __pane IS NOT NULL THEN CAST({stamp} AS BIGINT) END"
@@ -212,16 +216,15 @@ def stored_text(query: Bound, up_to: int | None = None, stamp: int | None = None
     return f"SELECT {', '.join(columns)} FROM ({alone.sql}) WHERE __pane0 IS NOT NULL{wanted}"
 
 
-def late_text(query: Bound, panes: Sequence[int]) -> str:
-    """The rows of these panes that a query wants.
+def late_text(query: Bound, panes: Sequence[int], only: str | None = None) -> str:
+    """The rows of these panes that a query wants; `only`: among those for which this holds.
 
     Spark compiles a list of more than ten numbers to a look-up by reference, so that the compiled code stays the
     same; a shorter list is written into it, and compiled anew each time. Impossible panes fill the list up.
     """
     padded = [*panes, *(-(2**63) + 1 + i for i in range(max(0, 12 - len(panes))))]
-    condition = wants(query)
-    where = f" AND {condition}" if condition else ""
-    columns = ", ".join(f"`{column.name}`" for column in query.stream.columns)
+    where = "".join(f" AND {condition}" for condition in (only, wants(query)) if condition)
+    columns = ", ".join(quoted(column.name) for column in query.stream.columns)
     numbers = ", ".join(map(str, padded))
     return (
         f"{timed(query.stream)} SELECT {columns}, __t FROM timed "
@@ -231,8 +234,8 @@ def late_text(query: Bound, panes: Sequence[int]) -> str:
 
 def rejects_text(stream: Stream, beyond: int | None = None) -> str:
     """The rows that no query can take, each with the reason; with `beyond`, also those of later times."""
-    columns = ", ".join(f"`{column.name}`" for column in stream.columns)
-    time = "TRUE" if stream.time is None else f"`{stream.time}` IS NOT NULL"
+    columns = ", ".join(quoted(column.name) for column in stream.columns)
+    time = "TRUE" if stream.time is None else f"{quoted(stream.time)} IS NOT NULL"
     future = "" if beyond is None else f" OR __t > {beyond}"
     reason = (
         f"CASE WHEN {MALFORMED} IS NOT NULL THEN 'malformed row' WHEN NOT ({time}) THEN 'no time' "
@@ -243,7 +246,7 @@ def rejects_text(stream: Stream, beyond: int | None = None) -> str:
 
 def broken_text(stream: Stream, queries: Sequence[Bound], up_to: int | None = None) -> str:
     """The rows that break a query, each with the reasons; columns as in `rejects_text`, without its rows."""
-    columns = ", ".join(f"`{column.name}`" for column in stream.columns)
+    columns = ", ".join(quoted(column.name) for column in stream.columns)
     reasons = [reason for query in queries if (reason := _why_broken(query)) is not None]
     told = f"nullif(concat_ws('; ', {', '.join(reasons)}), '')" if reasons else "CAST(NULL AS STRING)"
     judged = f"judged AS (SELECT *, {told} AS _reason FROM timed WHERE __t IS NOT NULL)"
@@ -270,7 +273,7 @@ def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart
         keyed.append(f"{instant_sql(stream.arrival, stream.column(stream.arrival).type)} AS __arrived")
     if apart:
         keyed.append(f"__t - pmod(__t, {cell}) AS __cell")
-        keyed += [f"`{name}` AS __s{j}" for j, name in enumerate(stream.source)]
+        keyed += [f"{quoted(name)} AS __s{j}" for j, name in enumerate(stream.source)]
     for i, query in enumerate(branches):
         guard = wants(query) is not None
         keyed.append(f"{pane_sql(query)} AS __pane{i}")
@@ -278,7 +281,7 @@ def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart
         for j, key in enumerate(query.keys):
             ours = guard and not (not apart and _is_source(stream, key.sql))
             keyed.append(f"IF(__want{i}, {key.sql}, NULL) AS __k{i}_{j}" if ours else f"{key.sql} AS __k{i}_{j}")
-        keyed += [f"`{name}`" for name in _inputs(query) if f"`{name}`" not in keyed]
+        keyed += [quoted(name) for name in _inputs(query) if quoted(name) not in keyed]
     columns = ", ".join(["*", *wanted])
     wanted_rows = f"wanted AS (SELECT {columns} FROM timed)"
     return f"{timed(stream, up_to)}, {wanted_rows}, keyed AS (SELECT {', '.join(keyed)} FROM wanted)"

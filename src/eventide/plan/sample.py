@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from eventide.errors import DeclarationError
 from eventide.plan.aggregate_call import FRACTIONS, decimal_of
-from eventide.plan.columns import WHOLE_NUMBERS, Column
+from eventide.plan.columns import WHOLE_NUMBERS, Column, quoted
 from eventide.plan.stream import Stream, kind_of
 
 BETWEEN, NOTHING = "\x1f", "\x1e"
@@ -44,7 +44,7 @@ def sampled(stream: Stream, share: float) -> str | None:
 
 def _text(column: Column) -> str | None:
     """The value as a text that both engines write alike."""
-    name = f"`{column.name}`"
+    name = quoted(column.name)
     if column.type == "STRING":
         return name
     if column.type in (*WHOLE_NUMBERS, *FRACTIONS, "BOOLEAN") or decimal_of(column.type) is not None:

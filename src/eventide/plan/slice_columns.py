@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventide.plan.bound import Bound
-from eventide.plan.columns import Column
+from eventide.plan.columns import Column, quoted
 
 
 def slice_columns(query: Bound) -> tuple[Column, ...]:
@@ -17,4 +17,4 @@ def slice_columns(query: Bound) -> tuple[Column, ...]:
 
 def slice_ddl(query: Bound) -> str:
     """The same as Spark writes a schema."""
-    return ", ".join(f"`{column.name}` {column.type}" for column in slice_columns(query))
+    return ", ".join(f"{quoted(column.name)} {column.type}" for column in slice_columns(query))

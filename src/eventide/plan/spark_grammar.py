@@ -1,10 +1,12 @@
 """Spark's grammar as version 4 has it: a small difference on sqlglot's, so that reading and writing changes no meaning.
 
 >>> import sqlglot
->>> sqlglot.parse_one("any(x) AND s = 'it''s'", read=SPARK).sql(SPARK)
+>>> sqlglot.parse_one("ANY(x) AND s = 'it''s'", read=SPARK).sql(SPARK)
 "ANY(x) AND s = 'it\\\\'s'"
 >>> sqlglot.parse_one("percentile_cont(0.5) WITHIN GROUP (ORDER BY x)", read=SPARK).sql(SPARK)
 'PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)'
+>>> sqlglot.parse_one("listagg(x)", read=SPARK).sql(SPARK)
+"LISTAGG(x, '')"
 """
 
 from __future__ import annotations
@@ -43,6 +45,14 @@ def _within_group(self: SparkGenerator, e: exp.WithinGroup) -> str:
     return f"{self.sql(e, 'this')} WITHIN GROUP ({self.sql(e, 'expression').strip()})"
 
 
+def _listed(self: SparkGenerator, e: exp.GroupConcat) -> str:
+    """Without a separator nothing stands between the texts; sqlglot would write a comma."""
+    whole = e.copy()
+    if whole.args.get("separator") is None:
+        whole.set("separator", exp.Literal.string(""))
+    return str(SparkGenerator.TRANSFORMS[exp.GroupConcat](self, whole))
+
+
 def _percentile(arguments: list[Any]) -> exp.Expr:
     """A percentile of values that stand for several rows each has a third argument, which sqlglot would drop."""
     if len(arguments) == 2:
@@ -73,6 +83,7 @@ class Spark4(Spark):
             **SparkGenerator.TRANSFORMS,
             exp.ArgMax: _by("MAX_BY"),
             exp.ArgMin: _by("MIN_BY"),
+            exp.GroupConcat: _listed,
             exp.Log: _log,
             exp.ParseJSON: _parse_json,
             exp.WithinGroup: _within_group,

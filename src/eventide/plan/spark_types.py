@@ -55,6 +55,14 @@ NAMED = {
 }
 """Functions that the parser knows only by name."""
 
+TRIED: dict[type[exp.Expression], type[exp.Expression]] = {
+    exp.SafeAdd: exp.Add,
+    exp.SafeSubtract: exp.Sub,
+    exp.SafeMultiply: exp.Mul,
+    exp.SafeDivide: exp.Div,
+}
+"""Operations that give NULL where the others fail."""
+
 BRANCHES = (exp.Coalesce, exp.Greatest, exp.Least, exp.If, exp.Case, exp.Nullif, exp.Nvl2)
 
 
@@ -136,6 +144,8 @@ class Types:
             return FIXED[type(node)]
         if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod):
             return self._arithmetic(node)
+        if type(node) in TRIED:
+            return self._arithmetic(TRIED[type(node)](this=node.this.copy(), expression=node.expression.copy()))
         if isinstance(node, BRANCHES):
             return common(self.of(branch) for branch in _branches(node))
         if isinstance(node, exp.Sum | exp.Avg):
@@ -174,6 +184,8 @@ class Types:
 
     def _arithmetic(self, node: exp.Expression) -> str | None:
         kinds = [self.of(node.this), self.of(node.expression)]
+        if "STRING" in kinds and kinds != ["STRING", "STRING"]:
+            kinds = [common(kinds), common(kinds)]
         if any(kind is None or (kind not in RANKS and decimal_of(kind) is None) for kind in kinds):
             return None
         if any(kind in ("FLOAT", "DOUBLE") for kind in kinds):
@@ -192,6 +204,8 @@ def common(kinds: Iterable[str | None]) -> str | None:
 
     >>> common(["INT", "VOID", "DOUBLE"]), common(["INT", "DECIMAL(5, 2)"]), common(["INT", None])
     ('DOUBLE', 'DECIMAL(12, 2)', None)
+    >>> common(["INT", "FLOAT"]), common(["STRING", "INT"]), common(["STRING", "FLOAT"]), common(["DATE", "STRING"])
+    ('DOUBLE', 'BIGINT', 'DOUBLE', 'DATE')
     """
     found = [kind for kind in dict.fromkeys(kinds) if kind != "VOID"]
     if None in found:
@@ -199,10 +213,12 @@ def common(kinds: Iterable[str | None]) -> str | None:
     known = [kind for kind in found if kind is not None]
     if len(known) <= 1:
         return known[0] if known else "VOID"
+    if "STRING" in known:
+        return _with_text([kind for kind in known if kind != "STRING"])
     if all(kind in RANKS for kind in known):
-        if "FLOAT" in known and "BIGINT" in known:
-            return "DOUBLE"
-        return max(known, key=RANKS.index)
+        return "DOUBLE" if "FLOAT" in known else max(known, key=RANKS.index)
+    if all(kind in RANKS or decimal_of(kind) for kind in known) and {"FLOAT", "DOUBLE"} & set(known):
+        return "DOUBLE"
     decimals = [(DIGITS[kind], 0) if kind in DIGITS else decimal_of(kind) for kind in known]
     if any(decimal is None for decimal in decimals):
         return None
@@ -210,6 +226,15 @@ def common(kinds: Iterable[str | None]) -> str | None:
     scale = max(s for _, s in pairs)
     precision = max(p - s for p, s in pairs) + scale
     return decimal_type(precision, scale) if precision <= 38 else None
+
+
+def _with_text(others: list[str]) -> str | None:
+    """What text becomes beside other types."""
+    if all(kind in DIGITS for kind in others):
+        return "BIGINT"
+    if all(kind in RANKS or decimal_of(kind) for kind in others):
+        return "DOUBLE"
+    return others[0] if len(others) == 1 and others[0] in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BOOLEAN") else None
 
 
 def _spelled(kind: exp.DataType) -> str:

@@ -26,6 +26,8 @@ import yaml
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.prod import Prod
+from eventide.eventtime.scheduling import Scheduling
+from eventide.language.scheduling_words import KEYS, scheduling_of
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
 from eventide.testing.transcript_operators import known_keys
@@ -41,6 +43,7 @@ TRANSCRIPT_KEYS = (
     "queries",
     "query",
     "operators",
+    "scheduling",
     "rounds",
     "splittable",
     "refused",
@@ -110,6 +113,7 @@ class Transcript:
     fails: str | None = None
     flush_rows: int | None = None
     file: str | None = None
+    scheduling: Scheduling = field(default_factory=Scheduling)
 
     def __str__(self) -> str:
         return self.file or self.name
@@ -135,10 +139,13 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, operators, rounds, splittable, refused, fails, flush_rows
+streams, queries, query, operators, scheduling, rounds, splittable, refused, fails, flush_rows
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
         told = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}
+        if "scheduling" in written:
+            known_keys(written["scheduling"], KEYS, "`scheduling`")
+            told["scheduling"] = scheduling_of(written["scheduling"])
         name = str(written.get("name", file or "a transcript"))
         try:
             program = program_of(written)

@@ -96,7 +96,9 @@ def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSes
     assert told.program is not None
     with (
         tempfile.TemporaryDirectory(prefix="transcript-") as folder,
-        Trial(told.program, Path(folder), engine, spark, None, driver_bytes, told.flush_rows) as trial,
+        Trial(
+            told.program, Path(folder), engine, spark, None, driver_bytes, told.flush_rows, scheduling=told.scheduling
+        ) as trial,
     ):
         for step in told.steps:
             if step.restart or variant is Variant.RESTARTED:

@@ -33,9 +33,11 @@ from eventide.engine.local_backend import LocalBackend
 from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.prodding import EarlyResults
 from eventide.engine.rounds import Engine
+from eventide.engine.trace import Trace
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.prod import Prod, Timing
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.window import RowWindow
@@ -85,7 +87,7 @@ class Trial:
     """A running program; use it as a context, so that it is closed in the end.
 
     Many trials start faster where they share a `workbench`; without one, a restart has nothing of the engine before.
-    With 0 `driver_bytes`, Spark keeps all slices on the cluster.
+    With 0 `driver_bytes`, Spark keeps all slices on the cluster. `scheduling` and `trace` are the engine's.
     """
 
     def __init__(
@@ -97,6 +99,8 @@ class Trial:
         workbench: Workbench | None = None,
         driver_bytes: int = DRIVER_BYTES,
         flush_rows: int | None = None,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
     ) -> None:
         if engine not in ("local", "spark"):
             raise DeclarationError(f"there is no engine {engine!r}: write 'local' or 'spark'")
@@ -107,6 +111,8 @@ class Trial:
         self._spark = spark if engine == "spark" else None
         self._workbench = workbench
         self._driver_bytes = driver_bytes
+        self._scheduling = scheduling
+        self._trace = trace
         self._flush_rows = flush_rows
         self._shown = Shown()
         self._seen: set[object] = set()
@@ -182,6 +188,8 @@ class Trial:
             str(self._checkpoint),
             sinks,
             driver_bytes=self._driver_bytes,
+            scheduling=self._scheduling,
+            trace=self._trace,
             flush_rows=self._flush_rows,
         )
 

@@ -1,0 +1,85 @@
+"""By how far the inputs of an operator count, where it goes by more streams than it reads.
+
+Law: an operator sees each input as far as it has come, and no further than the least heartbeat of its label
+(`heartbeat_labels`). What was known of the input's columns at an earlier time is what is known of them then; labels may
+change from round to round, and no operator ever goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from eventide.engine.frontiers import of_stream
+from eventide.engine.operator_run import Frontier
+from eventide.eventtime.heartbeat_labels import Level, labels
+from eventide.eventtime.instant import FOREVER
+from eventide.eventtime.plan_shape import Node, Shape
+from eventide.plan.binding import BoundProgram, Way
+from eventide.plan.input_managers import input_managers
+from eventide.plan.stream import Stream
+from eventide.plan.window import RowWindow
+
+REMEMBERED = 64
+"""So many earlier frontiers of an input are remembered, for an operator that is held behind them."""
+
+
+class Holding:
+    """The labels of a program, for a round or until they are made anew."""
+
+    def __init__(self, plan: BoundProgram, level: Level) -> None:
+        self._plan = plan
+        self._level = level
+        self._streams: Mapping[str, Stream] = {stream.name: stream for stream in plan.program.streams}
+        names = [step.name for step in plan.program.steps if step.name in plan.queries or step.name in plan.operators]
+        inputs = {name: tuple(dict.fromkeys(way.source for way in plan.ways_into(name))) for name in names}
+        self.plain = Shape(tuple(self._streams), tuple(Node(name, inputs[name]) for name in names))
+        self._managers = input_managers(plan.program)
+        self._seen: dict[str, list[Frontier]] = {}
+        self.others: dict[str, tuple[str, ...]] = {}
+        self.shape = self.plain
+        self.label({})
+
+    def label(self, selectivity: Mapping[str, float]) -> bool:
+        """Assign the labels; whether any has changed."""
+        found = labels(self.plain, self._level, selectivity)
+        others = {name: self._comparable(name, found[name] - self.plain.below(name)) for name in found}
+        if self._level is Level.MEMORY:
+            # What is kept before a join goes by what the join goes by.
+            others |= {name: others[join] for name, join in self._managers.items()}
+        changed = others != self.others
+        if changed:
+            # Whoever goes by a stream reads its time.
+            self.others = others
+            nodes = (Node(node.name, (*node.inputs, *others[node.name])) for node in self.plain.operators)
+            self.shape = Shape(self.plain.sources, tuple(nodes))
+        return changed
+
+    def _comparable(self, name: str, sources: frozenset[str]) -> tuple[str, ...]:
+        """Those of the streams whose time is the operator's own kind of time, not the number of a row."""
+        queries = (self._plan.queries.get(below) for below in self.plain.operators_below(name))
+        if any(query is not None and isinstance(query.query.window, RowWindow) for query in queries):
+            return ()
+        kinds = {self._streams[source].time_kind for source in self.plain.below(name)}
+        return tuple(sorted(one for one in sources if {self._streams[one].time_kind} == kinds))
+
+    def remember(self, name: str, frontier: Frontier) -> None:
+        """Note how far a query or operator has come."""
+        if self._level is not Level.OPERATOR:
+            seen = self._seen.setdefault(name, [])
+            if not seen or seen[-1] != frontier:
+                seen.append(frontier)
+                del seen[:-REMEMBERED]
+
+    def inputs(self, name: str, known: Mapping[str, Frontier]) -> tuple[tuple[Way, Frontier], ...]:
+        """How far the inputs of a query or operator count for it, by way."""
+        bound = min((known[source].time for source in self.others[name]), default=FOREVER)
+        return tuple((way, self._up_to(way.source, known[way.source], bound)) for way in self._plan.ways_into(name))
+
+    def _up_to(self, source: str, frontier: Frontier, bound: int) -> Frontier:
+        if frontier.time <= bound:
+            return frontier
+        if source in self._streams:
+            return of_stream(self._streams[source], bound)
+        earlier = [one for one in self._seen.get(source, ()) if one.time <= bound]
+        return replace(earlier[-1], time=bound) if earlier else Frontier(bound)

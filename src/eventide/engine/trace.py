@@ -1,0 +1,57 @@
+"""The trace of a run: one line for every decision of the scheduler, in the order in which they were made.
+
+Law: a trace changes nothing; it can be left out, and a line is complete when it is written. Decisions of a round that
+failed are in it too.
+
+>>> line = TraceLine(3, 17, "union", "backtrack", "B", "union has rows that B holds up")
+>>> line.as_json()
+'{"round": 3, "clock": 17, "at": "union", "move": "backtrack", "to": "B", "why": "union has rows that B holds up"}'
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from eventide.errors import DeclarationError
+
+
+@dataclass(frozen=True)
+class TraceLine:
+    """In which round and at which clock, at which stream or query, what was decided, and why."""
+
+    round: int
+    clock: int
+    at: str
+    move: str
+    to: str
+    why: str
+
+    def as_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+
+Trace = Callable[[TraceLine], None]
+
+
+@contextmanager
+def written_to(file: str | None) -> Iterator[Trace | None]:
+    """A trace that is written to a file as it grows; None where no file is given.
+
+    >>> with written_to(None) as trace:
+    ...     print(trace)
+    None
+    """
+    if file is None:
+        yield None
+        return
+    try:
+        opened = Path(file).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115
+    except OSError as error:
+        raise DeclarationError(f"cannot write the trace to {file}: {error.strerror}; name another file") from error
+    with opened:
+        yield lambda line: print(line.as_json(), file=opened)

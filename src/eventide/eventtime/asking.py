@@ -1,0 +1,81 @@
+"""When a silent source is asked how far its time has come.
+
+Laws. A source that sends rows in a round promises time in that round, whatever the mode. A silent one promises
+
+- *on demand*: when an operator waits for it (Stream Mill paper, section 5), in that round;
+- *every* interval: whether anyone waits or not, in the first round of each interval of the clock (Gigascope paper,
+  section 4; scenario B of the Stream Mill paper, section 6);
+- *never*: not before it sends rows again (scenario A).
+
+What a source answers is for its policy to say; the mode says only when it is asked. Whether a round is the first of its
+interval is seen from its clock and that of the round before, so a run continued from a checkpoint asks at the same
+clocks.
+
+>>> Asking.every(10).is_due(before=18, clock=19), Asking.every(10).is_due(before=18, clock=20)
+(False, True)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from eventide.errors import DeclarationError
+from eventide.eventtime.instant import FOREVER, NEVER, shift
+
+
+class When(Enum):
+    """The modes."""
+
+    ON_DEMAND = "on demand"
+    EVERY = "every"
+    NEVER = "none"
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A mode, made by `on_demand`, `every` or `never`.
+
+    >>> Asking.every(0)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: timestamps every 0: give an interval above zero
+    """
+
+    when: When
+    interval: int = 0
+
+    def __post_init__(self) -> None:
+        if self.when is When.EVERY and self.interval <= 0:
+            raise DeclarationError(f"timestamps every {self.interval}: give an interval above zero")
+
+    @classmethod
+    def on_demand(cls) -> Asking:
+        """A silent source is asked where an operator waits for it."""
+        return cls(When.ON_DEMAND)
+
+    @classmethod
+    def every(cls, interval: int) -> Asking:
+        """Silent sources are asked once in every interval of the clock."""
+        return cls(When.EVERY, interval)
+
+    @classmethod
+    def never(cls) -> Asking:
+        """Silent sources are not asked."""
+        return cls(When.NEVER)
+
+    def is_due(self, before: int, clock: int) -> bool:
+        """Whether a round at `clock` is the first of its interval; `before` is the clock of the round before."""
+        if self.when is not When.EVERY:
+            return False
+        return before <= NEVER or clock // self.interval > before // self.interval
+
+    def next_due(self, before: int) -> int:
+        """The least clock after `before` at which a round asks unasked; `FOREVER` where none does.
+
+        >>> Asking.every(10).next_due(18), Asking.on_demand().next_due(18) == FOREVER
+        (20, True)
+        """
+        if self.when is not When.EVERY:
+            return FOREVER
+        return NEVER if before <= NEVER else shift(before - before % self.interval, self.interval)
