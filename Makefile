@@ -31,6 +31,7 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.group_wise --quick
 	$(BIN)/python -m benchmarks.local_engine --quick
 	$(BIN)/python -m benchmarks.spark_native --quick
+	$(BIN)/python -m benchmarks.join_vs_spark --quick
 	$(BIN)/python -m benchmarks.scale --quick
 	$(BIN)/python -m benchmarks.overhead --quick
 	$(BIN)/python -m benchmarks.startup --quick
