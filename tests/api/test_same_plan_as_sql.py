@@ -87,6 +87,13 @@ EXAMPLES |= {
         .select("north.detector", more="south.speed - north.speed")
         .named("q")
     ),
+    f"{TWO} CREATE QUERY q AS SELECT north.detector, south.speed FROM (SELECT * FROM north WHERE speed > 3) AS north "
+    "FULL JOIN (SELECT * FROM south WHERE speed < 9) AS south ON north.ts = south.ts": (
+        NORTH.where("(speed > 3)")
+        .join(SOUTH.where("(speed < 9)"), on="ts", how="full")
+        .select("north.detector", "south.speed")
+        .named("q")
+    ),
     f"{TWO} CREATE QUERY q AS SELECT north.detector, south.speed FROM north LEFT JOIN south ON north.ts = south.ts "
     "AND north.detector = south.detector AND south.speed > 3 WHERE south.speed IS NULL": (
         NORTH.join(SOUTH, on="north.ts = south.ts AND north.detector = south.detector AND south.speed > 3", how="left")

@@ -37,6 +37,11 @@ STATEMENTS = [
     "SELECT max(m) FROM (SELECT sensor_id, sum(volume) m FROM S [RANGE 60s OFFSET 5s WATTR ts] GROUP BY sensor_id)",
     "EXPLAIN SELECT count(*) FROM N [RANGE 5]; SHOW STREAMS; SET a.b = 5 minutes; DROP STREAM S",
     "SELECT a FROM S UNION ALL SELECT b FROM S; SELECT * FROM S JOIN N ON S.x = N.x",
+    "SELECT x.k, y.speed AS d FROM S AS x FULL JOIN S y ON abs(x.ts - y.ts) <= INTERVAL 5 SECONDS AND x.k = y.k",
+    "SELECT M.v, count(*) FROM N JOIN N AS M ON N.t/2 = M.t + 1 AND N.v < M.v WINDOW [RANGE 9] GROUP BY M.v",
+    "SELECT S.k, B.k OUTER_JOIN FROM S, S [RANGE 5 s] AS B WHERE S.ts BETWEEN B.ts - INTERVAL 1 MINUTE AND B.ts",
+    "SELECT v FROM N LEFT JOIN (SELECT v + 1 AS u, t FROM N) AS M FOR SYSTEM_TIME AS OF t USING (t) WHERE u IS NULL",
+    "SELECT k, ts FROM S WHERE speed > 1 UNION ALL (SELECT k, ts FROM S) ORDER BY ts EMIT IMMEDIATELY INTO 'd'",
     "SELECT date_trunc('hour', ts) AS h, count(*) FROM S GROUP BY h HAVING count(*) BETWEEN 1 AND 3 -- a comment",
     *(path.read_text() for path in sorted(CASES.glob("*.sql"))),
 ]

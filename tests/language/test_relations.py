@@ -43,7 +43,7 @@ def conditions(draw: st.DrawFn) -> str:
 
 def holds(sql: str, l: tuple[int, int], r: tuple[int, int]) -> bool:  # noqa: E741
     """The condition for two rows, computed by Python; a time divided counts in whole numbers."""
-    text = sql.lower().replace(" / ", " // ")
+    text = sql.lower().replace(" / ", " // ").replace(" div ", " // ")
     if " between " in text:
         value, _, ends = text.partition(" between ")
         low, _, high = ends.partition(" and ")
@@ -52,7 +52,7 @@ def holds(sql: str, l: tuple[int, int], r: tuple[int, int]) -> bool:  # noqa: E7
         text = text.replace(" = ", " == ")
     for name, given_value in (("l.t", l[0]), ("l.v", l[1]), ("r.t", r[0]), ("r.v", r[1])):
         text = text.replace(name, f"({given_value})")
-    return bool(eval(text, {"abs": abs}))
+    return bool(eval(text, {"abs": abs, "pmod": lambda x, n: x % n}))
 
 
 def number(sql: str, t: int) -> int:
@@ -69,7 +69,8 @@ PAIRS = [((t, 3 * t % 7 - 3), (u, 5 * u % 7 - 3)) for t in range(-7, 8, 2) for u
 def test_the_parts_of_a_condition_say_what_it_says(said: list[str]) -> None:
     # Times are divided in whole numbers where they are compared with times; elsewhere division is Spark's.
     said = [one for one in said if "/ 2" not in one or ".v" not in one]
-    parts = take_apart([parsed(one, "q") for one in said], *SIDES)
+    left, right = SIDES
+    parts = take_apart([parsed(one, "q") for one in said], left, right)
     kept = {id(one) for one in (*parts.left, *parts.right, *parts.rest)}
     assert len(kept) == len(parts.left) + len(parts.right) + len(parts.rest)
     for l, r in PAIRS:  # noqa: E741

@@ -7,6 +7,7 @@ import pytest
 from eventide.errors import LanguageError
 from eventide.language.script import read_script
 from eventide.plan.join import Band, Join, JoinKind, Side
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.rows import Rows
@@ -199,6 +200,16 @@ def test_an_aggregate_over_a_join_reads_a_hidden_one() -> None:
     assert (second.stream, second.groups, second.select) == (first.name, named_as(k="a_k"), named_as(top="MAX(b_w)"))
 
 
+def test_as_of_looks_up_the_version_that_held_then() -> None:
+    text = "SELECT a.k, w FROM a {} b FOR SYSTEM_TIME AS OF a.ts AS p ON a.k = p.k {}"
+    inner, left = plan(text.format("JOIN", "AND w > 1 AND v > 2")).steps + plan(text.format("LEFT JOIN", "")).steps
+    select = named_as(k="a.k", w="p.w")
+    assert inner == Lookup(
+        "query_1", Side("a", "a", ("k",), "(v > 2)"), Side("b", "p", ("k",)), where="(p.w > 1)", select=select
+    )
+    assert left == Lookup("query_1", Side("a", "a", ("k",)), Side("b", "p", ("k",)), True, select=select)
+
+
 def test_what_was_made_for_a_query_goes_with_it() -> None:
     text = "CREATE QUERY q AS SELECT max(w) AS top FROM a JOIN b ON a.ts = b.ts WINDOW [RANGE 9 s];"
     assert plan(text + "DROP QUERY q; DROP STREAM a").steps == ()
@@ -262,6 +273,14 @@ REFUSED = {
     "SELECT v FROM a JOIN b ON a.ts = b.ts ORDER BY v": (48, "told as they are found", None),
     "SELECT a.k OUTER_JOIN FROM a WHERE v > 1": (28, "OUTER_JOIN joins two streams", "FROM a, b"),
     "SELECT a.k FROM a JOIN b ON a.ts = b.ts WHERE max(v) > 1": (47, "WHERE sees single rows", None),
+    "SELECT v FROM a JOIN b FOR SYSTEM_TIME AS OF b.ts ON a.k = b.k": (48, "AS OF goes by the time of 'a'", "a.ts"),
+    "SELECT v FROM a JOIN b FOR SYSTEM_TIME AS OF a.ts ON v > w": (22, "has no equal keys", "a.key = b.key"),
+    "SELECT v FROM a FULL JOIN b FOR SYSTEM_TIME AS OF a.ts ON a.k = b.k": (27, "an inner or a LEFT join", None),
+    "SELECT v FROM a LEFT JOIN b FOR SYSTEM_TIME AS OF a.ts ON a.k = b.k AND w > 1": (
+        73,
+        "no other condition",
+        "WHERE",
+    ),
     "SELECT k FROM a UNION SELECT k FROM b": (8, "UNION without ALL", "SELECT DISTINCT"),
     "SELECT k FROM a EXCEPT SELECT k FROM b": (8, "EXCEPT cannot be run yet", None),
     "SELECT k, v FROM a UNION ALL SELECT k FROM b": (37, "has 1 columns and the first one has 2", "same columns"),

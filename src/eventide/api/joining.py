@@ -23,7 +23,7 @@ from eventide.language.resolving import Resolver
 from eventide.language.source_text import SourceText
 from eventide.language.words import column_of, conjuncts
 from eventide.plan.expressions import parsed
-from eventide.plan.join import JoinKind
+from eventide.plan.join import Join, JoinKind
 from eventide.plan.query import RESERVED
 from eventide.plan.rows import Rows
 from eventide.plan.stream import TimeKind
@@ -46,6 +46,25 @@ def level_of(node: EventStream | EventRows) -> Level:
     return over(
         Known(replace(node.declared, name=node.called), NOWHERE, node.columns, node.clock), {node.called.lower()}
     )
+
+
+def alias_of(node: EventStream | EventRows) -> str:
+    """By which name its columns are called in a join: its own, or that of the only input it has."""
+    while isinstance(node, EventRows) and node.name is None and len(node.inputs) == 1:
+        node = node.inputs[0]
+    return name_of(node)
+
+
+def unfolded(node: EventStream | EventRows) -> tuple[EventStream | EventRows, list[exp.Expr]]:
+    """What is read where rows are only chosen, and the conditions: a join chooses by itself."""
+    conditions: list[exp.Expr] = []
+    while isinstance(node, EventRows) and node.name is None and isinstance(node.declared, Rows):
+        if node.declared.select or len(node.inputs) != 1:
+            break
+        if node.declared.where is not None:
+            conditions.insert(0, parsed(node.declared.where, "a condition"))
+        node = node.inputs[0]
+    return node, conditions
 
 
 def merged(inputs: list[EventStream | EventRows]) -> EventRows:
@@ -83,20 +102,21 @@ def joined(
     kind = HOW.get(how.lower())
     if kind is None:
         raise DeclarationError(f"there is no join {how!r}: give inner, left, right or full")
-    if name_of(left).lower() == name_of(right).lower():
+    mine, theirs = alias_of(left), alias_of(right)
+    if mine.lower() == theirs.lower():
         raise DeclarationError(
-            f"both inputs of this join are called {name_of(left)!r}: give one another name, "
+            f"both inputs of this join are called {mine!r}: give one another name, "
             "eventide.stream(..., name='south') or .named('south')"
         )
-    owner = f"the join of {name_of(left)!r} and {name_of(right)!r}"
+    owner = f"the join of {mine!r} and {theirs!r}"
     is_name = isinstance(on, str) and on.isidentifier()
     names = () if isinstance(on, str) and not is_name else (on,) if isinstance(on, str) else tuple(on)
     conditions = [*conjuncts(parsed(on, owner))] if isinstance(on, str) and not is_name else []
     for name in names:
         for side in (left, right):
             if name.lower() not in level_of(side).columns:
-                raise DeclarationError(f"{owner}: {name_of(side)!r} has no column {name!r}")
-        conditions.append(exp.EQ(this=column_of(name, name_of(left)), expression=column_of(name, name_of(right))))
+                raise DeclarationError(f"{owner}: {alias_of(side)!r} has no column {name!r}")
+        conditions.append(exp.EQ(this=column_of(name, mine), expression=column_of(name, theirs)))
     if within is not None:
         conditions.append(_within(left, right, within, owner))
     return Joining.of(left, right, kind, tuple(conditions), names)
@@ -109,6 +129,8 @@ class Joining(EventRows):
     conditions: tuple[exp.Expr, ...] = ()
     after: tuple[exp.Expr, ...] = ()
     pending: Pending | None = None
+    given: tuple[EventStream | EventRows, ...] = ()
+    """The two sides as they were given, with their conditions."""
 
     @classmethod
     def of(
@@ -121,7 +143,13 @@ class Joining(EventRows):
         after: tuple[exp.Expr, ...] = (),
     ) -> Joining:
         """The join with all columns: those that are equal by name once, then those of the left, then of the right."""
-        sides = [(name_of(one), level_of(one)) for one in (left, right)]
+        sides, read = [], []
+        for one in (left, right):
+            node, chosen = unfolded(one)
+            level = level_of(node)
+            level.where += chosen
+            sides.append((alias_of(one), level))
+            read.append(node)
         inputs = [called(alias, {alias.lower()}, level) for alias, level in sides]
         owner = sides[1][0] if kind is JoinKind.RIGHT else sides[0][0]
         preferred = {name.lower(): owner for name in shared}
@@ -132,17 +160,18 @@ class Joining(EventRows):
         step = Step(NOWHERE, kind, inputs[1], sides[1][1], on, [])
         with _plainly():
             join = reader.pair(sides[0], sides[1], step, scope, [] if is_inner else list(after))
+        assert isinstance(join, Join)
         pending = Pending(join, dict(sides), tuple(inputs), preferred, frozenset())
         scope.clock = Clock(kind_of(pending))
         outputs = _all_columns(inputs, shared, kind)
         told_join, columns, clock = told(pending, outputs)
-        return cls(told_join, (left, right), columns, clock, None, conditions, after, pending)
+        return cls(told_join, tuple(read), columns, clock, None, conditions, after, pending, (left, right))
 
     def where(self, condition: Expression) -> Joining:  # type: ignore[override]
         """Only pairs for which this holds."""
         said = conjuncts(parsed(condition_text(condition, None, "this join"), "this join"))
-        kind = self._pending.join.kind
-        left, right = self.inputs
+        kind = self._join.kind
+        left, right = self.given
         made = Joining.of(left, right, kind, self.conditions, tuple(self._pending.preferred), (*self.after, *said))
         return replace(made, name=self.name)
 
@@ -175,7 +204,12 @@ class Joining(EventRows):
 
     @property
     def _left(self) -> Level:
-        return self._pending.sides[self._pending.join.left.alias]
+        return self._pending.sides[self._join.left.alias]
+
+    @property
+    def _join(self) -> Join:
+        assert isinstance(self._pending.join, Join)
+        return self._pending.join
 
 
 def _within(left: EventStream | EventRows, right: EventStream | EventRows, within: Length, owner: str) -> exp.Expr:
@@ -190,8 +224,8 @@ def _within(left: EventStream | EventRows, right: EventStream | EventRows, withi
     for node, level in zip((left, right), sides, strict=True):
         told_by = next((name for name, one in level.times.items() if one.shifted == 0), None)
         if told_by is None:
-            raise DeclarationError(f"{owner}: no column of {name_of(node)!r} carries its time; select it, too")
-        times.append(column_of(told_by, name_of(node)))
+            raise DeclarationError(f"{owner}: no column of {alias_of(node)!r} carries its time; select it, too")
+        times.append(column_of(told_by, alias_of(node)))
     return exp.LTE(this=exp.Abs(this=exp.Sub(this=times[0], expression=times[1])), expression=most)
 
 

@@ -171,7 +171,7 @@ class QueryBuilder:
         how: str = "inner",
     ) -> Joining:
         """Pairs of the rows that pass; see `EventStream.join`. They go by the name of the stream."""
-        return self.select().named(name_of(self.stream) + "_rows").join(other, on, within, how)
+        return self.select().join(other, on, within, how)
 
     def start(self, sink: GivenSink = None, checkpoint: str | PathLike[str] | None = None) -> RunningQuery:
         """Start the rows that pass, with all their columns."""

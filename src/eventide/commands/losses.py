@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
@@ -25,10 +26,16 @@ PLACE = re.compile(r" \(query [^()]*\)$")
 
 @dataclass
 class Losses:
-    """Late rows by stream, rejects by reason."""
+    """Late rows by stream, rejects by reason; `functions` are told by the names that they have here.
+
+    >>> counted = Losses(functions=("halfOf",))
+    >>> counted.spelled("query 'q': HALFOF(v) fails")
+    "query 'q': halfOf(v) fails"
+    """
 
     late: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
+    functions: Sequence[str] = ()
 
     def watch(self, engine: Running) -> None:
         """Count after every round of this engine."""
@@ -41,7 +48,13 @@ class Losses:
             for part in parts:
                 for reason in pc.value_counts(part.column("_reason")).to_pylist():
                     # A lost value names its window; here only what happened counts.
-                    self.rejected[PLACE.sub("", str(reason["values"]))] += reason["counts"]
+                    self.rejected[self.spelled(PLACE.sub("", str(reason["values"])))] += reason["counts"]
+
+    def spelled(self, reason: str) -> str:
+        """The reason, in which SQL has written all functions in capital letters."""
+        for name in self.functions:
+            reason = re.sub(rf"\b{re.escape(name)}\(", f"{name}(", reason, flags=re.IGNORECASE)
+        return reason
 
     def sentences(self, checkpoint: str | None, keeping: str = "--checkpoint DIR") -> list[str]:
         """What to tell in the end; `checkpoint` None says that it was a temporary one, `keeping` how to have one."""

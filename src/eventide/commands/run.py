@@ -92,7 +92,8 @@ def _run(script: Script, request: RunRequest) -> None:
     where = _where(script, request, settings)
     given = request.checkpoint or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
-    line, losses, failures = StatusLine(), Losses(), Failures()
+    line, failures = StatusLine(), Failures()
+    losses = Losses(functions=[function.name for function in script.functions])
     if request.json and sys.stdout is None:
         raise DeclarationError("--json has nowhere to write: standard output is closed")
     json_to = sys.stdout.buffer if request.json else None

@@ -14,6 +14,7 @@ Law: after `register`, whatever `plan.dialect.to_duckdb` writes can be run on th
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from typing import Any
 
 import duckdb
@@ -89,6 +90,16 @@ def _kll_union(pieces: list[bytes | None] | None, k: int | None) -> bytes:
     return sketches.quantile_union(pieces or (), k)
 
 
+def _decimal_sum(texts: list[str | None] | None) -> str | None:
+    """The sum of decimals; NULL where it has more than 38 digits, or where there is nothing to sum."""
+    numbers = [Decimal(text) for text in texts or () if text is not None]
+    if not numbers:
+        return None
+    with localcontext(prec=100):
+        total = sum(numbers, Decimal(0))
+    return format(total, "f") if len(total.as_tuple().digits) <= 38 else None
+
+
 def _upper(text: str | None) -> str | None:
     return None if text is None else text.upper()
 
@@ -105,6 +116,7 @@ FUNCTIONS: tuple[tuple[str, Callable[..., Any], list[Any], Any], ...] = (
     ("eventide_kll_of", _kll_of, ["DOUBLE[]", "INTEGER"], "BLOB"),
     ("eventide_kll_union", _of_two(_kll_union, pa.binary()), ["BLOB[]", "INTEGER"], "BLOB"),
     ("eventide_kll_quantile", _of_two(_quantile, pa.float64()), ["BLOB", "DOUBLE"], "DOUBLE"),
+    ("eventide_decimal_sum", _of_one(_decimal_sum, pa.string()), ["VARCHAR[]"], "VARCHAR"),
     ("eventide_upper", _of_one(_upper, pa.string()), ["VARCHAR"], "VARCHAR"),
     ("eventide_lower", _of_one(_lower, pa.string()), ["VARCHAR"], "VARCHAR"),
     ("eventide_kll_quantiles", _of_two(_quantiles, pa.list_(pa.float64())), ["BLOB", "DOUBLE[]"], "DOUBLE[]"),

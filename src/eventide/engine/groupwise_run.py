@@ -32,7 +32,7 @@ from eventide.engine.workbench import Bench
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.eventtime.per_source import grown
 from eventide.plan.bound import Bound
-from eventide.plan.by_source import place_of
+from eventide.plan.by_source import among, place_of
 
 
 def _no_beats() -> Instants:
@@ -112,7 +112,10 @@ class GroupwiseRun:
         late, accepted = chunk.filter(pa.array(closed & ~before)), chunk.filter(pa.array(~closed))
         lost = rows_in(late, self.query)
         late_panes = tuple(pc.unique(late.column("__pane")).to_pylist())
-        taken = Taken(rows_in(accepted, self.query) + lost, accepted, late_panes, lost)
+        # A pane that is closed for one source may be open for others, whose rows need not be fetched.
+        named = [pc.unique(late.column(key)).to_pylist() for key in source_keys(self.query)]
+        where = among(self.query.stream, named) if late.num_rows else None
+        taken = Taken(rows_in(accepted, self.query) + lost, accepted, late_panes, lost, late_where=where)
         return replace(self, slices=self.slices.added(accepted)), taken
 
     def late_among(self, rows: pa.Table, combined: int) -> tuple[pa.Table, Instants]:
@@ -181,8 +184,11 @@ class GroupwiseRun:
 
     def saved(self) -> dict[str, Any]:
         """Plain data beside the slices themselves; the names of the sources are saved with the stream."""
-        told = {"told": self.told.tolist(), "told_for_all": self.told_for_all}
-        return {"bound": self.bound, "begins": self.begins, "beats": self.beats.tolist(), **told}
+        closed = np.maximum(bounds_of(self.query.panes, self.beats), self.bound)
+        # Unless windows wait, all that is closed has been told, and need not be said twice.
+        told = None if np.array_equal(closed, self.told) else self.told.tolist()
+        saved = {"bound": self.bound, "begins": self.begins, "beats": self.beats.tolist()}
+        return {**saved, "told": told, "told_for_all": self.told_for_all}
 
     def live(self) -> int:
         """State of panes before this is not needed by any source."""
@@ -204,7 +210,9 @@ class GroupwiseRun:
     ) -> GroupwiseRun:
         """Continue from what was saved; what was answered before is let go in the first round."""
         slices = SourceSlices(query, bench, source_keys(query), fresh=tuple(t for t in tables if t.num_rows))
-        beats, told = (np.array(saved[name], dtype=np.int64) for name in ("beats", "told"))
+        beats = np.array(saved["beats"], dtype=np.int64)
+        closed = np.maximum(bounds_of(query.panes, beats), saved["bound"])
+        told = closed if saved["told"] is None else np.array(saved["told"], dtype=np.int64)
         return cls(query, bench, slices, saved["bound"], saved["begins"], beats, told, saved["told_for_all"])
 
 

@@ -102,7 +102,7 @@ class Promise:
         losses.revising += taken.revising_rows
         if taken.late_panes:
             bound = careful(way.bound) if way.source in work.careful else way.bound
-            rows = self._backend.ask(late_text(bound, taken.late_panes))
+            rows = self._backend.ask(late_text(bound, taken.late_panes, taken.late_where))
             heartbeat = min(self._time_of(source) for source in self._plan.judged_by(way))
             behind: int | Instants = heartbeat
             if not way.into_port:

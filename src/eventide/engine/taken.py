@@ -25,7 +25,8 @@ class Taken:
     """What became of a round's partials.
 
     `wanted` rows came; those of `late_panes` were too late, those of the panes `revising` change answers that were
-    given. `accepted` is what was added to the slices, for the disk; `changed` holds at least what is in those panes."""
+    given. `accepted` is what was added to the slices, for the disk; `changed` holds at least what is in those panes.
+    `late_where`, if any, is a condition that holds for all rows that were late: not all of their panes need be."""
 
     wanted: int
     accepted: pa.Table | None = None
@@ -34,6 +35,7 @@ class Taken:
     revising: tuple[int, ...] = ()
     revising_rows: int = 0
     changed: pa.Table | Chunk | None = None
+    late_where: str | None = None
 
     def with_more(self, other: Taken) -> Taken:
         """Both, as if they had come at once.

@@ -18,6 +18,7 @@ from eventide.language.words import column_of, spark_text
 from eventide.plan.columns import Column
 from eventide.plan.expressions import parsed
 from eventide.plan.join import Band, Join
+from eventide.plan.lookup import Lookup
 from eventide.plan.query import Named
 from eventide.plan.stream import TimeKind
 
@@ -65,7 +66,7 @@ def see(level: Level, inputs: Iterable[Called], preferred: Mapping[str, str]) ->
     return level
 
 
-def told(pending: Pending, outputs: list[tuple[str, exp.Expr]]) -> tuple[Join, tuple[Column, ...], Clock]:
+def told(pending: Pending, outputs: list[tuple[str, exp.Expr]]) -> tuple[Join | Lookup, tuple[Column, ...], Clock]:
     """The join with these outputs, their columns, and which of them carry time."""
     select = tuple(Named(name, spark_text(expression)) for name, expression in outputs)
     columns: list[Column] = []
@@ -93,6 +94,10 @@ def _type(expression: exp.Expr, pending: Pending) -> str:
 
 def _over_time(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
     join = pending.join
+    if isinstance(join, Lookup):
+        # What is told has the time of the row.
+        mine = tables_of(expression) == {join.rows.alias}
+        return pending.sides[join.rows.alias].clock.over_time(bare(expression)) if mine else None
     kept = {
         alias
         for alias, side in ((join.left.alias, join.kind.keeps_right), (join.right.alias, join.kind.keeps_left))
@@ -105,7 +110,7 @@ def _over_time(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
     if time is None:
         return None
     for band in join.bands:
-        equal = _equal_time(band, pending)
+        equal = _equal_time(band, join, pending)
         if equal is not None and (equal == time or (isinstance(equal, exp.Column) and equal.name == TIME)):
             return time
     return None
@@ -114,17 +119,17 @@ def _over_time(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
 def _following(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
     """How a column follows the time of its own side: rows of a side come no later than their partners can."""
     owner = tables_of(expression)
-    if len(owner) != 1:
+    if len(owner) != 1 or (isinstance(pending.join, Lookup) and owner != {pending.join.rows.alias}):
         return None
     clock = pending.sides[next(iter(owner))].clock
     plain = bare(expression)
     return clock.over_time(plain, following=True) if clock.of(plain, following=True) is not None else None
 
 
-def _equal_time(band: Band, pending: Pending) -> exp.Expr | None:
+def _equal_time(band: Band, join: Join, pending: Pending) -> exp.Expr | None:
     """How the attribute that both sides share is computed from time; None where they are not equal, or not alike."""
     if band.low or band.high:
         return None
-    sides = ((pending.join.left.alias, band.left), (pending.join.right.alias, band.right))
+    sides = ((join.left.alias, band.left), (join.right.alias, band.right))
     left, right = (pending.sides[alias].clock.over_time(parsed(sql, "a band")) for alias, sql in sides)
     return left if left is not None and left == right else None

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from eventide.language.join_scope import called, kind_of, see, told
 from eventide.language.known import Called, Clock, Hide, Level, Pending, over
+from eventide.language.lookups import LookupReader, version_of
 from eventide.language.never_free import one_sided, unrelated
 from eventide.language.output_names import unused
 from eventide.language.relations import Input, Parts, bare, take_apart
@@ -24,6 +25,7 @@ from eventide.language.window_join import window_band
 from eventide.language.words import all_of, column_of, conjuncts, spark_text
 from eventide.plan.expressions import aggregates_in
 from eventide.plan.join import Join, JoinKind, Side
+from eventide.plan.lookup import Lookup
 
 GIGASCOPE = {
     "INNER_JOIN": JoinKind.INNER,
@@ -59,6 +61,8 @@ class JoinReader:
         """What the SELECT sees: the last join, which has no name yet."""
         origin, nodes = select.args["from_"], select.args["joins"]
         kinds = self._kinds(origin, nodes)
+        if origin.this.args.get("version") is not None:
+            raise self.source.error("AS OF is for the right side of a join", origin.this.args["version"])
         tables = [origin.this, *(node.this for node in nodes)]
         names = self._names(tables)
         first = self.level_of(origin.this, kinds[0].keeps_right)
@@ -117,11 +121,15 @@ class JoinReader:
 
     def pair(
         self, left: tuple[str, Level], right: tuple[str, Level], step: Step, scope: Level, where: list[exp.Expr]
-    ) -> Join:
+    ) -> Join | Lookup:
         """The join of two inputs by what is said in ON; `where` chooses among its pairs."""
         resolver = Resolver(self.source)
         said = [resolver.spelled_out(one, scope) for one in step.on]
         said += [self._equal(name, scope, step.input) for name in step.using]
+        if (version := version_of(step.node)) is not None:
+            chosen = [resolver.spelled_out(one, scope) for one in where]
+            as_of = resolver.spelled_out(version, scope)
+            return LookupReader(self.source).read(left, right, step.kind, said, as_of, chosen, step.node)
         parts = take_apart(said, Input(*left), Input(*right))
         if (band := window_band(left[1], right[1], step.node, self.source)) is not None:
             parts.bands.append(band)
@@ -244,7 +252,7 @@ class JoinReader:
     ) -> frozenset[tuple[str, str]]:
         """The columns that are spoken of above the first of these joins, all where the SELECT says `*`."""
         spoken = [*select.expressions, *(select.args.get(key) for key in ("group", "having", "order")), *rest]
-        spoken += [one for step in steps[1:] for one in step.on]
+        spoken += [one for step in steps[1:] for one in (*step.on, version_of(step.node))]
         used: set[tuple[str, str]] = set()
         for tree in spoken:
             for node in tree.find_all(exp.Column, exp.Star) if tree is not None else ():

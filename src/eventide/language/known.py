@@ -21,6 +21,7 @@ from eventide.language.words import column_of, wrapped
 from eventide.plan.columns import Column
 from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.join import Join
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator, Step
 from eventide.plan.query import Query
 from eventide.plan.stream import Stream, TimeKind
@@ -112,7 +113,7 @@ class Called:
 class Pending:
     """A join that has neither a name nor columns yet: what makes a pair, and what is told of it."""
 
-    join: Join
+    join: Join | Lookup
     sides: Mapping[str, Level]
     """The two inputs, by their names in the join."""
 

@@ -130,6 +130,10 @@ class FromReader:
 
     def _side(self, origin: exp.Expr, ctes: Mapping[str, exp.Expr], computed: bool) -> Level:
         """An input of a join. `computed`: its columns may be missing from a result, so NULL, whatever computes them."""
+        if origin.args.get("version") is not None:
+            # Which version is meant, the join says.
+            origin = origin.copy()
+            origin.set("version", None)
         level = self._level(origin, ctes)
         plain = all(isinstance(expression.unnest(), exp.Column) for _, expression in level.columns.values())
         if computed and not plain:

@@ -96,8 +96,8 @@ class Linear:
         return Linear({k: (a, f * factor) for k, (a, f) in self.terms.items()}, self.constant * factor, self.micros)
 
 
-def take_apart(conditions: Iterable[exp.Expr], left: Input, right: Input) -> Parts:
-    """The parts of conditions whose columns are qualified by the names of the two sides."""
+def take_apart(conditions: Iterable[exp.Expr], left: Input, right: Input, by_time: bool = True) -> Parts:
+    """The parts of conditions whose columns are qualified by the names of the two sides; bands only `by_time`."""
     parts, found = Parts(), Relations(left, right)
     for condition in conditions:
         sides = tables_of(condition)
@@ -105,7 +105,7 @@ def take_apart(conditions: Iterable[exp.Expr], left: Input, right: Input) -> Par
             parts.left.append(condition)
         elif sides == {right.alias}:
             parts.right.append(condition)
-        elif found.take(condition):
+        elif by_time and found.take(condition):
             continue
         elif (key := _key(condition, left.alias, right.alias)) is not None:
             parts.keys.append(key)

@@ -7,10 +7,11 @@ careful form of a query has, for all other windows, the values of the query itse
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from eventide.plan.aggregate_call import decimal_of
 from eventide.plan.aggregate_sums import BIGINT_RANGE
 from eventide.plan.bound import HAVING, ORDER, ROWS, Bound
 from eventide.plan.broken import fails
@@ -19,7 +20,7 @@ from eventide.plan.lazy import lazily
 from eventide.plan.partials import Partial
 from eventide.plan.query import Named
 from eventide.plan.slice_columns import slice_columns
-from eventide.plan.spark_types import DIGITS, Types
+from eventide.plan.spark_types import DIGITS, Types, decimal_type
 
 HAS_ROWS = f"{ROWS} >= 0"
 """True for every window; no optimizer sees that (see `broken.HAS_TIME`)."""
@@ -51,16 +52,68 @@ def _with_aggregates_apart(query: Bound) -> Bound:
     for value in query.values:
         tree = exp.Paren(this=parsed(value.sql, "a value"))
         for aggregate in aggregates_in(tree):
+            if (decimal := _decimal_sum(aggregate, types)) is not None:
+                told, check = decimal.kept_in(columns, types)
+                checks.append(check)
+                aggregate.replace(exp.column(told))
+                continue
             wide, kind, summed = _without_overflow(aggregate, types)
             sql = lazily(wide, types).sql(SPARK)
             name = columns.setdefault(sql, Partial(f"__a{len(columns)}", kind or "", sql, sql)).name
-            told: exp.Expression = exp.column(name)
+            value_of: exp.Expression = exp.column(name)
             if summed is not None:
-                told = parsed(f"CASE WHEN {name} {BIGINT_RANGE} THEN CAST({name} AS BIGINT) END", "a sum")
+                value_of = parsed(f"CASE WHEN {name} {BIGINT_RANGE} THEN CAST({name} AS BIGINT) END", "a sum")
                 checks.append((f"{name} IS NULL OR {name} {BIGINT_RANGE}", f"the sum of {summed} overflows BIGINT"))
-            aggregate.replace(told)
+            aggregate.replace(value_of)
         values.append(Named(value.name, tree.this.sql(SPARK)))
     return replace(query, partials=tuple(columns.values()), values=tuple(values), checks=tuple(dict.fromkeys(checks)))
+
+
+@dataclass(frozen=True)
+class DecimalSum:
+    """A sum of decimals with so many digits that their sum may have more than a decimal can hold.
+
+    `tried` is NULL where it does, and where `counted` finds nothing to sum.
+    """
+
+    tried: exp.Expression
+    counted: exp.Expression
+    kind: str
+    summed: str
+
+    def kept_in(self, columns: dict[str, Partial], types: Types) -> tuple[str, tuple[str, str]]:
+        """The name of the column that holds the sum, and the check that it is there."""
+        names = []
+        for one, kind in ((self.tried, self.kind), (self.counted, "BIGINT")):
+            sql = lazily(one, types).sql(SPARK)
+            names.append(columns.setdefault(sql, Partial(f"__a{len(columns)}", kind, sql, sql)).name)
+        total, count = names
+        return total, (f"{total} IS NOT NULL OR {count} = 0", f"the sum of {self.summed} overflows {self.kind}")
+
+
+def _decimal_sum(aggregate: exp.Expression, types: Types) -> DecimalSum | None:
+    call = call_of(aggregate)
+    decimal = decimal_of(types.of(call.this) or "") if isinstance(call, exp.Sum) else None
+    # Fewer digits leave room for the sum of ten thousand million rows.
+    if decimal is None or decimal[0] <= 28 or isinstance(call.this, exp.Distinct):
+        return None
+    tried, counted = (
+        _with_call(aggregate, other)
+        for other in (
+            exp.Anonymous(this="try_sum", expressions=[call.this.copy()]),
+            exp.Count(this=call.this.copy()),
+        )
+    )
+    return DecimalSum(tried, counted, decimal_type(38, decimal[1]), call.this.sql(SPARK))
+
+
+def _with_call(aggregate: exp.Expression, call: exp.Expression) -> exp.Expression:
+    """The same FILTER around another call."""
+    around = exp.Paren(this=aggregate.copy())
+    call_of(around.this).replace(call)
+    inside = around.this
+    assert isinstance(inside, exp.Expression)
+    return inside
 
 
 def _without_overflow(aggregate: exp.Expression, types: Types) -> tuple[exp.Expression, str | None, str | None]:

@@ -17,9 +17,18 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from eventide.plan.columns import WHOLE_NUMBERS, quoted
 from eventide.plan.query import Query
+from eventide.plan.spark_grammar import SPARK
 from eventide.plan.stream import Stream, Timestamps
 from eventide.plan.window import Window
+
+MOST_NAMED = 1000
+"""So many values are written into a statement at most."""
 
 
 def why_not(query: Query, stream: Stream | None) -> str | None:
@@ -45,5 +54,32 @@ def why_not(query: Query, stream: Stream | None) -> str | None:
 
 def place_of(column: str, query: Query) -> int | None:
     """Which group is this column itself, counted from 0; None where none is."""
-    spelled = [group.sql.strip().strip("`").lower() for group in query.groups]
-    return spelled.index(column.lower()) if column.lower() in spelled else None
+    same = (column.lower(), quoted(column).lower())
+    return next((place for place, group in enumerate(query.groups) if group.sql.strip().lower() in same), None)
+
+
+def among(stream: Stream, values: Sequence[Sequence[object]]) -> str | None:
+    """A condition that holds for the rows of some sources, and perhaps of others; None where it is not worth saying.
+
+    `values` are those sources have in each column that names one.
+
+    >>> from eventide.plan.columns import Column
+    >>> s = Stream("s", (Column("t", "BIGINT"), Column("who", "STRING")), time="t", source=("who",))
+    >>> among(s, [["a", "b", None]])
+    "(`who` IN ('a', 'b') OR `who` IS NULL)"
+    """
+    told = [_is_one_of(name, stream.column(name).type, of) for name, of in zip(stream.source, values, strict=True)]
+    return " AND ".join(condition for condition in told if condition is not None) or None
+
+
+def _is_one_of(name: str, kind: str, values: Sequence[object]) -> str | None:
+    if len(values) > MOST_NAMED or kind not in ("STRING", *WHOLE_NUMBERS):
+        return None
+    literals = [
+        exp.Literal.string(value).sql(SPARK) if isinstance(value, str) else str(value)
+        for value in values
+        if value is not None
+    ]
+    parts = [f"{quoted(name)} IN ({', '.join(literals)})"] if literals else []
+    parts += [f"{quoted(name)} IS NULL"] if None in values else []
+    return f"({' OR '.join(parts)})"

@@ -15,7 +15,7 @@ from eventide.plan.expressions import restricted
 from eventide.plan.spark_grammar import SPARK
 
 MORE_THAN_A_CALL = (exp.Sum, exp.Avg, exp.ApproxDistinct, exp.ApproxQuantile)
-SKETCHES = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double")
+NAMED = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double", "try_sum")
 
 
 def _sum(self: Saying, node: exp.Sum) -> str:
@@ -44,8 +44,8 @@ def _average(self: Saying, node: exp.Avg) -> str:
 def _filter(self: Saying, node: exp.Filter) -> str:
     """FILTER goes inside, where an aggregate is more than one call in DuckDB."""
     call, condition = node.this, node.expression.this
-    sketch = isinstance(call, exp.Anonymous) and call.name.lower() in SKETCHES
-    if isinstance(call, MORE_THAN_A_CALL) or sketch:
+    named = isinstance(call, exp.Anonymous) and call.name.lower() in NAMED
+    if isinstance(call, MORE_THAN_A_CALL) or named:
         return self.sql(restricted(call, condition))
     return f"{self.sql(call)} FILTER (WHERE {self.sql(condition)})"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from eventide.plan.aggregate_call import decimal_of
 from eventide.plan.dialect_saying import Rule, Saying, by_type, call
 from eventide.plan.dialect_times import field_of
 
@@ -51,6 +52,11 @@ def _named(self: Saying, node: exp.Anonymous) -> str:
     if name == "kll_sketch_get_quantile_double":
         many = isinstance(node.expressions[1], exp.Array)
         return call(f"eventide_kll_quantile{'s' if many else ''}", *arguments)
+    if name == "try_sum":
+        decimal = decimal_of(self.kind(node.expressions[0]) or "")
+        if decimal is None or decimal[0] <= 28 or isinstance(node.expressions[0], exp.Distinct):
+            return self.refuse("TRY_SUM")
+        return f"CAST(eventide_decimal_sum(list(CAST({arguments[0]} AS VARCHAR))) AS DECIMAL(38, {decimal[1]}))"
     if name in ("date_part", "datepart"):
         unit, value = node.expressions
         constant = isinstance(unit, exp.Literal) and unit.is_string

@@ -69,7 +69,7 @@ SAME_NAMES = frozenset(
 OTHER_MEANING = frozenset(
     [
         "assert_true", "bin", "collations", "hash", "jaro_winkler_similarity", "json_array_length", "make_time",
-        "map_concat", "map_entries", "now", "printf", "range", "time_bucket", "try_sum", "url_decode", "url_encode",
+        "map_concat", "map_entries", "now", "printf", "range", "time_bucket", "url_decode", "url_encode",
         "user", "version", "window",
     ]
 )  # fmt: skip

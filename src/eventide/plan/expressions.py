@@ -139,7 +139,7 @@ def only_where(aggregate: str, condition: str) -> str:
     """The same aggregate over only the rows where the condition holds; for aggregates that skip NULL.
 
     >>> only_where("sum(x)", "v > 1"), only_where("count(*)", "ok"), only_where("hll_sketch_agg(x, 12)", "ok")
-    ('SUM(IF(v > 1, x, NULL))', 'COUNT(IF(ok, 1, NULL))', 'hll_sketch_agg(IF(ok, x, NULL), 12)')
+    ('SUM(IF(v > 1, x, NULL))', 'COUNT(IF(ok, 1, NULL))', 'HLL_SKETCH_AGG(IF(ok, x, NULL), 12)')
     """
     call = parsed(aggregate, "a partial")
     test = parsed(condition, "a condition")

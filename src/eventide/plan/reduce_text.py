@@ -117,12 +117,15 @@ def _usable(stream: Stream) -> str:
 
 def _is_promise(stream: Stream) -> str:
     """Whether a row is a promise with a time; never unknown."""
-    return f"COALESCE(`{stream.punctuation}` AND `{stream.time}` IS NOT NULL AND {_usable(stream)}, FALSE)"
+    assert stream.punctuation is not None
+    assert stream.time is not None
+    told = f"{quoted(stream.punctuation)} AND {quoted(stream.time)} IS NOT NULL"
+    return f"COALESCE({told} AND {_usable(stream)}, FALSE)"
 
 
 def promises_text(stream: Stream) -> str:
     """The promises of a round: for each source (`__s0`, ...) the latest (`__hi`), and how many there were (`__n`)."""
-    sources = [f"`{name}`" for name in stream.source]
+    sources = [quoted(name) for name in stream.source]
     named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
     by = f" GROUP BY {', '.join(sources)}" if sources else ""
     told = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
@@ -213,15 +216,14 @@ def stored_text(query: Bound, up_to: int | None = None, stamp: int | None = None
     return f"SELECT {', '.join(columns)} FROM ({alone.sql}) WHERE __pane0 IS NOT NULL{wanted}"
 
 
-def late_text(query: Bound, panes: Sequence[int]) -> str:
-    """The rows of these panes that a query wants.
+def late_text(query: Bound, panes: Sequence[int], only: str | None = None) -> str:
+    """The rows of these panes that a query wants; `only`: among those for which this holds.
 
     Spark compiles a list of more than ten numbers to a look-up by reference, so that the compiled code stays the
     same; a shorter list is written into it, and compiled anew each time. Impossible panes fill the list up.
     """
     padded = [*panes, *(-(2**63) + 1 + i for i in range(max(0, 12 - len(panes))))]
-    condition = wants(query)
-    where = f" AND {condition}" if condition else ""
+    where = "".join(f" AND {condition}" for condition in (only, wants(query)) if condition)
     columns = ", ".join(quoted(column.name) for column in query.stream.columns)
     numbers = ", ".join(map(str, padded))
     return (

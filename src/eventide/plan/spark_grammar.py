@@ -1,8 +1,8 @@
 """Spark's grammar as version 4 has it: a small difference on sqlglot's, so that reading and writing changes no meaning.
 
 >>> import sqlglot
->>> sqlglot.parse_one("any(x) AND s = 'it''s'", read=SPARK).sql(SPARK)
-"any(x) AND s = 'it\\\\'s'"
+>>> sqlglot.parse_one("ANY(x) AND s = 'it''s'", read=SPARK).sql(SPARK)
+"ANY(x) AND s = 'it\\\\'s'"
 >>> sqlglot.parse_one("percentile_cont(0.5) WITHIN GROUP (ORDER BY x)", read=SPARK).sql(SPARK)
 'PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)'
 >>> sqlglot.parse_one("listagg(x)", read=SPARK).sql(SPARK)
@@ -60,11 +60,6 @@ def _percentile(arguments: list[Any]) -> exp.Expr:
     return exp.Anonymous(this="percentile", expressions=arguments)
 
 
-def _by_name(self: SparkGenerator, e: exp.Anonymous) -> str:
-    """A function that the parser does not know may be the user's own: it keeps the letters it was written in."""
-    return str(self.func(self.sql(e, "this"), *e.expressions, normalize=False))
-
-
 class Spark4(Spark):
     """A quote that comes twice in a text stands for itself; ANY is a function like others; nothing is rewritten."""
 
@@ -86,7 +81,6 @@ class Spark4(Spark):
 
         TRANSFORMS = {  # noqa: RUF012
             **SparkGenerator.TRANSFORMS,
-            exp.Anonymous: _by_name,
             exp.ArgMax: _by("MAX_BY"),
             exp.ArgMin: _by("MIN_BY"),
             exp.GroupConcat: _listed,
