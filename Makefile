@@ -35,6 +35,9 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.scale --quick
 	$(BIN)/python -m benchmarks.overhead --quick
 	$(BIN)/python -m benchmarks.startup --quick
+	$(BIN)/python -m benchmarks.idle_waiting --quick
+	$(BIN)/python -m benchmarks.operator_heartbeats --quick
+	$(BIN)/python -m benchmarks.gigascope --quick
 
 $(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)
