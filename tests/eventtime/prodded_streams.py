@@ -6,6 +6,7 @@ Section 4.4: after a tuple at second t the next one is at t with probability 95 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ class Windows:
         within = (self.times >= end - self.range) & (self.times < end)
         there = within & (self.arrivals <= end - round((1 - point) * self.slide))
         early, final = self.values[there], self.values[within]
-        of = {"count": len, "sum": np.sum, "average": np.mean, "max": np.max}
+        of: dict[str, Callable[[Floats], float]] = {"count": len, "sum": np.sum, "average": np.mean, "max": np.max}
         if len(final) == 0:
             return dict.fromkeys(of, 0.0)
         if len(early) == 0:

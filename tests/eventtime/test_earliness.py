@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prodded_streams import SECOND, Windows, uniform_stream
 
 from eventide.errors import SnapshotError
 from eventide.eventtime.earliness import Earliness
 from eventide.eventtime.window_ends import WindowEnds
+from tests.eventtime.prodded_streams import SECOND, Windows, uniform_stream
 
 ERRORS = st.lists(st.floats(0, 3), min_size=1, max_size=80)
 POLICIES = st.builds(
