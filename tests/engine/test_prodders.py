@@ -140,4 +140,7 @@ def test_whoever_asks_between_rounds_is_scored_too(tmp_path: Path) -> None:
     summary = running.early.states["sums"].accuracy.summary()
     assert (summary.windows, summary.worst) == (1, 0.75)
     assert summary.gain == 10 * SECOND
+    [status] = running.status().queries
+    assert status.early is not None
+    assert status.early["error"] == 0.75
     running.close()

@@ -8,7 +8,7 @@ that is not scored, which changes no answer.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,11 @@ class EarlyState:
             elif end in answered:
                 # It was asked so early that nothing was there.
                 self.control.score(1.0)
+
+    def told(self) -> dict[str, Any]:
+        """How early answers have done, as plain data."""
+        point = {} if self.control is None else {"point": self.control.point}
+        return asdict(self.accuracy.summary()) | point
 
     def saved(self) -> dict[str, Any]:
         """Plain data for the round record."""

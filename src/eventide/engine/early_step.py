@@ -9,7 +9,7 @@ rows to expect there, and of each value the error to expect, as learned so far; 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from eventide.engine.early_state import EarlyState, estimates_of
 from eventide.engine.prodding import EarlyResults, Prodding, Standing, needed_for
+from eventide.engine.status import QueryStatus
 from eventide.engine.work import Round
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import NEVER
@@ -90,6 +91,11 @@ class EarlyStep:
         self.asked.append((name, table, now))
         plain = Results.of_table(name, results.round, table)
         return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, results.timing)
+
+    def told_of(self, queries: tuple[QueryStatus, ...]) -> tuple[QueryStatus, ...]:
+        """The status of queries, with how their early answers have done, and where a point that finds itself is."""
+        states = self.states
+        return tuple(replace(one, early=states[one.name].told()) if one.name in states else one for one in queries)
 
     def is_due(self, clock: int) -> bool:
         """Whether a query that holds something is to be asked by now."""

@@ -245,6 +245,7 @@ class Engine:
         streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
         queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
         queries += tuple(QueryStatus.of_operator(name, run, standing) for name, run in state.operators.items())
+        queries = self.early.told_of(queries)
         seconds, words = dict(self._seconds), self.scheduling.words
         return Status(
             self.backend.name, state.round, state.clock, state.ended, streams, queries, seconds, scheduling=words
