@@ -144,3 +144,30 @@ def test_whoever_asks_between_rounds_is_scored_too(tmp_path: Path) -> None:
     assert status.early is not None
     assert status.early["error"] == 0.75
     running.close()
+
+
+@pytest.mark.parametrize("later", [WITHIN, EVERY, None], ids=["within", "every", "none"])
+def test_prods_may_change_from_one_start_to_the_next(tmp_path: Path, later: Prods | None) -> None:
+    sink = Memory()
+    for prods, part in ((HALF, STORY[:3]), (later, STORY[3:])):
+        program = Program((STREAM,), (replace(SUMS, prods=prods),))
+        running = Engine(program, LocalBackend(), str(tmp_path), {"sums": sink})
+        for clock, batch in part:
+            running.round(batch, round(clock * SECOND))
+        running.close()
+    final = {(row["window_end"].second, row["k"]): row["total"] for row in sink.rows("sums") if row["kind"] == "final"}
+    assert final == {(10, "a"): 13, (10, "b"): 82, (20, "a"): 37, (20, "b"): 5}
+
+
+def test_groups_alone_and_groups_of_any_type_can_be_prodded(tmp_path: Path) -> None:
+    """SELECT DISTINCT has no values to score; arrays cannot be compared as columns."""
+    whole = Query("whole", "s", Window(10 * SECOND), (), named_as(pair="array(k, k)"), prods=HALF)
+    sink = Memory()
+    running = Engine(Program((STREAM,), (whole,)), LocalBackend(), str(tmp_path), {"whole": sink})
+    for clock, batch in STORY:
+        running.round(batch, round(clock * SECOND))
+    running.close()
+    kinds = [row["kind"] for row in sink.rows("whole")]
+    assert kinds.count("early") >= 2
+    state = running.early.states["whole"].accuracy.summary()
+    assert (state.error, state.vanished) == (0.0, 0)
