@@ -58,8 +58,8 @@ ALIKE = {
     "select Max(x) from S Window[Range=30 Second, Slide=2min]": "SELECT MAX(x) FROM S [RANGE 30 second SLIDE 2 min]",
     "SELECT 1 FROM s [RANGE 60s SLIDE 10min]": "SELECT 1 FROM s [RANGE 60 s SLIDE 10 min]",
     "SELECT 1 FROM s [RANGE INTERVAL '5' MINUTES SLIDE '1 minute']": "SELECT 1 FROM s [RANGE 5 minutes SLIDE 1 minute]",
-    "SELECT 1 FROM s WHERE word foundIn(text)": "SELECT 1 FROM s WHERE foundIn(word, text)",
-    "SELECT 1 FROM s WHERE NOT word foundIn(text, 2) AND x": "SELECT 1 FROM s WHERE NOT foundIn(word, text, 2) AND x",
+    "SELECT 1 FROM s WHERE word foundIn(text)": "SELECT 1 FROM s WHERE FOUNDIN(word, text)",
+    "SELECT 1 FROM s WHERE NOT word foundIn(text, 2) AND x": "SELECT 1 FROM s WHERE NOT FOUNDIN(word, text, 2) AND x",
 }
 
 
