@@ -329,7 +329,8 @@ def test_a_value_that_cannot_be_computed_is_lost_and_the_row_is_told() -> None:
         ({"condition": "a.v + 1"}, "'a.v + 1' is INT, not a condition"),
         ({"where": "sum(a.v) > 1"}, "aggregate in a query over the join"),
         ({"select": named_as(rows="a.v")}, "'rows' is a column of every result"),
-        ({"left": Side("a", keys=("k",)), "right": Side("b", keys=("CAST(k AS STRING)",))}, "cast one to the type"),
+        ({"left": Side("a", keys=("k",)), "right": Side("b", keys=("array(k)",))}, "cast one to the type"),
+        ({"left": Side("a", keys=("map(k, 1)",)), "right": Side("b", keys=("map(k, 1)",))}, "compare parts of them"),
         ({"left": Side("a", where="v")}, "'v' is INT, not a condition"),
     ],
 )

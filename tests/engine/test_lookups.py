@@ -160,7 +160,7 @@ def test_a_version_that_has_ended_does_not_come_back_after_a_restart() -> None:
         ({"removed": "v + 1"}, "'v + 1' is no condition on single versions"),
         ({"removed": "prise IS NULL"}, "has no column 'prise'"),
         ({"where": "prices.w > 1"}, "input 'prices' has no column 'w'"),
-        ({"versions": Side("prices", keys=("CAST(k AS STRING)",))}, "cast one to the type of the other"),
+        ({"versions": Side("prices", keys=("array(k)",))}, "cast one to the type of the other"),
     ],
 )
 def test_a_lookup_that_cannot_work_is_refused_with_the_way_out(words: dict[str, Any], said: str) -> None:

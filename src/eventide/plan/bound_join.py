@@ -141,9 +141,10 @@ def _keys(join: Join, streams: tuple[Stream, Stream], type_of: TypeOf) -> tuple[
         kinds = [_checked(join, stream, sql, "key", type_of) for stream, sql in zip(streams, pair, strict=True)]
         kind = _common_key(kinds[LEFT], kinds[RIGHT])
         if kind is None:
+            way = "cast one to the type of the other" if kinds[LEFT] != kinds[RIGHT] else "compare parts of them"
             raise DeclarationError(
                 f"join {join.name!r}: {pair[LEFT]!r} is {kinds[LEFT]} and {pair[RIGHT]!r} is {kinds[RIGHT]}, which do "
-                "not compare: cast one to the type of the other"
+                f"not compare: {way}"
             )
         for side, sql in enumerate(pair):
             cast = sql if kinds[side] == kind else f"CAST({sql} AS {kind})"
