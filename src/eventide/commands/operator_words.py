@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlglot import exp
+
 from eventide.commands.temporal_words import attributes
 from eventide.plan.binding import BoundOperator
 from eventide.plan.bound_lookup import BoundLookup
 from eventide.plan.bound_rows import BoundRows
 from eventide.plan.columns import quoted
+from eventide.plan.expressions import SPARK, parsed
 from eventide.plan.join import Join
 from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator
@@ -68,7 +71,7 @@ def bands_of(join: Join, plain: bool) -> list[dict[str, Any]]:
     """How the times of both sides belong together."""
     found = []
     for band in join.bands:
-        left, right = f"{join.left.alias}.{band.left}", f"{join.right.alias}.{band.right}"
+        left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
         low, high = _moved(left, band.low, plain), _moved(left, band.high, plain)
         words = f"{right} = {low}" if band.low == band.high else f"{low} <= {right} <= {high}"
         found.append({"left": band.left, "right": band.right, "low": band.low, "high": band.high, "words": words})
@@ -78,7 +81,7 @@ def bands_of(join: Join, plain: bool) -> list[dict[str, Any]]:
 def held_by(join: Join, plain: bool) -> list[str]:
     """Until when the rows of each side are held."""
     band = join.bands[0]
-    left, right = f"{join.left.alias}.{band.left}", f"{join.right.alias}.{band.right}"
+    left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
     alone = ", then told alone if it had no partner"
     return [
         f"rows of {join.left.alias} until {right} has passed {_moved(left, band.high, plain)}"
@@ -86,6 +89,18 @@ def held_by(join: Join, plain: bool) -> list[str]:
         f"rows of {join.right.alias} until {left} has passed {_moved(right, -band.low, plain)}"
         + (alone if join.kind.keeps_right else ""),
     ]
+
+
+def _of(alias: str, sql: str) -> str:
+    """An expression over one side, with its columns said to be of that side.
+
+    >>> _of("a", "t"), _of("a", "t div 60")
+    ('a.t', 'a.t DIV 60')
+    """
+    root = exp.Paren(this=parsed(sql, "a band"))
+    for column in list(root.find_all(exp.Column)):
+        column.set("table", exp.to_identifier(alias))
+    return str(root.this.sql(SPARK))
 
 
 def _moved(name: str, by: int, plain: bool) -> str:
