@@ -89,6 +89,7 @@ class Engine:
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS
         self._has_run = False
+        self._asked = NEVER
         for name in self.sinks:
             if program.operator(name) is None:
                 program.query(name)
@@ -167,12 +168,17 @@ class Engine:
                 return None
             self.forget_intent()
         clock = self._now() if clock is None else clock
-        asking = self.scheduling.timestamps
-        if asking.when is not When.ON_DEMAND and not asking.is_due(self.committed.clock, clock):
-            return None
-        if self._would_close(clock):
+        if self._would_close(clock, asks=self._asks(clock)):
             return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
+
+    def _asks(self, clock: int) -> bool:
+        """Whether a round without rows may ask silent streams now; periodically, once in every interval."""
+        asking, last = self.scheduling.timestamps, max(self.committed.clock, self._asked)
+        if asking.is_due(last, clock):
+            self._asked = clock
+            return True
+        return asking.when is When.ON_DEMAND
 
     def resume(self) -> Round | None:
         """Run a round without rows that was meant, and not committed, when the engine died; None if there is none.
@@ -352,11 +358,14 @@ class Engine:
         saved = {} if self.committed.record is None else self.committed.record.queries
         return Scheduler(self.plan, self.scheduling, saved, self._flush_rows, self._trace)
 
-    def _would_close(self, clock: int) -> bool:
-        """Whether the clock alone would answer a window, or tell a row, anywhere in the plan."""
+    def _would_close(self, clock: int, asks: bool) -> bool:
+        """Whether the clock alone would answer a window, or tell a row, anywhere in the plan.
+
+        Where silent streams are not asked, what is over may still wait to be told (`slow_flush`).
+        """
         runs, frontiers = dict(self.committed.runs), {}
         for name, stream in self.streams.items():
-            beats = stream.promise(stream.moment_of(clock))
+            beats = stream.promise(stream.moment_of(clock)) if asks else stream.promised()
             frontiers[name] = of_stream(stream.stream, beats.combined)
             for query in self.program.of_stream(name):
                 runs[query.name] = met(runs[query.name], stream.sources, beats.by_source)

@@ -139,6 +139,10 @@ class StreamTime:
         over = grown(self.over, len(own), False)
         return Heartbeats(combined, np.maximum(np.where(over, np.maximum(own, self.latest), own), combined))
 
+    def promised(self) -> Heartbeats:
+        """What the last committed round has promised of all, which holds for each."""
+        return Heartbeats(self.heartbeat, np.full(len(self.sources), self.heartbeat, dtype=np.int64))
+
     def _believe(self, promises: pa.Table) -> None:
         """Give the promises of a round to the policy, and count them."""
         self.losses.punctuations += int(pc.sum(promises.column("__n")).as_py())
