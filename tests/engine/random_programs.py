@@ -49,6 +49,9 @@ POLICIES: tuple[Policy, ...] = (
     Timeout(FixedDelay(5), after=6),
     Expected(OwnProgress(), sources=(0, 1), wait=7),
 )
+PROMISING: tuple[Policy, ...] = (Punctuated(), Punctuated(OwnProgress()), Idle(Punctuated(), after=5))
+KINDS = ("window", "window", "source", "rows", "merge", "join", "lookup", "same", "count", "results", "ends")
+ASKING = (Asking.on_demand(), Asking.on_demand(), Asking.every(1), Asking.every(5), Asking.never())
 AGGREGATES = named_as(n="count(*)", total="sum(v)", squares="sum(cast(v AS BIGINT) * v)")
 
 
@@ -215,7 +218,7 @@ def streams(draw: st.DrawFn, name: str) -> Stream:
     policy = draw(st.sampled_from(POLICIES))
     punctuated = draw(st.integers(0, 3)) == 0
     if punctuated:
-        policy = draw(st.sampled_from((Punctuated(), Punctuated(OwnProgress()), Idle(Punctuated(), after=5))))
+        policy = draw(st.sampled_from(PROMISING))
     return Stream(
         name,
         columns("t BIGINT, who STRING, v INT, done BOOLEAN"),
@@ -235,7 +238,7 @@ def programs(draw: st.DrawFn) -> Program:
     operators: list[Operator] = []
     plain, keyed = list(names), list(names)  # What has v, and what has v and the time of a single row in t.
     for number in range(draw(st.integers(1, 4))):
-        kind = draw(st.sampled_from(("window", "window", "source", "rows", "merge", "join", "lookup", "same", "count", "results", "ends")))
+        kind = draw(st.sampled_from(KINDS))
         name = f"{kind}{number}"
         if kind == "window":
             groups = draw(st.sampled_from(((), ("who",))))
@@ -264,10 +267,10 @@ def programs(draw: st.DrawFn) -> Program:
             plain.append(name)
             keyed.append(name)
         elif kind in ("results", "ends"):
-            among = [one.name for one in queries if not isinstance(one.window, RowWindow)]
-            if len(among) < 2:
+            timed = [one.name for one in queries if not isinstance(one.window, RowWindow)]
+            if len(timed) < 2:
                 continue
-            left, right = draw(st.lists(st.sampled_from(among), min_size=2, max_size=2, unique=True))
+            left, right = draw(st.lists(st.sampled_from(timed), min_size=2, max_size=2, unique=True))
             if kind == "results":
                 operators.append(Rows(name, (left, right), named_as(v="total"), ordered=draw(st.booleans())))
             else:
@@ -332,6 +335,6 @@ def stories(draw: st.DrawFn) -> Story:
         dies = draw(st.sampled_from((None,) * 8 + ("reduce", "promise", "advance", "emit")))
         tick, restart = draw(st.booleans()), draw(st.integers(0, 4)) == 0
         rounds.append(Given(clock, rows, over, tick, restart, dies))
-    asking = draw(st.sampled_from((Asking.on_demand(), Asking.on_demand(), Asking.every(1), Asking.every(5), Asking.never())))
+    asking = draw(st.sampled_from(ASKING))
     scheduling = Scheduling(asking, draw(st.sampled_from((Level.OPERATOR, Level.OPERATOR, Level.QUERY, Level.MEMORY))))
     return Story(program, tuple(rounds), scheduling, draw(st.sampled_from((None, None, 1, 3))))

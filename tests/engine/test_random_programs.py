@@ -1,16 +1,18 @@
-"""Random programs of several streams, run in every way: what they tell is what a batch query over accepted rows gives."""
+"""Random programs of several streams, run in every way: they tell what a batch query over accepted rows gives."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from eventide.commands.why_words import window_words
+from eventide.engine.checkpoint_reader import read_standing
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.rounds import Engine
 from eventide.engine.work import Round
@@ -21,8 +23,11 @@ from eventide.testing.trial import Shown
 from tests.engine.random_programs import Given, Story, names_of, stories
 from tests.engine.scenarios import SharedWorkbench
 
+FAR = 60
+"""Past every length of the policies: what has not closed so long after waits for a row."""
 
-class Death(Exception):
+
+class DeathError(Exception):
     """The engine dies here."""
 
 
@@ -52,7 +57,7 @@ class Player:
 
     def observe(self, _: int, step: str) -> None:
         if step == self.dies_after:
-            raise Death
+            raise DeathError
 
     def restart(self) -> None:
         self.engine.close()
@@ -75,7 +80,7 @@ class Player:
                 batch = self.engine.next_round
                 self.note(self.engine.round(one.tables(), one.clock, batch=batch, over=one.over))
                 break
-            except Death:
+            except DeathError:
                 self.dies_after = None
                 self.restart()
 
@@ -115,7 +120,7 @@ def workbench() -> Iterator[Workbench]:
     shared.connection.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_however_it_is_run_a_program_tells_what_a_batch_query_over_accepted_rows_gives(
     workbench: Workbench, story: Story
@@ -126,3 +131,38 @@ def test_however_it_is_run_a_program_tells_what_a_batch_query_over_accepted_rows
     expected = story.expected(player.late)
     for name, told in player.told.items():
         assert told == expected[name], name
+
+
+def closings(player: Player, clock: int) -> dict[tuple[str, int], set[int]]:
+    """When the clock alone closes the windows of each query, by their ends, tick after tick."""
+    found: dict[tuple[str, int], set[int]] = {}
+    for now in range(clock, clock + FAR):
+        made = player.engine.tick(now)
+        for query in player.story.program.queries if made is not None else ():
+            assert made is not None
+            for end in made.results[query.name].table().column("window_end").to_pylist():
+                found.setdefault((query.name, end), set()).add(now)
+    return found
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(story=stories())
+def test_under_every_schedule_windows_close_when_they_are_said_to(workbench: Workbench, story: Story) -> None:
+    story = replace(story, flush_rows=None)
+    with tempfile.TemporaryDirectory() as folder:
+        player = Player(story, folder, workbench)
+        for one in story.rounds:
+            player.round(one)
+        program, queries = player.engine.program, [query for query in story.program.queries if not query.by_source]
+        said = {
+            one.name: read_standing(program, folder, one.name, story.scheduling).windows(one.name) for one in queries
+        }
+        closed = closings(player, story.rounds[-1].clock)
+        player.engine.close()
+    for name, windows in said.items():
+        for window in windows:
+            assert window_words(window)
+            if window.closes_at is not None:
+                assert closed[name, window.end] == {window.closes_at}
+            elif "no partner can come" not in window_words(window):
+                assert (name, window.end) not in closed

@@ -97,9 +97,7 @@ def test_a_limit_of_nothing_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asking", [Asking.never(), Asking.every(1_000)], ids=str)
 def test_what_waits_is_told_in_silence_also_where_silent_streams_are_not_asked(tmp_path: Path, asking: Asking) -> None:
-    engine = Engine(
-        Program((S,), (SUMS,)), LocalBackend(), str(tmp_path), flush_rows=1, scheduling=Scheduling(asking)
-    )
+    engine = Engine(Program((S,), (SUMS,)), LocalBackend(), str(tmp_path), flush_rows=1, scheduling=Scheduling(asking))
     rows = pa.table({"t": [1, 11, 21, 31], "k": ["x"] * 4, "v": pa.array([1] * 4, pa.int32())})
     told = [engine.round({"s": rows}, clock=5)]
     while (more := engine.tick(clock=6)) is not None:

@@ -238,7 +238,7 @@ class Engine:
 
     def status(self) -> Status:
         """How things stand after the last round."""
-        standing, state = self.committed.standing(self.program), self.committed
+        standing, state = self.committed.standing(self.program, self.scheduling), self.committed
         streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
         queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
         queries += tuple(QueryStatus.of_operator(name, run, standing) for name, run in state.operators.items())

@@ -70,6 +70,18 @@ class Asking:
             return False
         return before <= NEVER or clock // self.interval > before // self.interval
 
+    def asked_at(self, before: int, clock: int) -> int:
+        """The first clock from `clock` on at which silent sources are asked, if no rows come; `FOREVER` if never.
+
+        >>> Asking.every(10).asked_at(18, 19), Asking.every(10).asked_at(18, 21), Asking.on_demand().asked_at(18, 21)
+        (20, 30, 21)
+        """
+        if self.when is When.NEVER:
+            return FOREVER
+        if self.when is When.ON_DEMAND:
+            return clock
+        return max(self.next_due(before), clock + -clock % self.interval)
+
     def next_due(self, before: int) -> int:
         """The least clock after `before` at which a round asks unasked; `FOREVER` where none does.
 
