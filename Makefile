@@ -31,9 +31,13 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.group_wise --quick
 	$(BIN)/python -m benchmarks.local_engine --quick
 	$(BIN)/python -m benchmarks.spark_native --quick
+	$(BIN)/python -m benchmarks.join_vs_spark --quick
 	$(BIN)/python -m benchmarks.scale --quick
 	$(BIN)/python -m benchmarks.overhead --quick
 	$(BIN)/python -m benchmarks.startup --quick
+	$(BIN)/python -m benchmarks.idle_waiting --quick
+	$(BIN)/python -m benchmarks.operator_heartbeats --quick
+	$(BIN)/python -m benchmarks.gigascope --quick
 
 $(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)

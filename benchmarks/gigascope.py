@@ -12,7 +12,8 @@ What counts is the peak of the memory that operators and queries hold, for inter
 Theirs grows linearly up to 420 MB (merge, 30 s) and 520 MB (join, 60 s), at 100,000 packets a second.
 
 The last line is one JSON object, for `merge` and `join`: `peak_bytes` by interval and on demand, `slope_r2` (how much
-of it a straight line explains), `on_demand_over_1s`.
+of it a straight line explains), `on_demand_over_1s`; beside them the lesser `slope_r2` of both, and the merge's
+`on_demand_over_1s`.
 """
 
 from __future__ import annotations
@@ -167,7 +168,8 @@ def main() -> None:
             name: measured(name, query, size, intervals, folder)
             for name, query in (("merge", merge_query()), ("join", join_query()))
         }
-    finish(asked, {**found, "slope_r2": min(one["slope_r2"] for one in found.values())})
+    worst = min(one["slope_r2"] for one in found.values())
+    finish(asked, {**found, "slope_r2": worst, "on_demand_over_1s": found["merge"]["on_demand_over_1s"]})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Hypothesis, Spark and the command for the whole suite.
 
-No deadline: how long an example takes on a busy machine proves nothing. One Spark session for each test process, made
-when the first test asks for it: a JVM takes seconds to start.
+No deadline: how long an example takes on a busy machine proves nothing. The same random examples every time, so that a
+change is not blamed for what another one did; `--hypothesis-profile=search` looks for new ones. One Spark session for
+each test process, made when the first test asks for it: a JVM takes seconds to start.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 # Tests are always cold: half of Spark's time would go into compiling well what then runs once.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-settings.register_profile("eventide", deadline=None, print_blob=True)
+settings.register_profile("search", deadline=None, print_blob=True)
+settings.register_profile("eventide", settings.get_profile("search"), derandomize=True)
 settings.load_profile("eventide")
 
 

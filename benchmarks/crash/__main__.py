@@ -34,8 +34,8 @@ KILLS = {"local": (50, 30), "spark": (50, 6)}
 
 def exact_moments() -> list[str]:
     """Between each pair of steps and of sinks, in a round near the beginning and in one near the end."""
-    of_round = [*(f"step:R:{step}" for step in STEPS[:3]), *(f"sink:R:{query}" for query in QUERIES)]
-    of_round += [f"step:R:{step}" for step in STEPS[3:]]
+    of_round = [*(f"step:R:{step}" for step in STEPS[:4]), *(f"sink:R:{query}" for query in QUERIES)]
+    of_round += [f"step:R:{step}" for step in STEPS[4:]]
     return [moment.replace("R", str(round)) for round in (2, FILES - 2) for moment in of_round]
 
 

@@ -33,6 +33,10 @@ class DataFaultError(EngineError):
     """A statement failed because of the values of a row, not because of the statement."""
 
 
+class GrammarError(EngineError):
+    """A result came that may not come any more: a second final one, or an early one after it. This is a fault."""
+
+
 class CheckpointError(EngineError):
     """A checkpoint cannot be continued from: damaged, of another query, or of another format."""
 

@@ -139,11 +139,12 @@ def played(plan: Plan, trial: Trial) -> Told:
             batch = {"s": pa.Table.from_pylist([dict(row) for row in one.rows], schema=SCHEMA)}
             trial.round(batch, clock=0, heartbeats={} if one.heartbeat is None else {"s": one.heartbeat})
         final = {table.column("query")[0].as_py(): table for table in trial.taken().final}
-        told.append([row for question in plan.levels for row in _shown(question, final.get(question.name))])
+        told.append([row for question in plan.levels for row in shown(question, final.get(question.name))])
     return told
 
 
-def _shown(question: Question, table: pa.Table | None) -> list[tuple[Any, ...]]:
+def shown(question: Question, table: pa.Table | None) -> list[tuple[Any, ...]]:
+    """The results of a level as brute force writes them."""
     names = ["query", "window_start", "window_end", "rows", *question.groups]
     names += [aggregate.name for aggregate in question.aggregates]
     return [] if table is None else [tuple(row[name] for name in names) for row in table.to_pylist()]

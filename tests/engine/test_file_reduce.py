@@ -17,6 +17,7 @@ from eventide.engine.spark_engine import SparkEngine
 from eventide.engine.workbench import Workbench
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.plan.columns import Column
+from eventide.plan.join import Band, Join, JoinKind, Side
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.stream import Input, Stream, columns
@@ -50,9 +51,8 @@ def ran(
     """Results by what they are of, the rounds reduced by files for each stream, the reasons of rejects."""
     place = folder / f"by_files_{by_files}"
     shown = Memory()
-    engine = SparkEngine(
-        spark, program, str(place), {query.name: shown for query in program.queries}, by_files=by_files
-    )
+    sinks = {step.name: shown for step in program.steps}
+    engine = SparkEngine(spark, program, str(place), sinks, by_files=by_files)
     with engine:
         engine.start(bounded=True).await_end()
         backend = engine.engine.backend
@@ -106,6 +106,31 @@ def test_files_are_reduced_to_the_answers_of_spark_sql(spark: SparkSession, tmp_
     )
     answered, _ = same_both_ways(spark, program, tmp_path)
     assert answered == {"s": 3, "other": 3}
+
+
+@pytest.mark.spark
+def test_rows_of_a_join_are_kept_from_files_and_a_stream_may_have_no_file_in_a_round(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for number in range(4):
+        times = range(10 * number, 10 * number + 10)
+        table = pa.table({"t": list(times), "k": [t % 3 for t in times], "v": [t * t for t in times]})
+        put(tmp_path / "a", f"{number}.parquet", table, number)
+        if number < 2:
+            put(tmp_path / "b", f"{number}.parquet", table, number)
+    a, b = (stream(name, tmp_path / name, "t BIGINT, k BIGINT, v BIGINT") for name in ("a", "b"))
+    near = Join(
+        "near",
+        Side("a", keys=("k",), where="v > 4"),
+        Side("b", keys=("k",)),
+        (Band("t", "t", -3, 3),),
+        JoinKind.LEFT,
+        select=named_as(k="a.t * 100 + coalesce(b.t, 0)", v="a.v - b.v"),
+    )
+    sums = Query("sums", "b", Window(6), named_as(total="sum(v)"))
+    answered, _ = same_both_ways(spark, Program((a, b), (sums,), (near,)), tmp_path)
+    # Each round asks twice: for partials and cells, and for the rows of the join. In the second, b has no new file.
+    assert answered == {"a": 4, "b": 2}
 
 
 @pytest.mark.spark

@@ -129,7 +129,7 @@ def test_the_status_tells_how_it_stands_as_an_object_and_as_json(session: SparkS
     status = seen[FILES - 1]
     [readings], [sliding] = status["streams"], status["queries"]
     assert status["engine"] == ("local" if session is None else "spark")
-    assert set(status["seconds"]) == {"reduce", "promise", "advance", "emit", "commit"}
+    assert set(status["seconds"]) == {"reduce", "promise", "advance", "prod", "emit", "commit"}
     assert status["rows_per_second"] > 0
     assert readings["rows"] == FILES * 200
     assert readings["lag"] == readings["latest"] - readings["heartbeat"] > 0

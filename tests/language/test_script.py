@@ -180,7 +180,7 @@ def test_a_query_with_a_function_of_the_user_behind_its_argument_compiles() -> N
         "CREATE FUNCTION foundIn FROM 'found.py' RETURNS BOOLEAN EXPENSIVE;"
         "Select count(word) from WordStream where word foundIn(SomeText) Window[Range=5 min, Slide=1 min]"
     ).program.queries
-    assert (found.where, found.window) == ("foundIn(word, SomeText)", Window(5 * MINUTE, MINUTE))
+    assert (found.where, found.window) == ("FOUNDIN(word, SomeText)", Window(5 * MINUTE, MINUTE))
 
 
 def test_a_group_that_nobody_named_makes_room_for_a_column_of_its_name() -> None:
@@ -207,8 +207,8 @@ def test_groups_values_and_conditions() -> None:
 def test_a_group_may_be_used_in_the_words_it_was_written_in() -> None:
     [found] = query("SELECT t/60*60 AS since, max(v) + t/60 AS m FROM N GROUP BY t/60 AS tb").program.queries
     assert found.groups == (
-        Named("tb", "(t - pmod(t, 60)) DIV 60"),
-        Named("since", "((t - pmod(t, 60)) DIV 60) * 60"),
+        Named("tb", "(t - PMOD(t, 60)) DIV 60"),
+        Named("since", "((t - PMOD(t, 60)) DIV 60) * 60"),
     )
     assert found.select == (Named("m", "MAX(v) + tb"),)
 

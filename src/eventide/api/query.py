@@ -5,14 +5,19 @@ Law: `plan` is the program that SQL would have become. Starting the same query t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from eventide.api.column_text import is_column, order_text
 from eventide.api.expression import Expression
+from eventide.api.lengths import Length, length
 from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
+from eventide.eventtime.earliness import Earliness
 from eventide.plan.order import order_by
+from eventide.plan.prods import Prods
 from eventide.plan.query import Query
+from eventide.plan.stream import TimeKind
 
 if TYPE_CHECKING:
     from eventide.api.rows import EventRows
@@ -45,3 +50,24 @@ class ContinuousQuery(Startable):
     def limit(self, rows: int) -> ContinuousQuery:
         """Only the first so many results of each window, in the order of `orderBy`."""
         return replace(self, declared=replace(self.declared, limit=rows))
+
+    def prodded(
+        self,
+        every: Length | None = None,
+        at: float | Sequence[float] = (),
+        within: float | Earliness | None = None,
+        estimate: bool = False,
+    ) -> ContinuousQuery:
+        """The same query with early results: `every` so often, `at` shares of the slide, `within` an error.
+
+        With `estimate`, sums and counts are extrapolated beside their raw values. See `docs/prods.md`.
+        """
+        kinds = {stream.time_kind for stream in self.plan.streams}
+        kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
+        prods = Prods(
+            None if every is None else length(every, kind, "prodded(every=...)"),
+            (float(at),) if isinstance(at, int | float) else tuple(map(float, at)),
+            Earliness(within) if isinstance(within, int | float) else within,
+            estimate,
+        )
+        return replace(self, declared=replace(self.declared, prods=prods))

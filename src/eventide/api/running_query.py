@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,9 @@ from eventide.commands.losses import Losses
 from eventide.engine.running import Running
 from eventide.engine.status import Status
 from eventide.errors import EngineError, EventideError, LostRowsWarning
+from eventide.eventtime.instant import FOREVER
+from eventide.eventtime.prod import Prod
+from eventide.results.accuracy import Summary
 from eventide.sinks.memory import Memory
 from eventide.sinks.sink import Sink
 
@@ -146,6 +150,18 @@ class RunningQuery:
         """Why each open window is open: who holds it, by which rule, and when it closes if nothing more arrives."""
         return self.together.why(self.name)
 
+    def prod(self, up_to: int | datetime | None = None, groups: Mapping[str, Any] | None = None) -> pa.Table:
+        """Early results now: of every open window, or of those that end by `up_to`; of `groups` with these values.
+
+        Nothing changes by asking. The answer waits for the round under way at most.
+        """
+        last = FOREVER if up_to is None else up_to if isinstance(up_to, int) else _microseconds(up_to)
+        return self.together.engine.prod(self.name, Prod(last, groups=dict(groups or {}))).table()
+
+    def accuracy(self) -> Summary | None:
+        """How early results have done so far, measured by the final ones; None if there were none."""
+        return self.together.engine.accuracy(self.name)
+
     def results(self) -> pa.Table:
         """All results so far, where they are kept in memory or written as Parquet to a directory of this machine."""
         if isinstance(self.sink, Memory):
@@ -212,3 +228,9 @@ class RunningQuery:
         shown = self.results() if isinstance(self.sink, Memory) else None
         kinds = {stream.name: stream.time_kind for stream in self.together.engine.engine.program.streams}
         return html_of(self.name, self.together._state, self.status(), shown, kinds)
+
+
+def _microseconds(moment: datetime) -> int:
+    """A time of a stream of timestamps; one that names no zone is in UTC."""
+    known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (known - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

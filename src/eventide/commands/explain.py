@@ -143,6 +143,8 @@ def _query(tree: Tree, query: dict[str, Any]) -> Tree:
         branch.add(_line("in each window", f"ordered by {', '.join(query['order']) or 'groups'}{first}"))
     if query["retain"]:
         branch.add(_line("revised", "by late rows, while retained"))
+    if query["prods"]:
+        branch.add(_line("early", query["prods"]))
     _add_steps(branch, query)
     if query["note"]:
         branch.add(_line("note", query["note"]))

@@ -29,6 +29,8 @@ from eventide.engine.reduction import Reducer
 from eventide.language.script import Function
 from eventide.plan.bound import Bound
 from eventide.plan.merge_text import merge_text
+from eventide.plan.prods import Prods
+from eventide.plan.prods import in_words as prods_in_words
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
 from eventide.plan.reduce_text import kept_text
@@ -114,6 +116,7 @@ def _query(query: Query, bound: Bound | Unbound, readers: list[Bound], output: s
         "limit": query.limit,
         "sample": query.sample,
         "retain": query.retain or None,
+        "prods": None if query.prods is None else _prods(query.prods, bound),
         "output": output,
     }
     if isinstance(bound, Unbound):
@@ -144,6 +147,11 @@ def closing_words(query: Query, program: Program) -> str:
     if reason is None:
         return "with the heartbeat of all sources together; it could close source by source (CLOSE BY SOURCE)"
     return f"with the heartbeat of all sources together; it cannot close source by source: {reason}"
+
+
+def _prods(prods: Prods, bound: Bound | Unbound) -> str:
+    plain = isinstance(bound, Bound) and bound.stream.time_kind is TimeKind.SEQUENCE
+    return prods_in_words(prods, lambda amount: spoken(amount, plain))
 
 
 def _window(query: Query, bound: Bound | Unbound) -> dict[str, Any]:

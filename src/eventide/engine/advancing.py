@@ -8,7 +8,7 @@ that someone waits for is asked in this step (`turns`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
@@ -58,6 +58,14 @@ class Advance:
         for one in depth_first(self._holding.shape, turns, work.silent):
             if self._trace is not None:
                 self._trace(TraceLine(work.number, work.clock, one.at, one.move.value, one.to, one.why))
+
+    def sweep(self, work: Round, only: Collection[str]) -> None:
+        """Let some queries and operators run once each, from below, up to what is given of the streams' time."""
+        for name, heartbeat in work.heartbeats.items():
+            work.frontiers[name] = of_stream(self._streams[name].stream, heartbeat)
+        for step in self._plan.program.steps:
+            if step.name in only and (step.name in work.runs or step.name in work.operators):
+                self._turn(work, step.name)
 
     def _asked(self, work: Round, stream: str) -> int:
         beats = self._streams[stream].promise(work.silent[stream])

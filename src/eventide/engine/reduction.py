@@ -19,7 +19,7 @@ from eventide.engine.slices import slice_schema
 from eventide.plan.bound import Bound
 from eventide.plan.broken import careful
 from eventide.plan.cells import cell_width
-from eventide.plan.plain import is_plain
+from eventide.plan.plain import is_plain, keeps_plainly
 from eventide.plan.reduce_text import ReduceText, column_of, kept_text, reduce_text, wants
 from eventide.plan.stream import Stream
 
@@ -83,7 +83,7 @@ class Reducer:
         }
         for query in self.queries:
             if query.keeps_rows:
-                kept = backend.ask(kept_text(query, up_to))
+                kept = backend.reduce(self.stream, kept_text(query, up_to), keeps_plainly(query))
                 chunks[query.query.name] = kept.select(slice_schema(query).names).cast(slice_schema(query))
         cells = _of_branch(answer, text.summary_in, text)
         unusable = pc.sum(cells.filter(pc.is_null(cells.column("__lo"))).column("__n")).as_py() or 0

@@ -7,6 +7,7 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
     reduce   rows -> partials by pane and group, cells by source            (Spark SQL, or DuckDB)
     promise  cells and clock -> heartbeats                                  (the time core)
     advance  slices that have closed -> results, level by level             (SQL over slices)
+    prod     prods that are due, over slices that are open -> early results
     emit     results -> sinks; late rows and rejects -> their tables        (idempotent by round)
     commit   one atomic record
 """
@@ -21,11 +22,13 @@ from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
+from eventide.engine.early_step import EarlyStep
 from eventide.engine.frontiers import of_stream
 from eventide.engine.groupwise_run import met, told_to
 from eventide.engine.ledger import Ledger
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
+from eventide.engine.prodding import EarlyResults, Prodding
 from eventide.engine.promising import Promise
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
@@ -36,8 +39,9 @@ from eventide.engine.stream_time import StreamTime
 from eventide.engine.trace import Trace
 from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import DeclarationError, EngineError
-from eventide.eventtime.asking import When
+from eventide.eventtime.asking import Asker
 from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.eventtime.prod import Prod
 from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.binding import BoundProgram
 from eventide.plan.bound import Bound
@@ -89,7 +93,9 @@ class Engine:
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS
         self._has_run = False
-        self._asked = NEVER
+        self._asker = Asker(self.scheduling.timestamps)
+        self._prodding = Prodding(self)
+        self.early = EarlyStep(self, self._prodding)
         for name in self.sinks:
             if program.operator(name) is None:
                 program.query(name)
@@ -168,17 +174,9 @@ class Engine:
                 return None
             self.forget_intent()
         clock = self._now() if clock is None else clock
-        if self._would_close(clock, asks=self._asks(clock)):
+        if self._would_close(clock, self._asker.asks(self.committed.clock, clock)) or self.early.is_due(clock):
             return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
-
-    def _asks(self, clock: int) -> bool:
-        """Whether a round without rows may ask silent streams now; periodically, once in every interval."""
-        asking, last = self.scheduling.timestamps, max(self.committed.clock, self._asked)
-        if asking.is_due(last, clock):
-            self._asked = clock
-            return True
-        return asking.when is When.ON_DEMAND
 
     def resume(self) -> Round | None:
         """Run a round without rows that was meant, and not committed, when the engine died; None if there is none.
@@ -198,6 +196,10 @@ class Engine:
     def end(self, clock: int | None = None) -> Round:
         """The last round of a bounded run: every stream is over, everything that is open closes."""
         return self._run({}, clock, dict.fromkeys(self.streams, FOREVER), None, self.committed.positions, ending=True)
+
+    def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
+        """Ask a query for early results, of every open window or of those that the prod names; nothing changes."""
+        return self.early.answer(query, prod or Prod())
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
         """Run one more query from the next round on; it sees no rows of before: its first window starts after them."""
@@ -242,6 +244,7 @@ class Engine:
         streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
         queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
         queries += tuple(QueryStatus.of_operator(name, run, standing) for name, run in state.operators.items())
+        queries = self.early.told_of(queries)
         seconds, words = dict(self._seconds), self.scheduling.words
         return Status(
             self.backend.name, state.round, state.clock, state.ended, streams, queries, seconds, scheduling=words
@@ -293,6 +296,8 @@ class Engine:
         if work.reductions:
             self._last_rows = sum(reduction.rows for reduction in work.reductions.values())
         self._has_run = True
+        self._prodding.since.clear()
+        self.early.commit(work)
         return work
 
     def _reduce(self, work: Round) -> None:
@@ -307,7 +312,10 @@ class Engine:
         Promise(self.plan, self.streams, self.backend, self._time, asking, last).run(work)
 
     def _advance(self, work: Round) -> None:
-        self._scheduler.run(work, self._levels, self.streams)
+        self._scheduler.run(work, self.levels, self.streams)
+
+    def _prod(self, work: Round) -> None:
+        self.early.run(work)
 
     def _emit(self, work: Round) -> None:
         for name, results in work.results.items():
@@ -328,6 +336,7 @@ class Engine:
         ("reduce", _reduce),
         ("promise", _promise),
         ("advance", _advance),
+        ("prod", _prod),
         ("emit", _emit),
         ("commit", _commit),
     )
@@ -343,7 +352,8 @@ class Engine:
     def _write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their slices, change."""
         self._scheduler = self._made_scheduler()
-        self._levels = levels_of(self.plan, self.backend, self._cluster)
+        self.levels = levels_of(self.plan, self.backend, self._cluster)
+        self.early.begin()
         placed = self._on_cluster()
         self._reducers = {
             stream.name: Reducer.of(stream, [way.bound for way in self.plan.ways_from(stream.name)], placed)
@@ -359,10 +369,7 @@ class Engine:
         return Scheduler(self.plan, self.scheduling, saved, self._flush_rows, self._trace)
 
     def _would_close(self, clock: int, asks: bool) -> bool:
-        """Whether the clock alone would answer a window, or tell a row, anywhere in the plan.
-
-        Where silent streams are not asked, what is over may still wait to be told (`slow_flush`).
-        """
+        """Whether the clock alone would answer a window, or tell a row; what is over may still wait."""
         runs, frontiers = dict(self.committed.runs), {}
         for name, stream in self.streams.items():
             beats = stream.promise(stream.moment_of(clock)) if asks else stream.promised()

@@ -20,11 +20,14 @@ from dataclasses import replace
 from types import FrameType
 from typing import Self
 
+from eventide.engine.prodding import EarlyResults
 from eventide.engine.rounds import Engine, Round
 from eventide.engine.status import Status
 from eventide.engine.why import OpenWindow
 from eventide.errors import EngineError, EventideError
+from eventide.eventtime.prod import Prod
 from eventide.plan.query import Query
+from eventide.results.accuracy import Summary
 from eventide.sinks.sink import Sink
 
 log = logging.getLogger(__name__)
@@ -69,6 +72,18 @@ class Running(ABC):
         standing = self.engine.committed.standing(self.engine.program, self.engine.scheduling)
         self.engine.program.query(query)
         return [] if standing is None else standing.windows(query)
+
+    def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
+        """Ask a query for early results; waits for the round under way, not for rows that are still to be read."""
+        with self.exclusively():
+            self._going_on(f"prod query {query!r}")
+            return self.engine.prod(query, prod)
+
+    def accuracy(self, query: str) -> Summary | None:
+        """How the early results of a query have done, as of the last round; None if nobody has asked for any."""
+        self.engine.program.query(query)
+        state = self.engine.early.states.get(query)
+        return None if state is None else state.accuracy.summary()
 
     def end_source(self, stream: str, source: str) -> None:
         """A source of a stream is over: time does not wait for it, until it speaks again.

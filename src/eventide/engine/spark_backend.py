@@ -91,7 +91,8 @@ class SparkBackend:
             if isinstance(rows, FileBatch):
                 rows = rows.frame if rows.uris else None
             if rows is None:
-                rows = self._empty[name]
+                # Batches of a stream come in a session of their own, which knows no views of others.
+                rows = self._session.createDataFrame([], _ddl(stream))
             elif isinstance(rows, pa.Table):
                 rows = self._from_arrow(stream, rows)
             elif self._few:

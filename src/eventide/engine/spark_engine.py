@@ -150,9 +150,11 @@ class SparkEngine(Running):
         files = self._log.files_of(number) if self._knows_files else []
         if len(files) != len(parted):
             return {**parted}
+        # A stream without new files has no rows: nothing of it needs to be asked.
         return {
             name: frame if uris is None else FileBatch(frame, uris)
             for (name, frame), uris in zip(parted.items(), files, strict=True)
+            if uris is None or uris
         }
 
     def _parted(self, batch: DataFrame) -> dict[str, DataFrame]:

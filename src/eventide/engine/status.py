@@ -88,7 +88,10 @@ class StreamStatus:
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """A query: where its slices are, how many there are, how far it is closed, and what its next window waits for."""
+    """A query: where its slices are, how many there are, how far it is closed, and what its next window waits for.
+
+    `early` tells how its early answers have done, where someone has asked for some.
+    """
 
     name: str
     placement: str
@@ -97,6 +100,7 @@ class QueryStatus:
     state_bytes: int
     bound: int | None
     waits_for: dict[str, Any] | None = None
+    early: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, name: str, run: RunState, standing: Standing | None = None) -> QueryStatus:

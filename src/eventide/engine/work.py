@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.early_state import EarlyState
 from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.operator_run import Frontier, Kept, OperatorRun
 from eventide.engine.query_run import QueryRun
@@ -44,6 +45,8 @@ class Round:
     late: dict[str, list[pa.Table]] = field(default_factory=dict)
     rejects: dict[str, list[pa.Table]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    early: dict[str, EarlyState] = field(default_factory=dict)
+    """What queries know of their early answers after this round."""
     came: dict[str, int] = field(default_factory=dict)
     """How many rows came to each query and operator."""
     silent: dict[str, int] = field(default_factory=dict)

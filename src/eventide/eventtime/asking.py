@@ -91,3 +91,23 @@ class Asking:
         if self.when is not When.EVERY:
             return FOREVER
         return NEVER if before <= NEVER else shift(before - before % self.interval, self.interval)
+
+
+class Asker:
+    """Remembers when rounds without rows asked last: periodically that is once in an interval, whatever came of it.
+
+    >>> asker = Asker(Asking.every(10))
+    >>> [asker.asks(18, clock) for clock in (19, 20, 21, 30)]
+    [False, True, False, True]
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._asked = NEVER
+
+    def asks(self, before: int, clock: int) -> bool:
+        """Whether silent sources may be asked now; `before` is the clock of the last round."""
+        if self._asking.is_due(max(before, self._asked), clock):
+            self._asked = clock
+            return True
+        return self._asking.when is When.ON_DEMAND

@@ -68,6 +68,13 @@ class Amounts:
             raise self.source.error(f"{what} {amount.sql()} is not between 0 and 1", amount, way)
         return share
 
+    def point(self, amount: Amount, what: str) -> float:
+        """A point of the slide: `75 %`, and `120 %` where it lies after the end of the window."""
+        number, unit = self._parts(amount)
+        if unit != "%":
+            raise self.source.error(f"{what} cannot be {amount.sql()}: write a share of the slide such as 75 %", amount)
+        return float(number / 100)
+
     def is_rows(self, amount: Amount) -> bool:
         """Whether a slack of that amount is one of rows: a plain number, or one of rows."""
         _, unit = self._parts(amount)

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.language.aggregate_words import in_spark_words
+from eventide.language.clauses import PROD_CLAUSES
 from eventide.language.interfaces import Interfaces
 from eventide.language.known import Clock, Known, Level
 from eventide.language.merging import UnionReader
@@ -21,6 +22,7 @@ from eventide.language.nearest import meant
 from eventide.language.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
 from eventide.language.output_names import unused
 from eventide.language.outputs import Output, output_of
+from eventide.language.prods import with_prods
 from eventide.language.queries import QueryReader
 from eventide.language.reading_from import FromReader
 from eventide.language.row_queries import RowsReader, gives_rows
@@ -41,7 +43,7 @@ from eventide.language.warnings import Warning, about_operator, about_query, abo
 from eventide.plan.columns import Column, spark_type
 from eventide.plan.program import NAME, Operator, Program, Step, reads
 from eventide.plan.query import Query
-from eventide.plan.stream import Stream
+from eventide.plan.stream import Stream, TimeKind
 
 AT_ONCE = "EMIT IMMEDIATELY"
 """Rows in the round in which they come, not in the order of time."""
@@ -127,7 +129,9 @@ class Builder:
         self._new(name, tree.this or tree, "query")
         clauses = tree.args.get("into") or []
         by_source = next((clause for clause in clauses if clause.this == "CLOSE BY SOURCE"), None)
-        output = output_of(name, [clause for clause in clauses if clause is not by_source], self.source)
+        asked = [clause for clause in clauses if clause.this in PROD_CLAUSES]
+        told = [clause for clause in clauses if clause is not by_source and clause not in asked]
+        output = output_of(name, told, self.source)
         self._check_directory(output, tree)
         at_once = next((clause for clause in clauses if clause.this == AT_ONCE), None)
         known = self._compiled(name, tree.expression, {}, ordered=at_once is None)
@@ -137,6 +141,8 @@ class Builder:
             )
         if by_source is not None:
             self._close_by_source(name, by_source)
+        if asked:
+            self._prod(name, asked)
         self.outputs[name.lower()] = output
         return name
 
@@ -188,6 +194,15 @@ class Builder:
         if (reason := self.program().not_by_source(known.query)) is not None:
             raise self.source.error(f"query {name!r} cannot close by source: {reason}", clause)
         self.queries[name.lower()] = replace(known, query=replace(known.query, by_source=True))
+
+    def _prod(self, name: str, asked: list[Clause]) -> None:
+        """Let a query tell early answers, too."""
+        known = self.queries[name.lower()]
+        if not isinstance(known.query, Query):
+            raise self.source.error("PROD is for windows, and these are rows", asked[0], "leave it out")
+        kinds = {declared.stream.time_kind for declared in self.streams.values()}
+        kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
+        self.queries[name.lower()] = replace(known, query=with_prods(known.query, asked, self.source, kind))
 
     def _free(self, name: str) -> str:
         return unused(name, (*self.queries, *self.streams))

@@ -1,6 +1,6 @@
 """The clauses of our statements: the words that open each, and what may follow them.
 
-The four tables are the grammar. Each entry names the parts behind its words; clauses come in any order.
+The five tables are the grammar. Each entry names the parts behind its words; clauses come in any order.
 """
 
 from __future__ import annotations
@@ -62,6 +62,14 @@ INTO_CLAUSES: Mapping[str, Parts] = {
     "FORMAT": ("name",),
     "OPTIONS": ("pairs",),
     "EMIT IMMEDIATELY": (),
+}
+PROD_CLAUSES: Mapping[str, Parts] = {
+    "PROD EVERY": ("amount",),
+    "PROD AT": ("amounts",),
+    "PROD WITHIN": ("amount", "ERROR"),
+    "PROD BETWEEN": ("amount", "AND", "amount"),
+    "PROD SPEED": ("amount",),
+    "ESTIMATE": (),
 }
 FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
 
@@ -205,6 +213,7 @@ class ClauseParser(Spark4.Parser):
             "text": lambda: [self._parse_text()],
             "type": lambda: [self._parse_declared_type()],
             "amount": lambda: [self._parse_amount()],
+            "amounts": lambda: self._parse_csv(self._parse_amount),
             "quota": lambda: [self._parse_amount(QUOTAS)],
             "pairs": lambda: self._parse_list(self._parse_pair),
             "bounds": lambda: self._parse_list(self._parse_bound),

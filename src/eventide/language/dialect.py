@@ -3,7 +3,7 @@
 Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE INTERFACE SET, CREATE FUNCTION, DROP, SHOW,
 EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
 `[interface].stream`; Gigascope's OUTER_JOIN before FROM; a name for an expression in GROUP BY; `word foundIn(text)` for
-`foundIn(word, text)`; behind it, CLOSE BY SOURCE, EMIT IMMEDIATELY and INTO.
+`foundIn(word, text)`; behind it, PROD and when, CLOSE BY SOURCE, EMIT IMMEDIATELY and INTO.
 
 >>> read("select Max(speed) from S Window[Range=30 Second, Slide=10 Second]").sql(EVENTIDE)
 'SELECT MAX(speed) FROM S [RANGE 30 second SLIDE 10 second]'
@@ -22,6 +22,7 @@ from eventide.language.clauses import (
     BEGINNINGS,
     FUNCTION_CLAUSES,
     INTO_CLAUSES,
+    PROD_CLAUSES,
     STREAM_CLAUSES,
     WINDOW_CLAUSES,
     ClauseParser,
@@ -123,7 +124,7 @@ class Eventide(Spark4):
             select = (
                 self._parse_select() if self._curr.token_type is not TokenType.L_PAREN else self._parse_wrapped_query()
             )
-            into = self._parse_each(INTO_CLAUSES)
+            into = self._parse_each({**PROD_CLAUSES, **INTO_CLAUSES})
             return CreateQuery(this=name, expression=select, into=into)
 
         def _parse_wrapped_query(self) -> exp.Expr | None:
@@ -235,8 +236,10 @@ def parse(tokens: list[Token], text: str) -> exp.Expr | None:
 
 
 def _as_name(token: Token | None, after: Token | None) -> Token:
-    """Before a parenthesis, WINDOW is Spark's function and no clause."""
+    """Before a parenthesis, WINDOW is Spark's function and no clause; before such a word, PROD names no table."""
     assert token is not None
+    if after is not None and f"{token.text} {after.text}".upper() in PROD_CLAUSES:
+        return Token(TokenType.INTO, token.text, token.line, token.col, token.start, token.end, token.comments)
     if token.token_type is TokenType.WINDOW and after is not None and after.token_type is TokenType.L_PAREN:
         return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
     return token

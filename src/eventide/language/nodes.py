@@ -45,7 +45,8 @@ class Clause(Written):
         rest = [write(part) for part in self.expressions]
         if self.args.get("wrapped"):
             return f"{self.this} ({', '.join(rest)})"
-        listed = self.expressions and all(isinstance(part, exp.Identifier) for part in self.expressions)
+        kinds = {type(part) for part in self.expressions}
+        listed = kinds in ({exp.Identifier}, {Amount})
         return " ".join((self.this, (", " if listed else " ").join(rest))).strip()
 
 

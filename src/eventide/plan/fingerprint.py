@@ -1,10 +1,11 @@
 """What a checkpoint remembers of the program that made it, and what has changed since.
 
-Law: state is continued only under the declarations it was computed with. Everything that decides which rows count, when
-a window is over and what it says matters: of a stream its columns, time, sources, arrival, timestamps, its policy
-and what it does with rows of the future; of a query every field. Where rows come from may change without harm, since
-a folder may move: of an input only its format matters (how far it was read is told in its words), not its path, options
-and limits. SQL is the same if only spaces, or capital letters of its keywords and functions, differ.
+Law: state is continued only under the declarations it was computed with. Everything that decides which rows count,
+when a window is over and what it says matters: of a stream its columns, time, sources, arrival, timestamps, its policy
+and what it does with rows of the future; of a query every field but when it is prodded. Where rows come from may
+change without harm, since a folder may move: of an input only its format matters (how far it was read is told in its
+words), not its path, options and limits. SQL is the same if only spaces, or capital letters of its keywords and
+functions, differ.
 
 >>> from eventide.plan.program import Program
 >>> from eventide.plan.query import Query, named_as
@@ -37,7 +38,7 @@ import sqlglot
 
 from eventide.errors import CheckpointError
 from eventide.plan.order import OrderBy
-from eventide.plan.program import Program
+from eventide.plan.program import Program, Step
 from eventide.plan.stream import Stream
 from eventide.plan.window import RowWindow, SameWindow, Window
 
@@ -89,7 +90,7 @@ def described(program: Program) -> Json:
     """The declarations of a program as plain data, fit for JSON."""
     return {
         "streams": {stream.name: _stream(stream) for stream in program.streams},
-        "queries": {step.name: _without(_plain(step), "name") for step in (*program.queries, *program.operators)},
+        "queries": {step.name: _step(step) for step in (*program.queries, *program.operators)},
     }
 
 
@@ -130,6 +131,11 @@ def _stream(stream: Stream) -> Json:
     told["policy"] = ADDRESS.sub("", repr(stream.policy))
     told["input"] = stream.input.format if stream.input else None
     return told if stream.known else _without(told, "known")
+
+
+def _step(step: Step) -> Json:
+    # Prods change no state: whoever wants other early answers may go on with the same.
+    return _without(_without(_plain(step), "name"), "prods")
 
 
 def _plain(value: Any) -> Any:

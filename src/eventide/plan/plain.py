@@ -41,6 +41,19 @@ def is_plain(query: Bound) -> bool:
     )
 
 
+def keeps_plainly(query: Bound) -> bool:
+    """Whether the rows that come into an operator are kept as they are, with nothing computed but what is plain.
+
+    >>> from eventide.plan.port import port
+    >>> from eventide.plan.stream import columns
+    >>> traffic = Stream("traffic", columns("ts TIMESTAMP, speed INT"), time="ts")
+    >>> chosen = port("j", "left", traffic, traffic.columns, where="rand() > 0.5")
+    >>> keeps_plainly(port("j", "left", traffic, traffic.columns)), keeps_plainly(chosen)
+    (True, False)
+    """
+    return query.operator is not None and is_plain(query)
+
+
 def has_plain_sources(stream: Stream) -> bool:
     """Whether the sources of a stream are told by columns that are the same everywhere."""
     kind = Kinds(stream)
@@ -146,6 +159,9 @@ class Kinds:
         declared = self._types.get(column.name.lower()) if isinstance(column, exp.Column) else None
         return DECIMAL if before == DECIMAL and declared == to else None
 
+    def _instant(self, node: exp.UnixMicros) -> str | None:
+        return WHOLE if self.of(node.this) == KINDS["TIMESTAMP"] else None
+
     def _all_true(self, parts: Iterable[exp.Expr]) -> str | None:
         return TRUTH if all(self.of(part) in (TRUTH, NULL) for part in parts) else None
 
@@ -176,4 +192,5 @@ class Kinds:
         (exp.Case, _case),
         (exp.Coalesce, _first_there),
         (exp.Cast, _cast),
+        (exp.UnixMicros, _instant),
     )

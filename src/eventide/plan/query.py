@@ -6,7 +6,7 @@ The language compiles to this.
 >>> Query("speeds", "traffic", Window(300, 60), groups=named_as("detector"), select=named_as(mean="avg(speed)"))
 Query(name='speeds', stream='traffic', window=Window(range=300, slide=60, offset=0, empty=False), \
 select=(Named(name='mean', sql='avg(speed)'),), groups=(Named(name='detector', sql='detector'),), \
-where=None, having=None, retain=0, order=(), limit=None, sample=None, by_source=False)
+where=None, having=None, retain=0, order=(), limit=None, sample=None, by_source=False, prods=None)
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from eventide.errors import DeclarationError
 from eventide.plan.order import OrderBy
+from eventide.plan.prods import Prods, added_columns
 from eventide.plan.window import RowWindow, SameWindow, Window
 
 RESERVED = ("query", "kind", "window_start", "window_end", "round", "rows", "heartbeat")
@@ -48,7 +49,8 @@ class Query:
     of a window are told (SELECT DISTINCT). `retain`: for how long after its end a window can still be revised by a late
     row (0: never). Of each window's results, `having` chooses, `order` orders, and the first `limit` are told.
     `sample` is the share of the rows that count; which ones, their values decide. `by_source`: each group closes on the
-    heartbeat of its own source, not on that of all together (see `plan.by_source`).
+    heartbeat of its own source, not on that of all together (see `plan.by_source`). `prods`: when early answers are
+    told beside the final ones.
 
     >>> Query("q", "s", Window(300), select=named_as(round="count(*)"))
     Traceback (most recent call last):
@@ -68,6 +70,7 @@ class Query:
     limit: int | None = None
     sample: float | None = None
     by_source: bool = False
+    prods: Prods | None = None
 
     def __post_init__(self) -> None:
         if not self.select and not self.groups:
@@ -84,6 +87,22 @@ class Query:
             raise DeclarationError(
                 f"query {self.name!r}: cannot take {self.sample} of the rows: give a share above 0, at most 1"
             )
+
+        if self.prods is not None:
+            self._check_prods(self.prods)
+
+    def _check_prods(self, prods: Prods) -> None:
+        if prods.needs_slides and isinstance(self.window, RowWindow):
+            raise DeclarationError(
+                f"query {self.name!r}: windows over a count of rows have no points in time: prod it EVERY so often"
+            )
+        values = tuple(item.name for item in self.select)
+        taken = {item.name.lower() for item in (*self.groups, *self.select)}
+        for name in added_columns(values, values if prods.estimate else ()):
+            if name.lower() in taken:
+                raise DeclarationError(
+                    f"query {self.name!r}: {name!r} is a column of early answers; choose another name for yours"
+                )
 
     def _check_retention(self) -> None:
         if self.retain < 0:

@@ -57,9 +57,10 @@ class Steps:
 
     def floored(self) -> Steps | None:
         """Rounded down; None where the stretches then are no longer equal."""
-        if self.scale <= 0:
+        if self.scale <= 0 or (1 / self.scale).denominator != 1:
             return None
-        return Steps(self.width / self.scale, self.offset - self.width * self.shift / self.scale)
+        # Values jump only between stretches, so a part of one counts for nothing.
+        return Steps(self.width / self.scale, self.offset - self.width * floor(self.shift / self.scale))
 
 
 @dataclass(frozen=True)

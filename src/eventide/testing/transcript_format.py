@@ -25,11 +25,13 @@ import pyarrow as pa
 import yaml
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.prod import Prod
 from eventide.eventtime.scheduling import Scheduling
 from eventide.language.scheduling_words import KEYS, scheduling_of
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
 from eventide.testing.transcript_operators import known_keys
+from eventide.testing.transcript_prods import prods_of
 from eventide.testing.transcript_program import program_of
 from eventide.testing.transcript_rows import table_of
 from eventide.testing.transcript_values import instant
@@ -48,17 +50,21 @@ TRANSCRIPT_KEYS = (
     "fails",
     "flush_rows",
 )
-STEP_KEYS = ("rows", "clock", "heartbeat", "over", "restart", "end", "note", "expect")
-EXPECT_KEYS = ("final", "revised", "late", "rejected", "error", "state", "in_order")
+STEP_KEYS = ("rows", "clock", "heartbeat", "over", "prod", "restart", "end", "note", "expect")
+EXPECT_KEYS = ("early", "final", "revised", "late", "rejected", "error", "state", "in_order", "timing")
+KINDS = ("early", "final", "revised", "late", "rejected")
+"""What comes out of a step as rows."""
 
 
 @dataclass(frozen=True)
 class Expect:
     """What a step must bring, and nothing else: rows by their named columns, an error, the state that is kept.
 
-    The results of the queries named in `in_order` must come in the order in which they are written.
+    The results of the queries named in `in_order` must come in the order in which they are written. `timing` says how
+    each prod of the step came, if it is there.
     """
 
+    early: tuple[Mapping[str, Any], ...] = ()
     final: tuple[Mapping[str, Any], ...] = ()
     revised: tuple[Mapping[str, Any], ...] = ()
     late: tuple[Mapping[str, Any], ...] = ()
@@ -66,13 +72,15 @@ class Expect:
     error: str | None = None
     state: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     in_order: tuple[str, ...] = ()
+    timing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Step:
     """One round: rows by stream, the clock it has, promises given with it, sources that are over with it.
 
-    `end` closes a bounded run after it.
+    `end` closes a bounded run after it. Prods are given after the round, each to a query; a step of nothing but prods
+    is no round.
     """
 
     number: int
@@ -83,6 +91,8 @@ class Step:
     restart: bool
     end: bool
     expect: Expect
+    prods: tuple[tuple[str, Prod], ...] = ()
+    is_round: bool = True
 
 
 @dataclass(frozen=True)
@@ -169,6 +179,8 @@ def _step(number: int, written: Any, clock: int, program: Program) -> Step:
         restart=bool(written.get("restart")),
         end=bool(written.get("end")),
         expect=_expect(written.get("expect")),
+        prods=prods_of(written["prod"], program) if "prod" in written else (),
+        is_round="prod" not in written or bool({"rows", "clock", "heartbeat", "end"} & written.keys()),
     )
 
 
@@ -195,11 +207,13 @@ def _expect(written: Any) -> Expect:
     if written is None:
         return Expect()
     known_keys(written, EXPECT_KEYS, "`expect`")
-    for key in ("final", "revised", "late", "rejected"):
+    for key in KINDS:
         rows = written.get(key) or []
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise DeclarationError(f"{key} must be a list of rows, each a mapping of columns to values")
-    found = {key: tuple(written.get(key) or ()) for key in ("final", "revised", "late", "rejected")}
-    state, ordered = written.get("state") or {}, written.get("in_order") or ()
-    ordered = (ordered,) if isinstance(ordered, str) else tuple(ordered)
-    return Expect(**found, error=written.get("error"), state=state, in_order=ordered)
+    found = {key: tuple(written.get(key) or ()) for key in KINDS}
+    named = {
+        key: (given,) if isinstance(given := written.get(key) or (), str) else tuple(given)
+        for key in ("in_order", "timing")
+    }
+    return Expect(**found, error=written.get("error"), state=written.get("state") or {}, **named)

@@ -1,9 +1,9 @@
 """The declarations of a transcript: its streams and queries, read into a program.
 
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
-`window`, `retain`, `order`, `limit`, `sample`, `by_source`; operators are written as `transcript_operators` says. A
-query over another one (`from`) may have no window: it then has that of the query it reads. Lengths and instants are in
-the units of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit
+`window`, `retain`, `order`, `limit`, `sample`, `by_source`, `prods`; operators are written as `transcript_operators`
+says. A query over another one (`from`) may have no window: it then has that of the query it reads. Lengths and instants
+are in the units of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit
 heartbeats, and by promises in its rows where it has some.
 
 >>> program = program_of({
@@ -30,11 +30,14 @@ from eventide.plan.query import Query
 from eventide.plan.stream import Future, Stream, TimeKind, Timestamps
 from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
 from eventide.testing.transcript_operators import inputs_of, known_keys, named_of, operator_of
+from eventide.testing.transcript_prods import declared_prods
 from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
 STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation")
-QUERY_KEYS = ("from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source")
+QUERY_KEYS = (
+    "from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source", "prods"
+)  # fmt: skip
 WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
 
 
@@ -155,6 +158,7 @@ def _query(
         limit=written.get("limit"),
         sample=written.get("sample"),
         by_source=bool(written.get("by_source", False)),
+        prods=declared_prods(written["prods"], kind) if "prods" in written else None,
     )
 
 

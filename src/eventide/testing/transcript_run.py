@@ -7,6 +7,8 @@ Law: a transcript that holds as written holds in every variant that applies to i
   the heartbeats; not where a step expects revised results or an error, of which each round has its own;
 - *restarted*: a new engine continues from the checkpoint before every step.
 
+In each of them the results of every query keep to the grammar of results (`eventide.results.grammar`).
+
 An AssertionError tells the first step that went otherwise. A transcript with `fails` holds when it fails as it says.
 
 >>> stream = {"S": {"columns": {"t": "bigint"}, "time": "t"}}
@@ -33,7 +35,7 @@ from eventide.engine.placement import DRIVER_BYTES
 from eventide.errors import EventideError
 from eventide.eventtime.punctuated import Punctuated
 from eventide.testing.matching import difference
-from eventide.testing.transcript_format import Expect, Step, Transcript
+from eventide.testing.transcript_format import KINDS, Expect, Step, Transcript
 from eventide.testing.trial import EngineName, Trial
 
 if TYPE_CHECKING:
@@ -112,9 +114,12 @@ def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSes
 
 
 def _play(step: Step, trial: Trial) -> None:
-    trial.round(step.rows, step.clock, step.heartbeats, step.over)
+    if step.is_round:
+        trial.round(step.rows, step.clock, step.heartbeats, step.over)
     if step.end:
         trial.end(step.clock)
+    for query, prod in step.prods:
+        trial.prod(query, prod)
 
 
 def _parts(step: Step, variant: Variant) -> Iterator[Step]:
@@ -128,7 +133,7 @@ def _parts(step: Step, variant: Variant) -> Iterator[Step]:
     elif variant is Variant.SPLIT and not step.expect.revised and step.expect.error is None:
         single = [(name, rows.slice(place, 1)) for name, rows in step.rows.items() for place in range(rows.num_rows)]
         for name, row in single[:-1]:
-            yield replace(step, rows={name: row}, heartbeats={}, over={}, end=False)
+            yield replace(step, rows={name: row}, heartbeats={}, over={}, end=False, prods=())
         yield replace(step, rows=dict(single[-1:]))
     else:
         yield step
@@ -145,20 +150,23 @@ def _splittable(transcript: Transcript) -> bool:
 
 def _check(step: Step, trial: Trial, expect: Expect) -> None:
     taken = trial.taken()
-    for what in ("final", "revised", "late", "rejected"):
+    for what in KINDS:
         differs = difference(getattr(expect, what), getattr(taken, what))
         _demand(not differs, f"step {step.number}: {what}: {differs}")
     for query in expect.in_order:
-        for what in ("final", "revised"):
+        for what in ("early", "final", "revised"):
             listed = [row for row in getattr(expect, what) if row.get("query", query) == query]
             tables = [table for table in getattr(taken, what) if table.column("query")[0].as_py() == query]
             differs = difference(listed, tables, in_order=True)
             _demand(not differs, f"step {step.number}: {what}: {differs}")
+    if expect.timing:
+        found = tuple(timing.value for timing in taken.timing)
+        _demand(found == expect.timing, f"step {step.number}: prods came {found}, expected {expect.timing}")
     if expect.state:
         state = trial.state()
         for query, wanted in expect.state.items():
-            found: dict[str, Any] = {key: state.get(query, {}).get(key) for key in wanted}
-            _demand(found == wanted, f"step {step.number}: state of {query} is {found}, expected {dict(wanted)}")
+            kept: dict[str, Any] = {key: state.get(query, {}).get(key) for key in wanted}
+            _demand(kept == wanted, f"step {step.number}: state of {query} is {kept}, expected {dict(wanted)}")
 
 
 def _without_round(expect: Expect) -> Expect:
@@ -167,13 +175,8 @@ def _without_round(expect: Expect) -> Expect:
     def kept(rows: Sequence[Any]) -> tuple[Any, ...]:
         return tuple({key: value for key, value in row.items() if key not in ("round", "_round")} for row in rows)
 
-    return replace(
-        expect,
-        final=kept(expect.final),
-        revised=kept(expect.revised),
-        late=kept(expect.late),
-        rejected=kept(expect.rejected),
-    )
+    rows: dict[str, Any] = {kind: kept(getattr(expect, kind)) for kind in KINDS}
+    return replace(expect, **rows)
 
 
 def _check_error(step: Step, error: EventideError) -> None:

@@ -31,12 +31,17 @@ import pyarrow.parquet as pq
 from eventide.engine.backend import Backend
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.placement import DRIVER_BYTES
+from eventide.engine.prodding import EarlyResults
 from eventide.engine.rounds import Engine
 from eventide.engine.trace import Trace
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
+from eventide.eventtime.prod import Prod, Timing
 from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.program import Program
+from eventide.plan.query import Query
+from eventide.plan.window import RowWindow
+from eventide.results.grammar import Grammar
 from eventide.results.results import Results
 
 if TYPE_CHECKING:
@@ -47,12 +52,17 @@ EngineName = Literal["local", "spark"]
 
 @dataclass(frozen=True)
 class Taken:
-    """What came out: tables of results by kind, of late rows and of rejects; empty ones are left out."""
+    """What came out: tables of results by kind, of late rows and of rejects; empty ones are left out.
 
+    `timing` tells of every prod how it came.
+    """
+
+    early: tuple[pa.Table, ...]
     final: tuple[pa.Table, ...]
     revised: tuple[pa.Table, ...]
     late: tuple[pa.Table, ...]
     rejected: tuple[pa.Table, ...]
+    timing: tuple[Timing, ...] = ()
 
 
 class Shown:
@@ -106,6 +116,8 @@ class Trial:
         self._flush_rows = flush_rows
         self._shown = Shown()
         self._seen: set[object] = set()
+        self._asked: list[EarlyResults] = []
+        self._grammars = {query.name: _grammar(query) for query in program.queries}
         self._engine = self._started()
 
     def __enter__(self) -> Trial:
@@ -133,11 +145,27 @@ class Trial:
         """Close everything that is still open: the end of a bounded run."""
         self._engine.end(clock)
 
+    def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
+        """Ask a query for early results."""
+        self._asked.append(self._engine.prod(query, prod))
+        return self._asked[-1]
+
     def taken(self) -> Taken:
-        """What came out since the last time."""
-        new = [table for key, table in self._shown.tables.items() if self._is_new(key)]
-        kinds = {kind: _of_kind(new, kind) for kind in ("final", "revised")}
-        return Taken(kinds["final"], kinds["revised"], self._files("late"), self._files("rejects"))
+        """What came out since the last time; results that are not grammatical are an error."""
+        new = {key: table for key, table in self._shown.tables.items() if self._is_new(key)}
+        asked, self._asked = self._asked, []
+        # Between two rounds, whoever asks is answered after the round.
+        told = [
+            *((name, table) for (name, _), table in new.items()),
+            *((answer.query, answer.table()) for answer in asked),
+        ]
+        for name, table in told:
+            if name in self._grammars:
+                self._grammars[name].read(table)
+        tables = [table for _, table in told]
+        early, final, revised = (_of_kind(tables, kind) for kind in ("early", "final", "revised"))
+        timing = tuple(answer.timing for answer in asked)
+        return Taken(early, final, revised, self._files("late"), self._files("rejects"), timing)
 
     def state(self) -> Mapping[str, Mapping[str, Any]]:
         """What is kept for each query, as the engine's status tells it."""
@@ -174,6 +202,10 @@ class Trial:
         files = [path for path in sorted((self._checkpoint / folder).glob("*/*.parquet")) if self._is_new(path)]
         tables = [pq.read_table(path, partitioning=None) for path in files]
         return tuple(table for table in tables if table.num_rows)
+
+
+def _grammar(query: Query) -> Grammar:
+    return Grammar(tuple(group.name for group in query.groups), of_time=not isinstance(query.window, RowWindow))
 
 
 def _of_kind(tables: list[pa.Table], kind: str) -> tuple[pa.Table, ...]:

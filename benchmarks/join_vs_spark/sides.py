@@ -1,0 +1,73 @@
+"""Both sides of a join: each reads the same files, as many of them a round, and writes Parquet files.
+
+Rows are told before the end of a bounded run, or at it: Eventide closes everything then, Spark never does. What counts
+for waiting is what is told before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from benchmarks.bounded_run import to_the_end
+from benchmarks.disorder import COLUMNS, Disordered
+from benchmarks.join_vs_spark.questions import JOINED, Inputs, Question
+from eventide.engine.spark_engine import SparkEngine
+from eventide.sinks.directory import Directory
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Task:
+    """A join of files, `max_files` of each stream a round, and a folder for what comes of it."""
+
+    question: Question
+    inputs: Inputs
+    max_files: int
+    folder: Path
+
+    @property
+    def results(self) -> Path:
+        """Where rows go."""
+        return self.folder / "results"
+
+    @property
+    def checkpoint(self) -> str:
+        """Where a side keeps what it needs to go on."""
+        return str(self.folder / "checkpoint")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One that answers; `run` gives the seconds it took, `pattern` names its files."""
+
+    name: str
+    run: Callable[[SparkSession, Task], float]
+    pattern: str
+
+
+def _eventide(spark: SparkSession, task: Task) -> float:
+    program = task.question.program(task.inputs, task.max_files)
+    return to_the_end(SparkEngine(spark, program, task.checkpoint, {JOINED: Directory(task.results)}))
+
+
+def _native(spark: SparkSession, task: Task) -> float:
+    def read(data: Disordered) -> DataFrame:
+        reader = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", task.max_files)
+        return reader.parquet(str(data.folder))
+
+    joined = task.question.frames(read(task.inputs.left), read(task.inputs.right), task.inputs.delay)
+    writer = joined.writeStream.format("parquet").outputMode("append").option("path", str(task.results))
+    begin = perf_counter()
+    writer.option("checkpointLocation", task.checkpoint).trigger(availableNow=True).start().awaitTermination()
+    return perf_counter() - begin
+
+
+EVENTIDE = Side("eventide", _eventide, f"{JOINED}-*.parquet")
+NATIVE = Side("spark", _native, "part-*.parquet")
+SIDES = (EVENTIDE, NATIVE)

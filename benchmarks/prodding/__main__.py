@@ -1,0 +1,63 @@
+"""Run the prodding benchmark: `python -m benchmarks.prodding [--quick] [--json FILE] [--out DIR]`.
+
+All of it is in virtual time on the local engine, so figures do not depend on the machine, but for
+`work_per_round_ratio`. The last line is one JSON object with the thesis' own numbers beside ours:
+
+- `table_4_1`: latency of final answers with prods and without, and their ratio, which must be 1.
+- `table_4_2`, `table_4_3`: accuracy in percent and gain in seconds over delayed and over bursty streams.
+- `figure_4_2`: Q4-1 over a real freeway; null where the recording is not there.
+- `figures`: accuracy in percent by prodding aggressiveness, mean and worst, for figures 4.6 to 4.11, and of sums and
+  counts that are extrapolated.
+- `automatic`: where `PROD WITHIN .. ERROR` comes to rest; `best_point` is where a sum has just that error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.harness import finish, options, show_table
+from benchmarks.prodding import figures
+from benchmarks.prodding.plots import draw_aggressiveness
+
+
+def main() -> None:
+    """Measure, show, draw, and end with the line of JSON."""
+    asked = options("early answers: what they gain and what they are worth")
+    results: dict[str, Any] = {
+        "table_4_1": figures.table_4_1(asked.quick),
+        "table_4_2": figures.table_4_2(asked.quick),
+        "table_4_3": figures.table_4_3(asked.quick),
+        "figure_4_2": figures.q4_1(asked.quick),
+        "figures": figures.figures(asked.quick),
+        "automatic": figures.automatic(asked.quick),
+    }
+    for name in ("table_4_1", "table_4_2", "table_4_3", "automatic"):
+        _show(name, results[name])
+    if results["figure_4_2"] is not None:
+        _show("figure_4_2", [results["figure_4_2"]])
+    for name, found in results["figures"].items():
+        _show_accuracy(name, found)
+        for ending in ("png", "svg"):
+            draw_aggressiveness(name, found, asked.picture(f"prodding_{name}.{ending}"))
+    finish(asked, results)
+
+
+def _show(title: str, rows: Sequence[dict[str, Any]]) -> None:
+    names = list(rows[0])
+    cells = [[f"{row[name]:.2f}" if isinstance(row[name], float) else row[name] for name in names] for row in rows]
+    show_table(title, names, cells)
+
+
+def _show_accuracy(title: str, found: dict[str, Any]) -> None:
+    points = sorted(found["sum"]["mean"])
+    rows = [
+        (f"{name}, {kind}", *(f"{by[point]:.2f}" for point in points))
+        for name, kinds in found.items()
+        for kind, by in kinds.items()
+    ]
+    show_table(f"{title}: percent, by prodding aggressiveness", ["", *(f"{point} %" for point in points)], rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Accuracy against prodding aggressiveness, as figures 4.6 to 4.11 of the thesis draw it; its numbers as crosses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from benchmarks.prodding.figures import THESIS_UNIFORM
+
+WORST = ("normal_400", "tumbling_400")
+
+
+def draw_aggressiveness(name: str, found: dict[str, Any], path: Path) -> None:
+    """One line for each aggregate; dotted where sums and counts are extrapolated; the worst case where it was drawn."""
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    field = figure.subplots()
+    for place, aggregate in enumerate(("average", "max", "sum", "count")):
+        color = f"C{place}"
+        mean = found[aggregate]["mean"]
+        field.plot(list(mean), list(mean.values()), marker="o", color=color, label=aggregate)
+        if name in WORST:
+            worst = found[aggregate]["worst"]
+            field.plot(list(worst), list(worst.values()), linestyle="--", color=color, label=f"{aggregate}, worst")
+        if f"{aggregate}_estimate" in found:
+            lifted = found[f"{aggregate}_estimate"]["mean"]
+            field.plot(list(lifted), list(lifted.values()), linestyle=":", color=color, label=f"{aggregate}, estimate")
+        if name == "uniform":
+            thesis = THESIS_UNIFORM[aggregate]
+            field.plot(list(thesis), list(thesis.values()), linestyle="", marker="x", color=color, label="thesis")
+    gain = found["gain"]["mean"]
+    field.plot(list(gain), list(gain.values()), color="0.6", marker=".", label="latency gain")
+    field.set(xlabel="prodding aggressiveness, %", ylabel="accuracy, %", title=name.replace("_", " "))
+    field.legend(fontsize="x-small", ncols=2)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)

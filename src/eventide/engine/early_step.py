@@ -1,0 +1,199 @@
+"""The step of a round that asks for early answers, and scores those whose final answers have come.
+
+Laws. It comes after windows have closed, so what a round can tell for good it does not tell early. A round run again
+asks for the same and tells the same: what falls due depends on the clocks of this round and of the one before. Queries
+that nobody prods pay nothing. Early rows of a query that declares prods carry the point of the slide, the share of the
+rows to expect there, and of each value the error to expect, as learned so far; final rows have NULL in these columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.engine.early_state import EarlyState, estimates_of
+from eventide.engine.prodding import EarlyResults, Prodding, Standing, needed_for
+from eventide.engine.status import QueryStatus
+from eventide.engine.work import Round
+from eventide.errors import DeclarationError
+from eventide.eventtime.instant import NEVER
+from eventide.eventtime.prod import Prod
+from eventide.eventtime.prodder import Every, Moment
+from eventide.plan.bound import Bound
+from eventide.plan.prods import COMPLETENESS, ERROR, POINT, added_columns
+from eventide.plan.stream import TimeKind
+from eventide.plan.window import RowWindow
+from eventide.results.error import Floats
+from eventide.results.estimate import estimated
+from eventide.results.results import Kind, Results
+
+if TYPE_CHECKING:
+    from eventide.engine.rounds import Engine
+
+
+@dataclass
+class EarlyStep:
+    """Asks the queries of an engine."""
+
+    engine: Engine
+    prodding: Prodding
+    states: dict[str, EarlyState] = field(default_factory=dict)
+    asked: list[tuple[str, pa.Table, Moment]] = field(default_factory=list)
+    """Early rows that were told to someone between two rounds, and when: they are scored too."""
+
+    def begin(self) -> None:
+        """Go on from the last record."""
+        record = self.engine.committed.record
+        for name, bound in self.engine.bound.items():
+            if bound.query.prods is not None and name not in self.states:
+                state = self._started(name)
+                saved = None if record is None else record.queries.get(name, {}).get("prods")
+                self.states[name] = state if saved is None else state.restored(saved)
+        self.states = {name: state for name, state in self.states.items() if name in self.engine.bound}
+
+    def run(self, work: Round) -> None:
+        """Score what has become final, and ask for what has fallen due."""
+        states = dict(self.states)
+        for name in {name for name, *_ in self.asked} & self.engine.bound.keys():
+            states[name] = states.get(name) or self._started(name)
+        for name, state in states.items():
+            if name not in work.runs:
+                continue
+            work.early[name] = state = state.copy()
+            now = self.moment(name, work.clock)
+            for other, early, when in self.asked:
+                if other == name:
+                    state.accuracy.told(early, self._points(name, state, early, when), when.clock)
+            self._score(work, name, state, now)
+            if self.engine.bound[name].query.prods is not None:
+                self._ask(work, name, state, now)
+            work.saved[name] = {**work.saved.get(name, {}), "prods": state.saved()}
+
+    def commit(self, work: Round) -> None:
+        """The round has happened."""
+        self.states = {**self.states, **work.early}
+        self.asked.clear()
+
+    def answer(self, name: str, prod: Prod) -> EarlyResults:
+        """Answer a prod from outside, between two rounds; it is scored like any other."""
+        results = self.prodding.answer(name, prod)
+        bound = self.engine.bound.get(name)
+        if bound is None:
+            return results
+        table, now = results.table(), self.moment(name, self.engine.committed.clock)
+        if bound.query.prods is not None:
+            table = self._dressed(table, bound, self.states[name], self._points(name, self.states[name], table, now))
+        self.asked.append((name, table, now))
+        plain = Results.of_table(name, results.round, table)
+        return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, results.timing)
+
+    def told_of(self, queries: tuple[QueryStatus, ...]) -> tuple[QueryStatus, ...]:
+        """The status of queries, with how their early answers have done, and where a point that finds itself is."""
+        states = self.states
+        return tuple(replace(one, early=states[one.name].told()) if one.name in states else one for one in queries)
+
+    def is_due(self, clock: int) -> bool:
+        """Whether a query that holds something is to be asked by now."""
+        for name, state in self.states.items():
+            run = self.engine.committed.runs[name]
+            if len(run.holds) and self._due(state.copy(), self.moment(name, clock), run.promised()):
+                return True
+        return False
+
+    def moment(self, name: str, clock: int) -> Moment:
+        """The clock and the progress of the streams that a query reads in the end."""
+        needed = needed_for(self.engine.plan, name)
+        streams = [stream for other, stream in self.engine.streams.items() if other in needed]
+        clocks = [stream.moment_of(clock) for stream in streams]
+        return Moment(max(clocks, default=clock), max((stream.latest for stream in streams), default=NEVER))
+
+    def _started(self, name: str) -> EarlyState:
+        bound, needed = self.engine.bound[name], needed_for(self.engine.plan, name)
+        queries = [self.engine.bound[other].query for other in needed if other in self.engine.bound]
+        prods = bound.query.prods
+        if prods is not None and prods.needs_slides and any(isinstance(q.window, RowWindow) for q in queries):
+            raise DeclarationError(
+                f"query {name!r}: below it, windows over a count of rows have no points in time: prod it EVERY so often"
+            )
+        kinds = {stream.time_kind for stream in self.engine.program.streams if stream.name in needed}
+        return EarlyState.start(bound, by_progress=kinds == {TimeKind.SEQUENCE})
+
+    def _due(self, state: EarlyState, now: Moment, closed: int) -> list[Prod]:
+        """What has fallen due; the clock alone does not ask again for what nothing has been added to."""
+        known = state.before
+        prods = state.due(now, closed)
+        if state.fresh:
+            return prods
+        by_clock = [p for one in state.prodders if isinstance(one, Every) for p in one.due(state.ends, known, now)]
+        return [prod for prod in prods if prod not in by_clock]
+
+    def _score(self, work: Round, name: str, state: EarlyState, now: Moment) -> None:
+        accuracy = state.accuracy
+        if (accuracy.waiting is None or accuracy.waiting.num_rows == 0) and state.control is None:
+            return
+        final = work.results[name].table()
+        final = final.filter(pc.equal(final.column("kind"), Kind.FINAL.value))
+        closed = work.runs[name].promised()
+        scored = accuracy.settle(final, closed, now.clock)
+        state.learn(scored, closed, set(final.column("window_end").cast(pa.int64()).to_pylist()))
+
+    def _ask(self, work: Round, name: str, state: EarlyState, now: Moment) -> None:
+        bound = self.engine.bound[name]
+        needed = needed_for(self.engine.plan, name)
+        state.fresh = state.fresh or any(stream in needed for stream in work.reductions)
+        prods = [] if work.ending else self._due(state, now, work.runs[name].promised())
+        tables = []
+        for prod in prods:
+            table = self.prodding.answer(name, prod, Standing.within(work)).table()
+            if table.num_rows:
+                points = self._points(name, state, table, now)
+                tables.append(self._dressed(table, bound, state, points))
+                state.accuracy.told(tables[-1], points, now.clock)
+        state.fresh = state.fresh and not prods
+        work.results[name] = with_early(work.results[name], schema_with_early(work.results[name].schema, bound), tables)
+
+    def _points(self, name: str, state: EarlyState, table: pa.Table, now: Moment) -> Floats:
+        """The point of the slide at which each row was told; 1 where windows have no points."""
+        if isinstance(self.engine.bound[name].query.window, RowWindow):
+            return np.ones(table.num_rows)
+        ends = table.column("window_end").cast(pa.int64()).to_numpy()
+        points: Floats = np.maximum(0.0, 1.0 - (ends - np.float64(state.hand(now))) / state.ends.slide)
+        return points
+
+    def _dressed(self, table: pa.Table, bound: Bound, state: EarlyState, points: Floats) -> pa.Table:
+        """Early rows with what is known of them."""
+        different, place = np.unique(points, return_inverse=True)
+        expected = [state.accuracy.expected(point) for point in different.tolist()]
+        shares = np.array([np.nan if e.completeness is None else e.completeness for e in expected])[place]
+        columns = {POINT: points, COMPLETENESS: shares}
+        for item in bound.query.select:
+            known = [e.errors[item.name] for e in expected]
+            columns[f"{item.name}{ERROR}"] = np.array([np.nan if e is None else e for e in known])[place]
+        for name, values in columns.items():
+            table = table.append_column(name, pa.array(values, from_pandas=True))
+        return estimated(table, estimates_of(bound), shares)
+
+
+def schema_with_early(schema: pa.Schema, bound: Bound) -> pa.Schema:
+    """The columns of the results of a query that declares prods."""
+    added = added_columns(tuple(item.name for item in bound.query.select), estimates_of(bound))
+    return pa.schema([*schema, *((name, pa.float64()) for name in added)])
+
+
+def with_early(results: Results, schema: pa.Schema, early: list[pa.Table]) -> Results:
+    """The results of a round, and early ones after them."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in results.batches():
+            missing = [pa.nulls(batch.num_rows, field.type) for field in list(schema)[len(batch.schema) :]]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *missing], schema=schema)
+        for table in early:
+            yield from table.select(schema.names).cast(schema).to_batches()
+
+    rows = results.rows + sum(table.num_rows for table in early)
+    return Results(results.query, results.round, rows, schema, batches)

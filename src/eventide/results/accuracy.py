@@ -1,0 +1,277 @@
+"""The accuracy of a query's early answers, measured when the final ones come.
+
+Law: an early row waits for the final row of its window and group, and is scored against it (`error.py` has the
+formulas). When its window is over without one, it has *vanished*; a final row of a window that was asked for, in a
+group of which there was no early row, is *unforeseen*. Of several early rows of one window, group and point, the last
+one counts. A window that was asked for at some point counts once in all means, whatever the number of its groups.
+(Prodding thesis, sections 3.4, 4.3 and 6.2 (c): running accuracy, by prodding aggressiveness.)
+
+>>> accuracy = Accuracy(groups=(), values={"total": "total"})
+>>> row = {"window_start": [0], "window_end": [50]}
+>>> accuracy.told(pa.table({**row, "rows": [4], "total": [110]}), point=0.9, clock=45)
+>>> scored = accuracy.settle(pa.table({**row, "rows": [5], "total": [135]}), closed=50, clock=62)
+>>> scored.errors.round(3).tolist(), accuracy.summary().gain
+([[0.185]], 17.0)
+>>> expected = accuracy.expected(0.9)
+>>> round(expected.errors["total"], 3), expected.completeness
+(0.185, 0.8)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eventide.results.by_group import ByGroup
+from eventide.results.by_point import ByPoint, place_of
+from eventide.results.error import Comparison, Floats, errors
+from eventide.results.same_group import numbered
+
+WINDOW = ("window_start", "window_end")
+RECENT = 50
+"""The running error is over about so many windows."""
+MANY = 4096
+"""From so many waiting rows on, they are looked through for rows that were told again."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Windows that were scored: their ends, the points at which they were asked for, and mean errors by column."""
+
+    ends: NDArray[np.int64]
+    points: Floats
+    errors: Floats
+    judged: NDArray[np.bool_]
+
+    def worst_column(self) -> Floats:
+        """Of each window the error of the worst column that is judged: what a control has to keep in bounds."""
+        worst: Floats = self.errors[:, self.judged].max(axis=1, initial=0.0)
+        return worst
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known of an early row before the final one comes; None where nothing is."""
+
+    errors: Mapping[str, float | None]
+    completeness: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How early answers did: of all windows so far, but for `recent`, which is of about the last 50."""
+
+    windows: int
+    error: float | None
+    recent: float | None
+    worst: float | None
+    gain: float | None
+    vanished: int
+    unforeseen: int
+
+
+class Accuracy:
+    """Early rows of one query that wait for their final ones, and what was learned from those that have met them.
+
+    `groups` are the group columns. `values` are the columns to score: each early column with the final one to compare
+    it with; `comparisons` has those of the user for columns whose values are no numbers. The columns `judged` (all of
+    them, if they are not named) are those that summaries and controls go by.
+    """
+
+    def __init__(
+        self,
+        groups: tuple[str, ...],
+        values: Mapping[str, str],
+        comparisons: Mapping[str, Comparison] | None = None,
+        judged: Collection[str] | None = None,
+    ) -> None:
+        self.groups = groups
+        self.values = dict(values)
+        self._comparisons = dict(comparisons or {})
+        self._judged = np.array([judged is None or name in judged for name in self.values], dtype=bool)
+        self.waiting: pa.Table | None = None
+        self.by_point = ByPoint(len(self.values))
+        self.by_group = ByGroup(groups)
+        self._many = MANY
+        self._counts = dict.fromkeys(("windows", "vanished", "unforeseen"), 0)
+        self._sums = dict.fromkeys(("error", "worst", "gain", "recent", "recently"), 0.0)
+
+    # Early rows
+
+    def told(self, early: pa.Table, point: float | Floats, clock: int) -> None:
+        """Early rows were told, at a point of their slides and by the clock."""
+        if early.num_rows == 0:
+            return
+        points = np.broadcast_to(np.asarray(point, dtype=np.float64), early.num_rows)
+        told = early.select([*WINDOW, "rows", *self.groups, *(name for name in self.values if name not in self.groups)])
+        told = told.append_column("__point", pa.array(points)).append_column(
+            "__clock", pa.array(np.full(early.num_rows, clock, dtype=np.int64))
+        )
+        self.waiting = told if self.waiting is None else pa.concat_tables([self.waiting, told])
+        if self.waiting.num_rows > self._many:
+            self.waiting = self._last_told(self.waiting)
+            self._many = max(MANY, 2 * self.waiting.num_rows)
+
+    def _last_told(self, waiting: pa.Table) -> pa.Table:
+        """Without rows that were told again at the same point."""
+        places = pa.array(place_of(waiting.column("__point").to_numpy()))
+        [numbers] = numbered([waiting.append_column("__place", places)], [*WINDOW, *self.groups, "__place"])
+        _, first_from_behind = np.unique(numbers[::-1], return_index=True)
+        return waiting.take(pa.array(np.sort(len(numbers) - 1 - first_from_behind))).combine_chunks()
+
+    # Final rows
+
+    def settle(self, final: pa.Table | None, closed: int, clock: int) -> Scored:
+        """Score early rows against the final ones of a round.
+
+        Windows with their last instant at or before `closed` are over. Rows of others that have not met their final row
+        go on waiting.
+        """
+        if self.waiting is None or self.waiting.num_rows == 0:
+            return self._nothing()
+        waiting = self._last_told(self.waiting)
+        over = waiting.column("window_end").cast(pa.int64()).to_numpy() - 1 <= closed
+        if final is None or final.num_rows == 0:
+            self._counts["vanished"] += int(over.sum())
+            self.waiting = waiting.filter(pa.array(~over))
+            return self._nothing()
+        told, true = numbered([waiting, final], [*WINDOW, *self.groups])
+        order = np.argsort(true, kind="stable")
+        place = np.searchsorted(true, told, sorter=order).clip(max=len(true) - 1)
+        partner = order[place]
+        met = true[partner] == told
+        self._counts["vanished"] += int((over & ~met).sum())
+        self._count_unforeseen(waiting, final, told, true)
+        self.waiting = waiting.filter(pa.array(~over & ~met))
+        return self._score(waiting.filter(pa.array(met)), final.take(pa.array(partner[met])), clock)
+
+    def _count_unforeseen(self, early: pa.Table, final: pa.Table, told: NDArray[Any], true: NDArray[Any]) -> None:
+        asked, closing = numbered([early, final], list(WINDOW))
+        self._counts["unforeseen"] += int((np.isin(closing, asked) & ~np.isin(true, told)).sum())
+
+    def _score(self, early: pa.Table, final: pa.Table, clock: int) -> Scored:
+        if early.num_rows == 0:
+            return self._nothing()
+        found = np.column_stack(
+            [
+                errors(early.column(name), final.column(of), self._comparisons.get(name))
+                for name, of in self.values.items()
+            ]
+            or [np.zeros(early.num_rows)]
+        )[:, : len(self.values)]
+        points = early.column("__point").to_numpy()
+        gains = clock - early.column("__clock").to_numpy()
+        # One line for each window and point: the mean over its groups.
+        keyed = early.append_column("__place", pa.array(place_of(points)))
+        [windows] = numbered([keyed], [*WINDOW, "__place"])
+        _, first, line, size = np.unique(windows, return_index=True, return_inverse=True, return_counts=True)
+
+        def mean(of: NDArray[Any]) -> Floats:
+            sums = np.zeros((len(first), *of.shape[1:]))
+            np.add.at(sums, line, of)
+            return sums / size.reshape(-1, *(1 for _ in of.shape[1:]))
+
+        by_window = mean(found)
+        rows = [mean(table.column("rows").to_numpy()) * size for table in (early, final)]
+        self.by_point.add(mean(points), by_window, rows[0].astype(np.int64), rows[1].astype(np.int64))
+        ends = early.column("window_end").cast(pa.int64()).to_numpy()
+        worst = found[:, self._judged].max(axis=1, initial=0.0)
+        self.by_group.add(early, worst, ends)
+        self._learn(by_window, worst, mean(gains))
+        order = np.argsort(ends[first], kind="stable")
+        return Scored(ends[first][order], mean(points)[order], by_window[order], self._judged)
+
+    def _learn(self, by_window: Floats, worst: Floats, gains: Floats) -> None:
+        means, sums = by_window[:, self._judged].max(axis=1, initial=0.0), self._sums
+        fading = 0.5 ** (len(means) / (RECENT / 2))
+        self._counts["windows"] += len(means)
+        sums["error"] += float(means.sum())
+        sums["worst"] = max(sums["worst"], float(worst.max(initial=0.0)))
+        sums["gain"] += float(gains.sum())
+        sums["recent"] = sums["recent"] * fading + float(means.sum())
+        sums["recently"] = sums["recently"] * fading + len(means)
+
+    def _nothing(self) -> Scored:
+        return Scored(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, len(self.values))), self._judged)
+
+    # What is known
+
+    def expected(self, point: float) -> Expected:
+        """What to expect of an early row at a point of the slide."""
+        found = self.by_point.error(point)
+        return Expected(
+            dict(zip(self.values, map(_known, found), strict=True)), _known(self.by_point.completeness(point))
+        )
+
+    def summary(self) -> Summary:
+        """How early answers have done.
+
+        >>> Accuracy((), {"n": "n"}).summary().error is None
+        True
+        """
+        counts, sums, windows = self._counts, self._sums, self._counts["windows"]
+        if not windows:
+            return Summary(0, None, None, None, None, counts["vanished"], counts["unforeseen"])
+        return Summary(
+            windows,
+            sums["error"] / windows,
+            sums["recent"] / sums["recently"],
+            sums["worst"],
+            sums["gain"] / windows,
+            counts["vanished"],
+            counts["unforeseen"],
+        )
+
+    def copy(self) -> Accuracy:
+        """Another one that knows the same, for a round that may fail."""
+        other = copy(self)
+        other.by_point, other.by_group = self.by_point.copy(), copy(self.by_group)
+        other._counts, other._sums = dict(self._counts), dict(self._sums)
+        return other
+
+    # What the round record keeps
+
+    def saved(self) -> dict[str, Any]:
+        """Plain data beside the two tables, `waiting` and `by_group.table`."""
+        return {
+            "version": 1,
+            "values": self.values,
+            "counts": dict(self._counts),
+            "sums": dict(self._sums),
+            "points": self.by_point.saved(),
+        }
+
+    def restore(self, saved: dict[str, Any], waiting: pa.Table | None, groups: pa.Table | None) -> None:
+        """Go on from what was saved; what was learned of other columns is not for this query, and is left."""
+        self.waiting = waiting
+        if saved["values"] != self.values:
+            self.waiting = None
+            return
+        self._counts, self._sums = dict(saved["counts"]), dict(saved["sums"])
+        self.by_point = ByPoint.restored(saved["points"])
+        self.by_group = ByGroup(self.groups, groups)
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else float(number)
+
+
+def filtered(table: pa.Table, groups: Mapping[str, Any]) -> pa.Table:
+    """The rows whose groups have these values; None stands for NULL.
+
+    >>> filtered(pa.table({"k": [1, 2, None]}), {"k": None}).num_rows
+    1
+    """
+    for name, value in groups.items():
+        column = table.column(name)
+        same = column.is_null() if value is None else pc.equal(column, pa.scalar(value).cast(column.type))
+        table = table.filter(pc.fill_null(same, False))
+    return table

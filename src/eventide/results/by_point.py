@@ -1,0 +1,114 @@
+"""What early answers are worth at each point of the slide, as learned so far.
+
+Law: a point of the slide is known by its nearest twentieth, up to the end of the slide after the window's own. At each
+of them, and for each column, the errors of windows are averaged; a window counts half as much after `HALF_LIFE` more
+of them at that point, so what is told of it is recent. Between known points it is interpolated; beyond them, the
+nearest counts. Completeness, the share of a window's rows that are there at a point, is learned in the same way, rows
+over rows.
+
+>>> learned = ByPoint(columns=1)
+>>> learned.add(np.array([0.5, 1.0]), np.array([[0.2], [0.0]]), early=np.array([8, 10]), final=np.array([10, 10]))
+>>> round(float(learned.error(0.75)[0]), 3), round(learned.completeness(0.75), 3), learned.completeness(0.5)
+(0.1, 0.9, 0.8)
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventide.results.error import Floats
+
+PER_SLIDE = 20
+"""So many points are told apart in a slide."""
+POINTS = 2 * PER_SLIDE + 1
+HALF_LIFE = 50
+"""After so many more windows, a window counts half."""
+
+
+def place_of(points: Floats) -> NDArray[np.intp]:
+    """The number of the nearest point that is told apart.
+
+    >>> place_of(np.array([0.0, 0.76, 9.0])).tolist()
+    [0, 15, 40]
+    """
+    return np.clip(np.rint(points * PER_SLIDE), 0, POINTS - 1).astype(np.intp)
+
+
+class ByPoint:
+    """Fading sums over windows, for every point of the slide."""
+
+    def __init__(self, columns: int) -> None:
+        self.windows = np.zeros(POINTS)
+        self.errors = np.zeros((POINTS, columns))
+        self.worst = np.zeros((POINTS, columns))
+        self.early_rows = np.zeros(POINTS)
+        self.final_rows = np.zeros(POINTS)
+
+    def add(self, points: Floats, errors: Floats, early: NDArray[np.int64], final: NDArray[np.int64]) -> None:
+        """Learn from windows: of each the point, its mean error by column, its rows then and in the end."""
+        places = place_of(points)
+        fading = 0.5 ** (np.bincount(places, minlength=POINTS) / HALF_LIFE)
+        self.windows *= fading
+        self.errors *= fading[:, None]
+        self.early_rows *= fading
+        self.final_rows *= fading
+        np.add.at(self.windows, places, 1.0)
+        np.add.at(self.errors, places, errors)
+        np.maximum.at(self.worst, places, errors)
+        np.add.at(self.early_rows, places, early)
+        np.add.at(self.final_rows, places, final)
+
+    def error(self, point: float) -> Floats:
+        """The error to expect at a point, by column; NaN before anything is known.
+
+        >>> ByPoint(columns=2).error(0.5).tolist()
+        [nan, nan]
+        """
+        known = np.nonzero(self.windows)[0]
+        if len(known) == 0:
+            return np.full(self.errors.shape[1], math.nan)
+        means = self.errors[known] / self.windows[known, None]
+        return np.array([np.interp(point * PER_SLIDE, known, column) for column in means.T])
+
+    def completeness(self, point: float) -> float:
+        """The share of a window's rows to expect at a point; NaN before anything is known."""
+        known = np.nonzero(self.final_rows)[0]
+        if len(known) == 0:
+            return math.nan
+        return float(np.interp(point * PER_SLIDE, known, self.early_rows[known] / self.final_rows[known]))
+
+    def copy(self) -> ByPoint:
+        """Another one with the same sums."""
+        other = copy(self)
+        for name in _SUMS:
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def saved(self) -> dict[str, Any]:
+        """The sums as plain data, of the points that are known."""
+        known = np.nonzero(self.windows)[0]
+        sums = {name: getattr(self, name)[known].tolist() for name in _SUMS}
+        return {"points": known.tolist(), "columns": self.errors.shape[1], **sums}
+
+    @classmethod
+    def restored(cls, saved: dict[str, Any]) -> ByPoint:
+        """What `saved` described.
+
+        >>> learned = ByPoint(1)
+        >>> learned.add(np.array([0.5]), np.array([[0.2]]), np.array([8]), np.array([10]))
+        >>> ByPoint.restored(learned.saved()).error(0.5).tolist()
+        [0.2]
+        """
+        learned = cls(saved["columns"])
+        for name in _SUMS:
+            if saved["points"]:
+                getattr(learned, name)[saved["points"]] = saved[name]
+        return learned
+
+
+_SUMS = ("windows", "errors", "worst", "early_rows", "final_rows")

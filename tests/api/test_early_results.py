@@ -1,0 +1,60 @@
+"""Early results asked for from Python, on the local engine."""
+
+from __future__ import annotations
+
+import queue
+
+import pyarrow as pa
+import pytest
+
+import eventide
+from eventide.errors import DeclarationError, EngineError
+
+TABLE = pa.table({"t": [1, 4, 12, 15, 21], "k": ["a", "b", "a", "a", "b"], "v": [1, 2, 3, 4, 5]})
+
+
+def test_a_running_query_is_asked_for_early_results_and_they_are_scored() -> None:
+    coming: queue.Queue[pa.RecordBatch | None] = queue.Queue()
+    [batch] = TABLE.to_batches()
+    coming.put(batch.slice(0, 4))
+    query = eventide.stream(iter(coming.get, None), time="t", name="s").delay(100).window(10).groupBy("k")
+    with query.agg(total="sum(v)").start() as running:
+        while running.status().round < 0:
+            assert running.isActive
+        early = running.prod()
+        told = {(row["window_end"], row["k"]): row["total"] for row in early.to_pylist()}
+        assert told == {(10, "a"): 1, (10, "b"): 2, (20, "a"): 7}
+        assert set(early.column("kind").to_pylist()) == {"early"}
+        assert running.prod(up_to=9, groups={"k": "b"}).column("total").to_pylist() == [2]
+        with pytest.raises(DeclarationError, match="has no group 'x' to prod"):
+            running.prod(groups={"x": 1})
+        coming.put(batch.slice(4))
+        coming.put(None)
+        assert running.awaitTermination(60)
+        assert sum(row["total"] for row in running.results().to_pylist()) == 15
+        summary = running.accuracy()
+        assert summary is not None
+        assert summary.error == 0.0
+        with pytest.raises(EngineError, match="cannot prod query"):
+            running.prod()
+
+
+def test_a_query_that_declares_prods_tells_early_results_beside_the_final_ones() -> None:
+    rows = eventide.stream(TABLE.to_batches(max_chunksize=1), time="t", name="s").delay(5)
+    query = rows.window(10).agg(total="sum(v)").prodded(at=0.5, estimate=True)
+    told = [(row["kind"], row["window_end"], row["total"], row["point"]) for row in query.run().to_pylist()]
+    assert told == [
+        ("early", 10, 3, 1.2),
+        ("final", 10, 3, None),
+        ("early", 20, 7, 0.5),
+        ("final", 20, 7, None),
+        ("final", 30, 5, None),
+    ]
+
+
+def test_prods_need_to_know_when() -> None:
+    query = eventide.stream(TABLE, time="t", name="s").window(10).agg(total="sum(v)")
+    with pytest.raises(DeclarationError, match="PROD needs to know when"):
+        query.prodded()
+    with pytest.raises(DeclarationError, match="give a whole number"):
+        query.prodded(every="1 second")

@@ -1,0 +1,46 @@
+"""The prodding benchmark measures what the thesis measured: on a short stream, what can be told by counting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.prodding.figures import aggressiveness
+from benchmarks.prodding.runs import EPOCH, Asked, run
+from benchmarks.prodding.streams import SECOND, Recorded, bursty, generated
+
+
+def test_early_counts_are_those_of_the_rows_that_had_arrived() -> None:
+    stream = generated(90, seed=3)
+    outcome = run(stream, Asked(30 * SECOND, 10 * SECOND, (0.5, 0.9)))
+    pairs = outcome.paired()
+    assert pairs.num_rows == 18
+    for row in pairs.select(["window_end", "clock", "count", "final_count", "final_clock"]).to_pylist():
+        end, clock = row["window_end"] - EPOCH, row["clock"] - EPOCH
+        within = (stream.times >= end - 30 * SECOND) & (stream.times < end)
+        assert row["final_count"] == within.sum()
+        assert row["count"] == (within & (stream.arrivals <= clock)).sum()
+        assert row["final_clock"] - EPOCH == max(end, stream.arrivals[stream.times < end].max())
+
+
+def test_accuracy_falls_with_aggressiveness_as_rows_are_missing() -> None:
+    even = np.arange(0, 300 * SECOND, SECOND // 4, dtype=np.int64)
+    found = aggressiveness(Recorded.of(even, np.ones(len(even)), even), Asked(30 * SECOND, 10 * SECOND))
+    worst = [found["count"]["worst"][point] for point in (10, 50)]
+    assert worst == pytest.approx([92.5, 52.5]), "the first window is one slide long: 37 and 21 rows of 40"
+    assert found["count"]["mean"][50] > 81
+    assert found["average"]["mean"] == dict.fromkeys((10, 20, 30, 40, 50), 100.0)
+
+
+def test_bursts_wait_in_the_queue_and_no_row_overtakes_another() -> None:
+    stream = bursty(40, seed=1)
+    assert (np.diff(stream.arrivals) >= SECOND // 200).all()
+    assert (stream.arrivals > stream.times).all()
+    assert (stream.arrivals - stream.times).max() > SECOND
+
+
+def test_early_answers_gain_time_in_bursts() -> None:
+    pairs = run(bursty(35, seed=1), Asked(5 * SECOND, SECOND, every=SECOND)).paired()
+    gains = pairs["final_clock"].to_numpy() - pairs["clock"].to_numpy()
+    assert (gains > 0).all()
+    assert gains.max() > SECOND

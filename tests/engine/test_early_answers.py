@@ -1,0 +1,120 @@
+"""Early answers of random plans are what brute force says of the rows that have arrived; prods change no final one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from eventide.engine.placement import DRIVER_BYTES
+from eventide.engine.workbench import Workbench
+from eventide.errors import DeclarationError
+from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.eventtime.prod import Prod, Timing
+from eventide.plan.program import Program
+from eventide.plan.query import Query, named_as
+from eventide.plan.stream import Stream, columns
+from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.testing.oracle import Round
+from eventide.testing.trial import Trial
+from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, shown
+from tests.engine.scenarios import SCHEMA, SharedWorkbench
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def workbench() -> Iterator[Workbench]:
+    bench = SharedWorkbench()
+    yield bench
+    bench.connection.close()
+
+
+def early_by_brute_force(plan: Plan, number: int, up_to: int) -> list[tuple[Any, ...]]:
+    """What would be told after a round if time came to `up_to`; if it came to an end, all that is open."""
+    rounds = plan.story.rounds[: number + 1]
+    last = Round(end=True) if up_to == FOREVER else Round((), up_to)
+    cut = replace(plan, story=replace(plan.story, rounds=(*rounds, last), restarts=frozenset()))
+    return in_order(plan, [brute_force(cut)[0][-1]])[0]
+
+
+def played(plan: Plan, trial: Trial, prods: dict[int, int]) -> None:
+    """Play a plan, ask every level after some rounds, and compare both kinds of answers with brute force."""
+    expected = in_order(plan, brute_force(plan)[0])
+    ended = False
+    for number, one in enumerate(plan.story.rounds):
+        if number in plan.story.restarts:
+            trial.restart()
+        if one.end:
+            trial.end(clock=0)
+        else:
+            batch = {"s": pa.Table.from_pylist([dict(row) for row in one.rows], schema=SCHEMA)}
+            trial.round(batch, clock=0, heartbeats={} if one.heartbeat is None else {"s": one.heartbeat})
+        assert in_order(plan, [told(plan, trial.taken().final)])[0] == expected[number], f"final of round {number}"
+        ended = ended or one.end
+        if number in prods:
+            for question in plan.levels:
+                answer = trial.prod(question.name, Prod(prods[number]))
+                assert (answer.timing in (Timing.TIMELY, Timing.REPEATED)) == (answer.rows > 0)
+            wanted = [] if ended else early_by_brute_force(plan, number, prods[number])
+            found = in_order(plan, [told(plan, trial.taken().early)])[0]
+            assert found == wanted, f"early after round {number}, up to {prods[number]}"
+
+
+def told(plan: Plan, tables: tuple[pa.Table, ...]) -> list[tuple[Any, ...]]:
+    of = {table.column("query")[0].as_py(): table for table in tables}
+    return [row for question in plan.levels for row in shown(question, of.get(question.name))]
+
+
+@st.composite
+def prodded_plans(draw: st.DrawFn) -> tuple[Plan, dict[int, int]]:
+    """A plan, and after which rounds it is asked, up to where: windows over counts of rows are asked for all."""
+    plan = draw(plans())
+    of_time = not any(isinstance(question.window, RowWindow) for question in plan.levels)
+    up_to = st.just(FOREVER) | st.integers(-25, 60) if of_time else st.just(FOREVER)
+    return plan, draw(st.dictionaries(st.integers(0, len(plan.story.rounds) - 1), up_to, max_size=4))
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(prodded_plans())
+def test_early_answers_are_those_of_the_rows_that_have_arrived(
+    workbench: Workbench, asked: tuple[Plan, dict[int, int]]
+) -> None:
+    plan, prods = asked
+    with tempfile.TemporaryDirectory() as folder, Trial(plan.program, Path(folder), workbench=workbench) as trial:
+        played(plan, trial, prods)
+
+
+@pytest.mark.spark
+@settings(max_examples=5, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
+@given(prodded_plans(), st.booleans())
+def test_early_answers_on_spark_are_those_of_the_rows_that_have_arrived(
+    spark: SparkSession, asked: tuple[Plan, dict[int, int]], on_the_cluster: bool
+) -> None:
+    plan, prods = asked
+    driver_bytes = 0 if on_the_cluster else DRIVER_BYTES
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(plan.program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
+    ):
+        played(plan, trial, prods)
+
+
+def test_a_prod_for_a_query_that_is_not_there_is_refused(workbench: Workbench) -> None:
+    stream = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t")
+    sums = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
+    program = Program((stream,), (sums, Query("most", "sums", SameWindow(), named_as(most="max(total)"))))
+    with tempfile.TemporaryDirectory() as folder, Trial(program, Path(folder), workbench=workbench) as trial:
+        with pytest.raises(DeclarationError, match="there is no query 'summs'"):
+            trial.prod("summs")
+        with pytest.raises(DeclarationError, match="no group 'v' to prod: it has k"):
+            trial.prod("sums", Prod(groups={"v": 1}))
+        assert trial.prod("most", Prod(up_to=NEVER + 1)).rows == 0
