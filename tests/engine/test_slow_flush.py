@@ -18,7 +18,9 @@ from eventide.engine.local_backend import LocalBackend
 from eventide.engine.rounds import Engine
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
+from eventide.eventtime.asking import Asking
 from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.stream import Stream, columns
@@ -91,3 +93,14 @@ def test_silent_rounds_tell_what_waits_and_then_there_are_none(tmp_path: Path) -
 def test_a_limit_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DeclarationError, match="would never tell anything"):
         Engine(Program((S,), (SUMS,)), LocalBackend(), str(tmp_path), flush_rows=0)
+
+
+@pytest.mark.parametrize("asking", [Asking.never(), Asking.every(1_000)], ids=str)
+def test_what_waits_is_told_in_silence_also_where_silent_streams_are_not_asked(tmp_path: Path, asking: Asking) -> None:
+    engine = Engine(Program((S,), (SUMS,)), LocalBackend(), str(tmp_path), flush_rows=1, scheduling=Scheduling(asking))
+    rows = pa.table({"t": [1, 11, 21, 31], "k": ["x"] * 4, "v": pa.array([1] * 4, pa.int32())})
+    told = [engine.round({"s": rows}, clock=5)]
+    while (more := engine.tick(clock=6)) is not None:
+        told.append(more)
+    engine.close()
+    assert [one.results["sums"].table().column("window_end").to_pylist() for one in told] == [[10], [20], [30]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from eventide.eventtime.idleness import Idle
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.timeout import Timeout
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
@@ -166,3 +168,48 @@ def test_a_round_that_dies_is_run_again_with_the_sources_that_were_over(tmp_path
     assert work is not None
     assert work.heartbeats == {"s": 15}
     again.close()
+
+
+PROMISING = Stream(
+    "s",
+    columns("t BIGINT, who STRING, done BOOLEAN, at BIGINT"),
+    time="t",
+    source=("who",),
+    arrival="at",
+    punctuation="done",
+    policy=Punctuated(),
+)
+SPOKEN = pa.schema([("t", pa.int64()), ("who", pa.string()), ("done", pa.bool_()), ("at", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Idle(Punctuated(), after=5),
+        Timeout(Punctuated(), after=2),
+        Timeout(Expected(Idle(Punctuated(), after=5), sources=(0, 1)), after=2),
+    ],
+    ids=str,
+)
+def test_a_source_that_only_promises_is_waited_for_as_one_that_speaks(tmp_path: Path, policy: Policy) -> None:
+    program = Program((replace(PROMISING, policy=policy, known=("a", "b")),))
+    engine = Engine(program, LocalBackend(), str(tmp_path))
+    beats = []
+    for clock in range(100, 120, 4):
+        told = [(clock, "a", False, clock), (clock, "a", True, clock), (clock - 90, "b", True, clock)]
+        table = pa.Table.from_pylist([dict(zip(SPOKEN.names, row, strict=True)) for row in told], SPOKEN)
+        beats.append(engine.round({"s": table}, clock).heartbeats["s"])
+    left_out = engine.status().streams[0].left_out
+    engine.close()
+    assert beats == [10, 14, 18, 22, 26]
+    assert left_out == ()
+
+
+def test_promises_move_the_clock_that_is_in_the_data(tmp_path: Path) -> None:
+    engine = Engine(
+        Program((replace(PROMISING, policy=Timeout(Punctuated(), after=5)),)), LocalBackend(), str(tmp_path)
+    )
+    for row in ((10, "a", False, 100), (3, "a", True, 150)):
+        engine.round({"s": pa.Table.from_pylist([dict(zip(SPOKEN.names, row, strict=True))], SPOKEN)}, 0)
+    assert engine.streams["s"].clock == 150
+    engine.close()

@@ -25,17 +25,21 @@ from eventide.engine.stream_time import StreamTime
 from eventide.engine.why import OperatorWait, QueryWait, Standing, StreamWait, streams_of
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.asking import Asking
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.idleness import Idle
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.scheduling import Scheduling
 from eventide.eventtime.skew_systems import distributed_sensors
 from eventide.eventtime.timeout import Timeout
 from eventide.plan.join import Band, Join, JoinKind, Side
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.rows import Rows
@@ -80,7 +84,8 @@ def stood(policy: Policy, rounds: list[tuple[int, list[tuple[int, int]]]]) -> St
     bound = (time.heartbeat + 1) // 10 * 10
     held = np.array(sorted(pane for pane in panes if pane >= bound), dtype=np.int64)
     opened = OpenTime("q", TimeKind.SEQUENCE, Window(10), 10, bound, held)
-    return Standing(program, record, lambda _: time.sources, lambda _: opened)
+    nobody = np.zeros(0, dtype=np.int64)
+    return Standing(program, record, lambda _: time.sources, lambda _: opened, lambda _: nobody, Scheduling())
 
 
 some_rounds = st.lists(
@@ -254,6 +259,62 @@ def test_an_outer_join_waits_until_no_partner_can_come(tmp_path: Path) -> None:
     [window] = read_standing(program, str(tmp_path), "q").windows("q")
     assert window.closes_at is None
     assert window_words(window).endswith("closes when no partner can come any more for a row that join both keeps")
+
+
+def stood_after(tmp_path: Path, program: Program, given: Mapping[str, int], scheduling: Scheduling) -> Standing:
+    """A program after one round at clock 10 that brings each stream a row of source `a` at a time."""
+    engine = Engine(program, LocalBackend(), str(tmp_path), scheduling=scheduling)
+    tables = {name: rows((time, "a", 1))["fleet"] for name, time in given.items()}
+    engine.round(tables, clock=10)
+    found = engine.committed.standing(engine.program, scheduling)
+    engine.close()
+    assert found is not None
+    return found
+
+
+def streams(**policies: Policy) -> tuple[Stream, ...]:
+    declared = columns("t BIGINT, who STRING, v INT")
+    return tuple(Stream(name, declared, time="t", source=("who",), policy=p) for name, p in policies.items())
+
+
+ASKED = [(Asking.on_demand(), 15), (Asking.every(4), 16), (Asking.every(9), 18), (Asking.never(), None)]
+
+
+@pytest.mark.parametrize(("asking", "closes"), ASKED)
+def test_silence_closes_windows_only_when_silent_streams_are_asked(
+    tmp_path: Path, asking: Asking, closes: int | None
+) -> None:
+    program = Program(streams(s=OnDemand(0)), (Query("q", "s", Window(10), named_as(n="count(*)")),))
+    [window] = stood_after(tmp_path, program, {"s": 5}, Scheduling(asking)).windows("q")
+    assert window.closes_at == closes
+    assert closes is not None or "SET timestamps = 'none'" in window_words(window)
+
+
+def test_a_query_that_goes_by_other_streams_names_the_one_that_is_behind(tmp_path: Path) -> None:
+    both = Rows("both", ("tens", "slow"), named_as("v"))
+    tens = Query("tens", "fast", Window(10), named_as(v="cast(count(*) AS INT)"))
+    program = Program(streams(fast=OwnProgress(), slow=OwnProgress()), (tens,), (both,))
+    standing = stood_after(tmp_path, program, {"fast": 12, "slow": 3}, Scheduling(heartbeats=Level.QUERY))
+    first, second = standing.window("tens", 0), standing.window("tens", 10)
+    assert first is not None
+    assert second is not None
+    assert "waits for the schedule (SET heartbeats = 'query'), which waits for a of stream slow" in window_words(first)
+    assert [end.stream.name for end in streams_of(second.wait)] == ["slow", "fast"]
+
+
+def test_a_lookup_waits_for_its_table_only_as_far_as_its_rows_have_come(tmp_path: Path) -> None:
+    found = Lookup("found", Side("s", "l", ("who",)), Side("prices", "r", ("who",)), True, select=named_as(v="l.v"))
+    program = Program(
+        streams(s=ClockSkew(2), prices=OwnProgress()),
+        (Query("q", "found", Window(10), named_as(n="count(*)")),),
+        (found,),
+    )
+    told = stood_after(tmp_path / "told", program, {"s": 5, "prices": 6}, Scheduling())
+    assert [window.closes_at for window in told.windows("q")] == [12]
+    waits = stood_after(tmp_path / "waits", program, {"s": 5, "prices": 2}, Scheduling()).window("q", 0)
+    assert waits is not None
+    assert waits.closes_at is None
+    assert [(end.stream.name, end.needed) for end in streams_of(waits.wait)] == [("prices", 5), ("s", 9)]
 
 
 def test_a_window_of_rows_waits_for_rows_or_for_their_turn(tmp_path: Path) -> None:

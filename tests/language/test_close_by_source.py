@@ -81,3 +81,12 @@ def test_a_stream_whose_policy_takes_no_promises_is_refused() -> None:
 def test_a_program_says_why_a_query_cannot_close_by_source(stream: Stream, query: Query, message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         Program((stream,), (query,))
+
+
+@pytest.mark.parametrize("clauses", ["", "IDLE AFTER 9", "TIMEOUT 9", "DELAY 0"])
+def test_promises_alone_do_not_close_the_last_rows_in_silence(clauses: str) -> None:
+    columns = "(t BIGINT, who STRING, done BOOLEAN)"
+    stream = f"CREATE STREAM s {columns} FROM json 'in' SOURCE BY who PUNCTUATED BY done {clauses};"
+    script = read_script(f"{stream} SELECT count(*) FROM s [RANGE 10];")
+    warned = any("promises alone" in warning.message for warning in script.warnings)
+    assert warned == (clauses in ("", "IDLE AFTER 9"))

@@ -31,8 +31,9 @@ TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
 def why_file(file: str, query: str, window: str | None, checkpoint: str, as_json: bool) -> None:
     """Tell why the windows of a query are open, or the one that starts at `window`."""
     script = script_of(file)
-    program = as_run(script.program, RunSettings.of(script.settings).scheduling.heartbeats)
-    standing = read_standing(program, checkpoint, query)
+    scheduling = RunSettings.of(script.settings).scheduling
+    program = as_run(script.program, scheduling.heartbeats)
+    standing = read_standing(program, checkpoint, query, scheduling)
     if program.operator(query) is not None:
         _tell_operator(standing, query, as_json)
         return

@@ -118,7 +118,9 @@ def _chain(wait: Wait) -> tuple[list[str], StreamWait]:
             wait = wait.below
         else:
             behind = f" ({len(wait.inputs)} inputs are behind)" if len(wait.inputs) > 1 else ""
-            said.append(f"{wait.kind} {wait.operator}{behind}")
+            is_schedule = wait.kind == "schedule"
+            name = f"(SET heartbeats = '{wait.operator}')" if is_schedule else wait.operator
+            said.append(f"{'the ' if is_schedule else ''}{wait.kind} {name}{behind}")
             wait = wait.inputs[0]
     return said, wait
 
@@ -175,6 +177,8 @@ def _ending(window: OpenWindow, wait: StreamWait, telling: Telling) -> str:
         who = f"{wait.holders[0].name} speaks"
     if wait.stream.timestamps is Timestamps.EXTERNAL and wait.stream.arrival is not None:
         return f"closes only when {who}: the clock of stream {wait.stream.name} is its column {wait.stream.arrival}"
+    if not wait.is_asked:
+        return f"closes only when {who}: silent streams are not asked for their time (SET timestamps = 'none')"
     if wait.reason.rule == EXPECTED:
         return f"closes only when {who}: declare GIVE UP AFTER to wait no longer than that"
     lifted = {rule.rule for rule in wait.reason.lifted}

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from eventide.engine.open_windows import OpenQuery, open_of_record
@@ -22,7 +23,12 @@ from eventide.engine.record import DamagedError, RoundRecord, checksum, read_doc
 from eventide.engine.storage import MissingFileError, Storage
 from eventide.engine.why import Standing
 from eventide.errors import CheckpointError
+from eventide.eventtime.instant import Instants
+from eventide.eventtime.scheduling import Scheduling
+from eventide.plan.bound_join import SIDES
 from eventide.plan.fingerprint import described, refuse_changes
+from eventide.plan.join_names import LEFT
+from eventide.plan.lookup import Lookup
 from eventide.plan.program import Program, reads
 
 ROUND = re.compile(r"rounds/(\d+)\.json")
@@ -30,15 +36,18 @@ ATTEMPTS = 20
 """How often a round is looked for while an engine commits one after the other."""
 
 
-def read_standing(program: Program, place: str, query: str) -> Standing:
-    """How a query or operator, and all that it reads, stood after the last round of a checkpoint."""
+def read_standing(program: Program, place: str, query: str, scheduling: Scheduling | None = None) -> Standing:
+    """How a query or operator, and all that it reads, stood after the last round of a checkpoint.
+
+    `program` and `scheduling` are those that the engine runs.
+    """
     storage = Storage.at(place, make=False)
     way = below(program, query if program.operator(query) is not None else program.query(query).name)
     for attempt in range(ATTEMPTS):
         record = last_record(storage)
         _refuse_others(record, program, way)
         try:
-            return _standing(program, storage, record, way)
+            return _standing(program, storage, record, way, scheduling or Scheduling())
         except MissingFileError:
             # A newer round has been committed, and the files of this one are gone with it.
             if attempt == ATTEMPTS - 1:
@@ -92,7 +101,9 @@ def _refuse_others(record: RoundRecord, program: Program, way: dict[str, None]) 
     refuse_changes(only(record.plan), only(described(program)))
 
 
-def _standing(program: Program, storage: Storage, record: RoundRecord, way: dict[str, None]) -> Standing:
+def _standing(
+    program: Program, storage: Storage, record: RoundRecord, way: dict[str, None], scheduling: Scheduling
+) -> Standing:
     files = {file.name: file for file in record.files}
 
     def table(name: str, column: str) -> pa.Table:
@@ -111,8 +122,16 @@ def _standing(program: Program, storage: Storage, record: RoundRecord, way: dict
             opened[query.name] = open_of_record(program, query, saved, tables)
     names: dict[str, pa.Array] = {}
     for stream in program.streams:
-        if stream.name in way:
+        # By some schedules a query goes by streams that it does not read.
+        if stream.name in record.streams:
             kept = record.streams[stream.name]["sources"]
             known = None if kept is None else table(kept[0], "source").column("source").combine_chunks()
             names[stream.name] = pa.array([], pa.string()) if known is None else known.slice(0, kept[1])
-    return Standing(program, record, names.__getitem__, opened.__getitem__)
+    waiting: dict[str, Instants] = {}
+    for operator in program.operators:
+        if isinstance(operator, Lookup) and operator.name in way:
+            saved = record.queries[operator.name]
+            times = [table(file, "__t").column("__t").to_numpy() for file, _ in saved["series"][SIDES[LEFT]]]
+            every = np.concatenate(times) if times else np.zeros(0, dtype=np.int64)
+            waiting[operator.name] = every[every > saved["frontiers"][1]["time"]]
+    return Standing(program, record, names.__getitem__, opened.__getitem__, waiting.__getitem__, scheduling)

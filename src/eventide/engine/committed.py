@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
@@ -25,7 +27,8 @@ from eventide.engine.stream_time import StreamTime
 from eventide.engine.why import Standing
 from eventide.engine.work import Positions, Round, Run
 from eventide.errors import CheckpointError
-from eventide.eventtime.instant import NEVER
+from eventide.eventtime.instant import NEVER, Instants
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound import Bound
 from eventide.plan.fingerprint import described, refuse_changes
@@ -88,9 +91,9 @@ class Committed:
         """How far the inputs of the local engine were read."""
         return {} if self.record is None else self.record.positions
 
-    def standing(self, program: Program) -> Standing | None:
+    def standing(self, program: Program, scheduling: Scheduling) -> Standing | None:
         """How the program stands after the last round, for those who ask why; None before the first."""
-        record, runs, streams = self.record, self.runs, self.streams
+        record, runs, streams, operators = self.record, self.runs, self.streams, self.operators
         if record is None:
             return None
         told = self._standing
@@ -99,7 +102,13 @@ class Committed:
             def opened(name: str) -> OpenQuery:
                 return open_of_run(runs[name])
 
-            told = self._standing = record, runs, Standing(program, record, lambda name: streams[name].sources, opened)
+            def waiting(name: str) -> Instants:
+                return operators[name].holds
+
+            def names(name: str) -> pa.Array:
+                return streams[name].sources
+
+            told = self._standing = record, runs, Standing(program, record, names, opened, waiting, scheduling)
         return told[2]
 
     def commit(self, program: Program, work: Round) -> None:

@@ -7,7 +7,7 @@ change from round to round, and no operator ever goes back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from eventide.engine.frontiers import of_stream
@@ -17,11 +17,41 @@ from eventide.eventtime.instant import FOREVER
 from eventide.eventtime.plan_shape import Node, Shape
 from eventide.plan.binding import BoundProgram, Way
 from eventide.plan.input_managers import input_managers
+from eventide.plan.program import Program
 from eventide.plan.stream import Stream
 from eventide.plan.window import RowWindow
 
 REMEMBERED = 64
 """So many earlier frontiers of an input are remembered, for an operator that is held behind them."""
+
+
+def shape_of(program: Program, inputs: Mapping[str, Iterable[str]]) -> Shape:
+    """The plan as labels need it: `inputs` is what each query and operator that runs takes its rows from."""
+    names = (step.name for step in program.steps if step.name in inputs)
+    nodes = (Node(name, tuple(dict.fromkeys(inputs[name]))) for name in names)
+    return Shape(tuple(stream.name for stream in program.streams), tuple(nodes))
+
+
+def others_of(
+    program: Program, shape: Shape, level: Level, selectivity: Mapping[str, float]
+) -> dict[str, tuple[str, ...]]:
+    """The streams by which each query and operator goes beside those that it reads."""
+    found = labels(shape, level, selectivity)
+    others = {name: _comparable(program, shape, name, found[name] - shape.below(name)) for name in found}
+    if level is Level.MEMORY:
+        # What is kept before a join goes by what the join goes by.
+        others |= {name: others[join] for name, join in input_managers(program).items()}
+    return others
+
+
+def _comparable(program: Program, shape: Shape, name: str, sources: frozenset[str]) -> tuple[str, ...]:
+    """Those of the streams whose time is the operator's own kind of time, not the number of a row."""
+    below = shape.operators_below(name)
+    if any(isinstance(query.window, RowWindow) for query in program.queries if query.name in below):
+        return ()
+    kind = {stream.name: stream.time_kind for stream in program.streams}
+    kinds = {kind[source] for source in shape.below(name)}
+    return tuple(sorted(one for one in sources if {kind[one]} == kinds))
 
 
 class Holding:
@@ -31,10 +61,8 @@ class Holding:
         self._plan = plan
         self._level = level
         self._streams: Mapping[str, Stream] = {stream.name: stream for stream in plan.program.streams}
-        names = [step.name for step in plan.program.steps if step.name in plan.queries or step.name in plan.operators]
-        inputs = {name: tuple(dict.fromkeys(way.source for way in plan.ways_into(name))) for name in names}
-        self.plain = Shape(tuple(self._streams), tuple(Node(name, inputs[name]) for name in names))
-        self._managers = input_managers(plan.program)
+        names = (*plan.queries, *plan.operators)
+        self.plain = shape_of(plan.program, {name: [way.source for way in plan.ways_into(name)] for name in names})
         self._seen: dict[str, list[Frontier]] = {}
         self.others: dict[str, tuple[str, ...]] = {}
         self.shape = self.plain
@@ -42,11 +70,7 @@ class Holding:
 
     def label(self, selectivity: Mapping[str, float]) -> bool:
         """Assign the labels; whether any has changed."""
-        found = labels(self.plain, self._level, selectivity)
-        others = {name: self._comparable(name, found[name] - self.plain.below(name)) for name in found}
-        if self._level is Level.MEMORY:
-            # What is kept before a join goes by what the join goes by.
-            others |= {name: others[join] for name, join in self._managers.items()}
+        others = others_of(self._plan.program, self.plain, self._level, selectivity)
         changed = others != self.others
         if changed:
             # Whoever goes by a stream reads its time.
@@ -54,14 +78,6 @@ class Holding:
             nodes = (Node(node.name, (*node.inputs, *others[node.name])) for node in self.plain.operators)
             self.shape = Shape(self.plain.sources, tuple(nodes))
         return changed
-
-    def _comparable(self, name: str, sources: frozenset[str]) -> tuple[str, ...]:
-        """Those of the streams whose time is the operator's own kind of time, not the number of a row."""
-        queries = (self._plan.queries.get(below) for below in self.plain.operators_below(name))
-        if any(query is not None and isinstance(query.query.window, RowWindow) for query in queries):
-            return ()
-        kinds = {self._streams[source].time_kind for source in self.plain.below(name)}
-        return tuple(sorted(one for one in sources if {self._streams[one].time_kind} == kinds))
 
     def remember(self, name: str, frontier: Frontier) -> None:
         """Note how far a query or operator has come."""

@@ -31,14 +31,17 @@ def take_promises(
     columns: tuple[str, ...],
     numbers: Numbers,
     names: Callable[[], pa.Array],
-) -> None:
+) -> NDArray[np.intp]:
     """Give promises to a pacemaker: `columns` name their sources, `__hi` is how far each reaches.
+
+    The answer are the sources that were spoken for, but for promises that are for everyone.
 
     >>> from eventide.eventtime.punctuated import Punctuated
     >>> pacemaker, known = Punctuated().start(), pa.array(["a", "b"])
     >>> promises = pa.table({"who": pa.array(["b", "a", None]), "__hi": [9, 3, 5]})
     >>> number = lambda table, columns: pc.index_in(table.column("who"), value_set=known).to_numpy()
-    >>> take_promises(pacemaker, promises, ("who",), number, lambda: known)
+    >>> take_promises(pacemaker, promises, ("who",), number, lambda: known).tolist()
+    [1, 0]
     >>> pacemaker.heartbeats(0).by_source.tolist()
     [5, 9]
     """
@@ -48,14 +51,18 @@ def take_promises(
     for_all = promises.filter(pa.array(given == 0))
     if for_all.num_rows:
         pacemaker.take(Punctuation(pc.max(for_all.column("__hi")).as_py()))
+    spoken_for = [np.zeros(0, dtype=np.intp)]
     for_one = promises.filter(pa.array((given > 0) & (given == len(columns))))
     if for_one.num_rows:
-        pacemaker.take_all(numbers(for_one, columns), for_one.column("__hi").to_numpy())
+        spoken_for.append(numbers(for_one, columns))
+        pacemaker.take_all(spoken_for[-1], for_one.column("__hi").to_numpy())
     for_some = promises.filter(pa.array((given > 0) & (given < len(columns))))
     for place in range(for_some.num_rows):
         pattern = for_some.slice(place, 1)
         sources = _matching(pattern, columns, names())
+        spoken_for.append(sources)
         pacemaker.take_all(sources, np.full(len(sources), pattern.column("__hi")[0].as_py(), dtype=np.int64))
+    return np.concatenate(spoken_for)
 
 
 def _matching(pattern: pa.Table, columns: tuple[str, ...], names: pa.Array) -> NDArray[np.intp]:

@@ -83,9 +83,10 @@ class Promise:
         found = {}
         for name, stream in self._streams.items():
             reduction = work.reductions.get(name)
-            found[name] = (
-                stream.moment_of(work.clock) if reduction is None else stream.moment(work.clock, reduction.cells)
-            )
+            if reduction is None:
+                found[name] = stream.moment_of(work.clock)
+            else:
+                found[name] = stream.moment(work.clock, reduction.cells, reduction.promises)
         recorded = [name for name, stream in self._streams.items() if stream.stream.arrival is not None]
         arrived = max((found[name] for name in recorded), default=NEVER)
         return {**found, **dict.fromkeys(recorded, arrived)}

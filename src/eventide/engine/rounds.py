@@ -39,7 +39,7 @@ from eventide.engine.stream_time import StreamTime
 from eventide.engine.trace import Trace
 from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import DeclarationError, EngineError
-from eventide.eventtime.asking import When
+from eventide.eventtime.asking import Asker
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
 from eventide.eventtime.scheduling import Scheduling
@@ -93,6 +93,7 @@ class Engine:
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS
         self._has_run = False
+        self._asker = Asker(self.scheduling.timestamps)
         self._prodding = Prodding(self)
         self.early = EarlyStep(self, self._prodding)
         for name in self.sinks:
@@ -173,9 +174,7 @@ class Engine:
                 return None
             self.forget_intent()
         clock = self._now() if clock is None else clock
-        asking = self.scheduling.timestamps
-        asked = asking.when is When.ON_DEMAND or asking.is_due(self.committed.clock, clock)
-        if (asked and self._would_close(clock)) or self.early.is_due(clock):
+        if self._would_close(clock, self._asker.asks(self.committed.clock, clock)) or self.early.is_due(clock):
             return self._run({}, clock, {}, None, self.committed.positions, ending=False)
         return None
 
@@ -241,7 +240,7 @@ class Engine:
 
     def status(self) -> Status:
         """How things stand after the last round."""
-        standing, state = self.committed.standing(self.program), self.committed
+        standing, state = self.committed.standing(self.program, self.scheduling), self.committed
         streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
         queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
         queries += tuple(QueryStatus.of_operator(name, run, standing) for name, run in state.operators.items())
@@ -369,11 +368,11 @@ class Engine:
         saved = {} if self.committed.record is None else self.committed.record.queries
         return Scheduler(self.plan, self.scheduling, saved, self._flush_rows, self._trace)
 
-    def _would_close(self, clock: int) -> bool:
-        """Whether the clock alone would answer a window, or tell a row, anywhere in the plan."""
+    def _would_close(self, clock: int, asks: bool) -> bool:
+        """Whether the clock alone would answer a window, or tell a row; what is over may still wait."""
         runs, frontiers = dict(self.committed.runs), {}
         for name, stream in self.streams.items():
-            beats = stream.promise(stream.moment_of(clock))
+            beats = stream.promise(stream.moment_of(clock)) if asks else stream.promised()
             frontiers[name] = of_stream(stream.stream, beats.combined)
             for query in self.program.of_stream(name):
                 runs[query.name] = met(runs[query.name], stream.sources, beats.by_source)

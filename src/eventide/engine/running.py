@@ -69,7 +69,7 @@ class Running(ABC):
 
     def why(self, query: str) -> list[OpenWindow]:
         """Why the open windows of a query are open, as of the last round; never waits for the one under way."""
-        standing = self.engine.committed.standing(self.engine.program)
+        standing = self.engine.committed.standing(self.engine.program, self.engine.scheduling)
         self.engine.program.query(query)
         return [] if standing is None else standing.windows(query)
 

@@ -24,7 +24,7 @@ from eventide.eventtime.hearing import Hearing
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.per_source import grown
-from eventide.eventtime.punctuated import PunctuatedPacemaker, punctuated_in
+from eventide.eventtime.punctuated import PunctuatedPacemaker, punctuated_in, tell_heard
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
 from eventide.eventtime.waiting import least_without
 from eventide.plan.stream import Stream, Timestamps
@@ -87,11 +87,12 @@ class StreamTime:
         """A stream of which nothing has been seen."""
         return cls(stream, policy_of(stream).start(), pa.array(stream.known, pa.string()))
 
-    def moment(self, clock: int, summary: pa.Table) -> int:
-        """The clock of a round for this stream: the largest arrival time so far where rows know it."""
+    def moment(self, clock: int, summary: pa.Table, promises: pa.Table | None = None) -> int:
+        """The clock of a round for this stream: the largest arrival time so far where rows, or promises, know it."""
         if self.stream.arrival is not None:
-            known = pc.max(summary.column("__at")).as_py() if summary.num_rows else None
-            return max(self.clock, known if known is not None else self.clock)
+            told = [table.column("__at") for table in (summary, promises) if table is not None]
+            known: list[int] = [at for column in told if (at := pc.max(column).as_py()) is not None]
+            return max([self.clock, *known])
         return max(self.clock, clock)
 
     def observe(
@@ -139,6 +140,10 @@ class StreamTime:
         over = grown(self.over, len(own), False)
         return Heartbeats(combined, np.maximum(np.where(over, np.maximum(own, self.latest), own), combined))
 
+    def promised(self) -> Heartbeats:
+        """What the last committed round has promised of all, which holds for each."""
+        return Heartbeats(self.heartbeat, np.full(len(self.sources), self.heartbeat, dtype=np.int64))
+
     def _believe(self, promises: pa.Table) -> None:
         """Give the promises of a round to the policy, and count them."""
         self.losses.punctuations += int(pc.sum(promises.column("__n")).as_py())
@@ -148,7 +153,9 @@ class StreamTime:
         pacemaker = punctuated_in(self.pacemaker)
         assert isinstance(pacemaker, PunctuatedPacemaker)
         columns = tuple(f"__s{j}" for j in range(len(self.stream.source)))
-        take_promises(pacemaker, promises, columns, self._numbers, lambda: self.sources)
+        spoken_for = take_promises(pacemaker, promises, columns, self._numbers, lambda: self.sources)
+        tell_heard(self.pacemaker, spoken_for, self.clock)
+        self.hearing.hear(spoken_for, self.clock)
 
     def _combined(self, said: Heartbeats) -> int:
         """What is promised for all together, without those who are over."""

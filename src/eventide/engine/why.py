@@ -9,19 +9,25 @@ in turn. Each kind of reader has its own function, and the answer is the chain o
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.engine.closing_time import reached_at
+from eventide.engine.holding import others_of, shape_of
+from eventide.engine.measuring import Measuring
 from eventide.engine.open_windows import Need, OpenQuery, known
 from eventide.engine.record import RoundRecord
 from eventide.engine.stream_time import StreamTime
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import EDGE, NEVER, Instants
+from eventide.eventtime.asking import When
+from eventide.eventtime.heartbeat_labels import Level
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
+from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.binding import through
 from eventide.plan.join import JoinKind
 from eventide.plan.lookup import Lookup
@@ -69,6 +75,8 @@ class StreamWait:
     count: int
     names: pa.Array
     """Of all its sources, by their numbers."""
+    is_asked: bool = True
+    """Whether a silent stream is asked for its time at all."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,7 @@ class QueryWait:
 class OperatorWait:
     """What is waited for in a merge or join: that its inputs, the slowest first, have all come up to `needed`.
 
+    The kind `schedule` is no operator: someone goes by the time of streams that he does not read (`holding`).
     `partners`: it is an outer join, which holds time back until no partner can come any more for the rows it keeps.
     """
 
@@ -123,6 +132,9 @@ class Standing:
     """The names of the sources of a stream."""
     open: Callable[[str], OpenQuery]
     """What is open of a query."""
+    waiting: Callable[[str], Instants]
+    """The times of the rows that a lookup has not told yet."""
+    scheduling: Scheduling
     _now: dict[str, tuple[StreamTime, Instants]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -171,7 +183,27 @@ class Standing:
         """What stands between a query and the heartbeat it needs; it may read through a merge to the inputs."""
         reads = self.program.query(query).stream
         sources = through(self.program, self.program.query(query))
-        return self.wait(reads, need) if sources == (reads,) else self._of_merge(reads, sources, need)
+        own = self.wait(reads, need) if sources == (reads,) else self._of_merge(reads, sources, need)
+        schedule = self._schedule(query, need)
+        if schedule is None or _is_there(own):
+            return schedule or own
+        return replace(schedule, inputs=tuple(sorted((own, *schedule.inputs), key=_least)))
+
+    def _schedule(self, name: str, need: Need) -> OperatorWait | None:
+        """The slower streams by which a query or operator goes without reading them, if there are any."""
+        others = [self._of_stream(self.program.stream(other), need) for other in self._others.get(name, ())]
+        behind = tuple(sorted((wait for wait in others if not _is_there(wait)), key=_least))
+        return OperatorWait(self.scheduling.heartbeats.value, "schedule", need.heartbeat, behind) if behind else None
+
+    @cached_property
+    def _others(self) -> Mapping[str, tuple[str, ...]]:
+        level, program = self.scheduling.heartbeats, self.program
+        if level is Level.OPERATOR:
+            return {}
+        inputs = {query.name: through(program, query) for query in program.queries}
+        inputs |= {one.name: one.inputs for one in program.operators}
+        shape = shape_of(program, {name: read for name, read in inputs.items() if name in self.record.queries})
+        return others_of(program, shape, level, Measuring(self.record.queries).ratios())
 
     def wait(self, reads: str, need: Need) -> Wait:
         """What stands between a reader and the heartbeat it needs of a stream, a query or an operator."""
@@ -189,19 +221,32 @@ class Standing:
     def _of_operator(self, operator: Operator, need: Need) -> OperatorWait:
         """The rows of an operator are as far as the least of its inputs: later ones make later rows."""
         if isinstance(operator, Rows):
-            return self._of_merge(operator.name, operator.inputs, need)
-        inputs = self._slowest_first(operator.inputs, need)
-        if isinstance(operator, Lookup):
-            return OperatorWait(operator.name, "lookup", need.heartbeat, inputs)
-        return OperatorWait(operator.name, "join", need.heartbeat, inputs, operator.kind is not JoinKind.INNER)
+            found = self._of_merge(operator.name, operator.inputs, need)
+        elif isinstance(operator, Lookup):
+            found = self._of_lookup(operator, need)
+        else:
+            inputs = self._slowest_first([(name, need) for name in operator.inputs])
+            found = OperatorWait(operator.name, "join", need.heartbeat, inputs, operator.kind is not JoinKind.INNER)
+        schedule = self._schedule(operator.name, need)
+        if schedule is None:
+            return found
+        return replace(found, inputs=(schedule,) if _is_there(found) else (schedule, *found.inputs))
 
     def _of_merge(self, name: str, sources: tuple[str, ...], need: Need) -> OperatorWait:
         kind = "merge" if len(sources) > 1 else "rows"
-        return OperatorWait(name, kind, need.heartbeat, self._slowest_first(sources, need))
+        return OperatorWait(name, kind, need.heartbeat, self._slowest_first([(source, need) for source in sources]))
 
-    def _slowest_first(self, sources: tuple[str, ...], need: Need) -> tuple[Wait, ...]:
+    def _of_lookup(self, lookup: Lookup, need: Need) -> OperatorWait:
+        """Later rows come after the heartbeat of the stream; the table has to pass only the rows that wait for it."""
+        waiting = self.waiting(lookup.name)
+        waiting = waiting[waiting <= need.heartbeat]
+        needs = [(lookup.rows.input, need)]
+        needs += [(lookup.versions.input, Need(int(waiting.max())))] if len(waiting) else []
+        return OperatorWait(lookup.name, "lookup", need.heartbeat, self._slowest_first(needs))
+
+    def _slowest_first(self, needs: Iterable[tuple[str, Need]]) -> tuple[Wait, ...]:
         """What each input waits for, but for those that have come so far; all of them where none is behind."""
-        waits = [self.wait(source, need) for source in dict.fromkeys(sources)]
+        waits = [self.wait(source, need) for source, need in dict.fromkeys(needs)]
         behind = [wait for wait in waits if not _is_there(wait)] or waits
         return tuple(sorted(behind, key=_least))
 
@@ -211,7 +256,9 @@ class Standing:
 
         def told(reason: Reason, holders: tuple[Holder, ...] = (), count: int = 0) -> StreamWait:
             moved, latest = known(time.moved), known(time.latest)
-            return StreamWait(stream, need.heartbeat, beat, moved, latest, reason, holders, count, time.sources)
+            asked = self.scheduling.timestamps.when is not When.NEVER
+            names = time.sources
+            return StreamWait(stream, need.heartbeat, beat, moved, latest, reason, holders, count, names, asked)
 
         if stream.timestamps is not Timestamps.EXTERNAL:
             return told(INTERNAL)
@@ -253,9 +300,14 @@ class Standing:
             known_clocks = [clock for clock in clocks if clock is not None]
             return max(known_clocks) if len(known_clocks) == len(clocks) and not wait.partners else None
         time = self.stream_time(wait.stream)
+        moment = time.moment_of(self.record.clock)
         if self.record.ended:
             return None
-        return reached_at(lambda: self.stream_time(wait.stream), time.moment_of(self.record.clock), wait.needed)
+        if time.heartbeat >= wait.needed:
+            return moment
+        clock = reached_at(lambda: self.stream_time(wait.stream), moment, wait.needed)
+        asked = FOREVER if clock is None else self.scheduling.timestamps.asked_at(self.record.clock, clock)
+        return None if asked == FOREVER else asked
 
     def left_out(self, stream: Stream) -> tuple[LeftOut, ...]:
         """The sources that nobody waits for, by rule."""

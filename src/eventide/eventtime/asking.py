@@ -70,6 +70,18 @@ class Asking:
             return False
         return before <= NEVER or clock // self.interval > before // self.interval
 
+    def asked_at(self, before: int, clock: int) -> int:
+        """The first clock from `clock` on at which silent sources are asked, if no rows come; `FOREVER` if never.
+
+        >>> Asking.every(10).asked_at(18, 19), Asking.every(10).asked_at(18, 21), Asking.on_demand().asked_at(18, 21)
+        (20, 30, 21)
+        """
+        if self.when is When.NEVER:
+            return FOREVER
+        if self.when is When.ON_DEMAND:
+            return clock
+        return max(self.next_due(before), clock + -clock % self.interval)
+
     def next_due(self, before: int) -> int:
         """The least clock after `before` at which a round asks unasked; `FOREVER` where none does.
 
@@ -79,3 +91,23 @@ class Asking:
         if self.when is not When.EVERY:
             return FOREVER
         return NEVER if before <= NEVER else shift(before - before % self.interval, self.interval)
+
+
+class Asker:
+    """Remembers when rounds without rows asked last: periodically that is once in an interval, whatever came of it.
+
+    >>> asker = Asker(Asking.every(10))
+    >>> [asker.asks(18, clock) for clock in (19, 20, 21, 30)]
+    [False, True, False, True]
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._asked = NEVER
+
+    def asks(self, before: int, clock: int) -> bool:
+        """Whether silent sources may be asked now; `before` is the clock of the last round."""
+        if self._asking.is_due(max(before, self._asked), clock):
+            self._asked = clock
+            return True
+        return self._asking.when is When.ON_DEMAND

@@ -97,6 +97,12 @@ class ExpectedPacemaker:
             self._sources = max(self._sources, int(arrivals.sources[-1]) + 1)
             self._missing[arrivals.sources[arrivals.sources < len(self._missing)]] = False
 
+    def hear(self, sources: NDArray[np.intp], clock: int) -> None:
+        """These sources spoke without a row: they are there."""
+        self._tell(clock)
+        self._sources = max(self._sources, int(sources.max()) + 1)
+        self._missing[sources[sources < len(self._missing)]] = False
+
     def end(self, source: int) -> None:
         """A source is over: it is not expected any more."""
         self._over.add(source)

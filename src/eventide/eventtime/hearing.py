@@ -1,7 +1,7 @@
 """Who was heard, when, and of which time: the same for every policy, so that a silence can be told from a lag.
 
-Law: `heard` is the clock of the last round in which a source had a row, `largest` the largest time it spoke of; both
-are `NEVER` for a source that has not spoken.
+Law: `heard` is the clock of the last round in which a source had a row or a promise, `largest` the largest time of a
+row of it; both are `NEVER` for a source that has not spoken.
 
 >>> hearing = Hearing()
 >>> hearing.note(Arrivals.of_rows(clock=5, source=[0, 2], time=[40, 70]))
@@ -13,6 +13,7 @@ are `NEVER` for a source that has not spoken.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Snapshot
@@ -36,6 +37,12 @@ class Hearing:
         self.grow(int(source[-1]) + 1)
         self.heard[source] = np.maximum(self.heard[source], arrivals.clock)
         self.largest[source] = np.maximum(self.largest[source], arrivals.latest_by_source)
+
+    def hear(self, sources: NDArray[np.intp], clock: int) -> None:
+        """These sources spoke, though not of a row."""
+        if len(sources):
+            self.grow(int(sources.max()) + 1)
+            self.heard[sources] = np.maximum(self.heard[sources], clock)
 
     def grow(self, sources: int) -> None:
         """Make room for more sources, which have not spoken."""

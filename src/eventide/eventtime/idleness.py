@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
@@ -90,6 +91,12 @@ class IdlePacemaker:
         if arrivals.total:
             self._meet(int(arrivals.sources[-1]) + 1)
             self._heard[arrivals.sources] = self._clock
+
+    def hear(self, sources: NDArray[np.intp], clock: int) -> None:
+        """These sources spoke without a row: they are not idle."""
+        self._tell(clock)
+        self._meet(int(sources.max()) + 1)
+        self._heard[sources] = self._clock
 
     def _tell(self, clock: int) -> None:
         self._clock = max(self._clock, clock)

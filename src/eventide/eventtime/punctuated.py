@@ -95,6 +95,23 @@ def punctuated_in(whole: object) -> object | None:
     return whole
 
 
+def tell_heard(pacemaker: object, sources: NDArray[np.intp], clock: int) -> None:
+    """Tell a pacemaker, and those it wraps, that these sources spoke: a promise is no row, but no silence either.
+
+    >>> from eventide.eventtime.idleness import Idle
+    >>> pacemaker = Idle(Punctuated(), after=5).start()
+    >>> pacemaker.observe(Arrivals.of_rows(clock=0, source=[0, 1], time=[10, 10]))
+    >>> tell_heard(pacemaker, np.array([1]), clock=4)
+    >>> pacemaker.heartbeats(6).combined == NEVER, [out.sources.tolist() for out in pacemaker.left_out()]
+    (True, [[0]])
+    """
+    while pacemaker is not None:
+        hear = getattr(pacemaker, "hear", None)
+        if hear is not None and len(sources):
+            hear(sources, clock)
+        pacemaker = getattr(pacemaker, "inner", None)
+
+
 class PunctuatedPacemaker:
     """Remembers what was promised to the letter, and what of it is believed: its `frontier`."""
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
@@ -84,6 +85,11 @@ class TimeoutPacemaker:
         if arrivals.total:
             self._largest = max(self._largest, int(arrivals.latest.max()))
             self._heard = self._clock
+
+    def hear(self, sources: NDArray[np.intp], clock: int) -> None:
+        """Somebody spoke without a row: there is no common silence."""
+        self._clock = max(self._clock, clock)
+        self._heard = self._clock
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """What the inner policy promises, or the largest time seen once the silence has lasted."""

@@ -18,6 +18,7 @@ from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.idleness import Idle
 from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
 from eventide.eventtime.timeout_needed import timeout_needed
@@ -75,6 +76,12 @@ def about_stream(declared: Declared, is_read: bool) -> Iterator[tuple[str, exp.E
         inner = inner.inner
     has_idle = isinstance(inner, Idle)
     inner = inner.inner if isinstance(inner, Idle) else inner
+    if isinstance(inner, Punctuated):
+        if inner.inner is None and not has_timeout:
+            waits = "when these stop, the rows after the last one wait for ever; add TIMEOUT"
+            yield f"time moves by promises alone: {waits}", clauses["PUNCTUATED BY"]
+            return
+        inner = inner.inner or inner
     if isinstance(inner, DeclaredSkew):
         for message in _about_bounds(inner, stream.known, has_timeout):
             yield message, clauses["BOUNDS"]
@@ -122,7 +129,10 @@ def _waiting(operator: Operator, silent: str) -> str | None:
 
 def _stands_still(stream: Stream) -> bool:
     """Whether time moves only as rows come."""
-    moves_by_rows = isinstance(stream.policy, Slack | FixedDelay | EstimatedSkew | OwnProgress)
+    policy = stream.policy
+    if isinstance(policy, Punctuated) and policy.inner is not None:
+        policy = policy.inner
+    moves_by_rows = isinstance(policy, Slack | FixedDelay | EstimatedSkew | OwnProgress | Punctuated)
     return moves_by_rows and stream.timestamps is Timestamps.EXTERNAL
 
 

@@ -124,11 +124,16 @@ def _is_promise(stream: Stream) -> str:
 
 
 def promises_text(stream: Stream) -> str:
-    """The promises of a round: for each source (`__s0`, ...) the latest (`__hi`), and how many there were (`__n`)."""
+    """The promises of a round: for each source (`__s0`, ...) the latest (`__hi`), how many there were (`__n`).
+
+    Where they know when they arrived, also the largest arrival time (`__at`).
+    """
     sources = [quoted(name) for name in stream.source]
     named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
     by = f" GROUP BY {', '.join(sources)}" if sources else ""
     told = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
+    if stream.arrival is not None:
+        told.append(f"max({instant_sql(stream.arrival, stream.column(stream.arrival).type)}) AS __at")
     return f"SELECT {', '.join(told)} FROM {batch_view(stream)} WHERE {_is_promise(stream)}{by} HAVING count(*) > 0"
 
 
