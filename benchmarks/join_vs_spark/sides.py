@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import COLUMNS, Disordered
 from benchmarks.join_vs_spark.questions import JOINED, Inputs, Question
+from benchmarks.places import Places
 from eventide.engine.spark_engine import SparkEngine
 from eventide.sinks.directory import Directory
 
@@ -23,23 +24,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Places):
     """A join of files, `max_files` of each stream a round, and a folder for what comes of it."""
 
     question: Question
     inputs: Inputs
     max_files: int
     folder: Path
-
-    @property
-    def results(self) -> Path:
-        """Where rows go."""
-        return self.folder / "results"
-
-    @property
-    def checkpoint(self) -> str:
-        """Where a side keeps what it needs to go on."""
-        return str(self.folder / "checkpoint")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
+from benchmarks.places import Places
 from benchmarks.question import QUERY, Question
 from eventide.engine.spark_engine import SparkEngine
 from eventide.sinks.directory import Directory
@@ -29,23 +30,13 @@ KEPT_PROGRESS = "spark.sql.streaming.numRecentProgressUpdates"
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Places):
     """A question over files, `max_files` of them a round, and a folder for what comes of it."""
 
     question: Question
     data: Disordered
     max_files: int
     folder: Path
-
-    @property
-    def results(self) -> Path:
-        """Where results go."""
-        return self.folder / "results"
-
-    @property
-    def checkpoint(self) -> str:
-        """Where a side keeps what it needs to go on."""
-        return str(self.folder / "checkpoint")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from eventide.plan.window import RowWindow, SameWindow, Window
 from eventide.testing.oracle import Answer, Result, Round, answers
 from eventide.testing.questions import Aggregate, Condition, Question, Row
 from eventide.testing.trial import Trial
-from tests.engine.scenarios import SCHEMA, Scenario, orders, questions, scenarios
+from tests.engine.scenarios import Scenario, orders, play_round, questions, scenarios
 
 Told = list[list[tuple[Any, ...]]]
 """For each round, what the levels told, lowest first, each in the order of its results."""
@@ -130,14 +130,8 @@ def _plain(question: Question, result: Result) -> tuple[Any, ...]:
 def played(plan: Plan, trial: Trial) -> Told:
     """What an engine tells, round by round."""
     told = []
-    for number, one in enumerate(plan.story.rounds):
-        if number in plan.story.restarts:
-            trial.restart()
-        if one.end:
-            trial.end(clock=0)
-        else:
-            batch = {"s": pa.Table.from_pylist([dict(row) for row in one.rows], schema=SCHEMA)}
-            trial.round(batch, clock=0, heartbeats={} if one.heartbeat is None else {"s": one.heartbeat})
+    for number in range(len(plan.story.rounds)):
+        play_round(plan.story, number, trial)
         final = {table.column("query")[0].as_py(): table for table in trial.taken().final}
         told.append([row for question in plan.levels for row in shown(question, final.get(question.name))])
     return told

@@ -177,17 +177,23 @@ def expected(scenario: Scenario) -> list[Outcome]:
     return story
 
 
+def play_round(scenario: Scenario, number: int, trial: Trial) -> None:
+    """Let an engine take one round of a story, after a restart where there is one."""
+    one = scenario.rounds[number]
+    if number in scenario.restarts:
+        trial.restart()
+    if one.end:
+        trial.end(clock=0)
+    else:
+        batch = {"s": pa.Table.from_pylist([dict(row) for row in one.rows], schema=SCHEMA)}
+        trial.round(batch, clock=0, heartbeats={} if one.heartbeat is None else {"s": one.heartbeat})
+
+
 def played(scenario: Scenario, trial: Trial) -> list[Outcome]:
     """What an engine says, round by round."""
     story = []
-    for number, one in enumerate(scenario.rounds):
-        if number in scenario.restarts:
-            trial.restart()
-        if one.end:
-            trial.end(clock=0)
-        else:
-            batch = {"s": pa.Table.from_pylist([dict(row) for row in one.rows], schema=SCHEMA)}
-            trial.round(batch, clock=0, heartbeats={} if one.heartbeat is None else {"s": one.heartbeat})
+    for number in range(len(scenario.rounds)):
+        play_round(scenario, number, trial)
         story.append(_outcome(scenario, trial.taken()))
     return story
 

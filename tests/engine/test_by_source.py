@@ -30,7 +30,7 @@ from eventide.testing.oracle import Round
 from eventide.testing.questions import Question
 from eventide.testing.source_oracle import ALL, Promises, answers_by_source, promised
 from eventide.testing.trial import Trial
-from tests.engine.scenarios import AGGREGATES, CONDITIONS, REDUCIBLE, SharedWorkbench
+from tests.engine.scenarios import AGGREGATES, CONDITIONS, REDUCIBLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,13 +144,6 @@ def stories(draw: st.DrawFn) -> Story:
 def agree(story: Story, trial: Trial) -> None:
     for number, (engine, oracle) in enumerate(zip(story.played(trial), story.expected(), strict=True)):
         assert engine == oracle, f"round {number}"
-
-
-@pytest.fixture(scope="module")
-def workbench() -> Iterator[Workbench]:
-    shared = SharedWorkbench()
-    yield shared
-    shared.connection.close()
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,17 +24,10 @@ from eventide.plan.window import RowWindow, SameWindow, Window
 from eventide.testing.oracle import Round
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, shown
-from tests.engine.scenarios import SCHEMA, SharedWorkbench
+from tests.engine.scenarios import play_round
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def workbench() -> Iterator[Workbench]:
-    bench = SharedWorkbench()
-    yield bench
-    bench.connection.close()
 
 
 def early_by_brute_force(plan: Plan, number: int, up_to: int) -> list[tuple[Any, ...]]:
@@ -51,13 +43,7 @@ def played(plan: Plan, trial: Trial, prods: dict[int, int]) -> None:
     expected = in_order(plan, brute_force(plan)[0])
     ended = False
     for number, one in enumerate(plan.story.rounds):
-        if number in plan.story.restarts:
-            trial.restart()
-        if one.end:
-            trial.end(clock=0)
-        else:
-            batch = {"s": pa.Table.from_pylist([dict(row) for row in one.rows], schema=SCHEMA)}
-            trial.round(batch, clock=0, heartbeats={} if one.heartbeat is None else {"s": one.heartbeat})
+        play_round(plan.story, number, trial)
         assert in_order(plan, [told(plan, trial.taken().final)])[0] == expected[number], f"final of round {number}"
         ended = ended or one.end
         if number in prods:

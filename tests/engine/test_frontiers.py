@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 
 import pyarrow as pa
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 from eventide.engine.local_backend import LocalBackend
@@ -22,14 +20,6 @@ from eventide.plan.stream import Stream, columns
 from eventide.plan.window import RowWindow, SameWindow, Window
 from eventide.results.results import Results
 from tests.engine.merge_scenarios import Scenario, scenarios
-from tests.engine.scenarios import SharedWorkbench
-
-
-@pytest.fixture(scope="module")
-def workbench() -> Iterator[Workbench]:
-    shared = SharedWorkbench()
-    yield shared
-    shared.connection.close()
 
 
 def program(names: tuple[str, ...]) -> Program:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,17 +27,9 @@ from eventide.plan.window import Window
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.merge_scenarios import Scenario, brute_force, played, scenarios
-from tests.engine.scenarios import SharedWorkbench
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def workbench() -> Iterator[Workbench]:
-    shared = SharedWorkbench()
-    yield shared
-    shared.connection.close()
 
 
 def agree(scenario: Scenario, trial: Trial) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,19 +26,11 @@ from eventide.plan.window import RowWindow, SameWindow, Window
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, played
-from tests.engine.scenarios import SharedWorkbench
 
 SECOND = 1_000_000
 STREAM = Stream("s", columns("ts TIMESTAMP, k STRING, v INT"), time="ts", policy=FixedDelay(2 * SECOND))
 SUMS = Query("sums", "s", Window(10 * SECOND), named_as(total="sum(v)", n="count(*)"), named_as("k"))
 EVERY, HALF, WITHIN = Prods(every=SECOND), Prods(points=(0.5,), estimate=True), Prods(within=Earliness(0.1, first=0.5))
-
-
-@pytest.fixture(scope="module")
-def workbench() -> Iterator[Workbench]:
-    bench = SharedWorkbench()
-    yield bench
-    bench.connection.close()
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 from eventide.commands.why_words import window_words
@@ -21,7 +19,6 @@ from eventide.eventtime.instant import NEVER
 from eventide.plan.rows import Rows
 from eventide.testing.trial import Shown
 from tests.engine.random_programs import Given, Story, names_of, stories
-from tests.engine.scenarios import SharedWorkbench
 
 FAR = 60
 """Past every length of the policies: what has not closed so long after waits for a row."""
@@ -111,13 +108,6 @@ class Player:
                 assert ends == sorted(ends)
                 assert not ends or ends[0] >= self.last_in_order.get(step.name, NEVER)
                 self.last_in_order[step.name] = max([self.last_in_order.get(step.name, NEVER), *ends])
-
-
-@pytest.fixture(scope="module")
-def workbench() -> Iterator[Workbench]:
-    shared = SharedWorkbench()
-    yield shared
-    shared.connection.close()
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))

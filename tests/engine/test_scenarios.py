@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,17 +13,10 @@ from hypothesis import strategies as st
 from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.workbench import Workbench
 from eventide.testing.trial import Trial
-from tests.engine.scenarios import Scenario, SharedWorkbench, expected, played, scenarios
+from tests.engine.scenarios import Scenario, expected, played, scenarios
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def workbench() -> Iterator[Workbench]:
-    shared = SharedWorkbench()
-    yield shared
-    shared.connection.close()
 
 
 def agree(scenario: Scenario, trial: Trial) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -27,18 +26,11 @@ from eventide.plan.stream import Stream, columns
 from eventide.plan.window import Window
 from eventide.testing.oracle import Round
 from eventide.testing.trial import Trial
-from tests.engine.scenarios import Outcome, Scenario, SharedWorkbench, played, scenarios
+from tests.engine.scenarios import Outcome, Scenario, played, scenarios
 
 S = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t", policy=FixedDelay(0))
 SUMS = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
 HOURS = Query("hours", "sums", Window(40), named_as(n="count(*)"))
-
-
-@pytest.fixture(scope="module")
-def workbench() -> Iterator[Workbench]:
-    shared = SharedWorkbench()
-    yield shared
-    shared.connection.close()
 
 
 def outcomes(scenario: Scenario, workbench: Workbench, flush_rows: int | None) -> list[Outcome]:

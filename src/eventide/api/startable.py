@@ -5,6 +5,7 @@ Law: `plan` is the program that SQL would have become. Starting the same thing t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Self, TypeAlias
@@ -24,17 +25,17 @@ GivenSink: TypeAlias = "str | PathLike[str] | Callable[[pa.Table], object] | Sin
 """Where results go: a directory, a function of an Arrow table, any sink; None keeps them in memory."""
 
 
-class Startable:
+class Startable(ABC):
     """Has a name, a plan, and can be started."""
 
     @property
+    @abstractmethod
     def called(self) -> str:
         """Its name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def named(self, name: str) -> Self:
         """The same under a name: its results and its files carry it."""
-        raise NotImplementedError
 
     @property
     def plan(self) -> Program:

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.arrow_types import arrow_type
 from eventide.engine.held_rows import HeldRows
+from eventide.engine.join_rows import Two, judged, met, schema_of, side_of, stamped, told, with_rows
 from eventide.engine.join_side import Floors, JoinSide, frontier_of, further, least_value, plain
 from eventide.engine.operator_run import Frontier, Kept
 from eventide.engine.taken import Answer, Taken
@@ -28,14 +28,10 @@ from eventide.engine.workbench import Bench
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.plan.bound_join import SIDES, BoundJoin
-from eventide.plan.columns import Column
 from eventide.plan.join_names import LEFT, PREFIXES, RIGHT
-from eventide.plan.join_text import COUNT, ID, met_columns, pairs_text, side_columns, told_text
-from eventide.plan.stream import Timestamps
+from eventide.plan.join_text import ID, met_columns, pairs_text, side_columns
 
-Two = tuple[pa.Table, pa.Table]
-
-LEFT_ROWS, RIGHT_ROWS, TOLD = "eventide_left", "eventide_right", "eventide_told"
+LEFT_ROWS, RIGHT_ROWS = "eventide_left", "eventide_right"
 
 UNKNOWN = Frontier()
 
@@ -86,32 +82,17 @@ class JoinRun:
 
     def stamped(self, port: str, chunk: pa.Table, clock: int) -> pa.Table:
         """Rows without a time of their own: theirs is the clock of the round."""
-        side = self._side(port)
-        if self.bound.ports[side].stream.timestamps is Timestamps.EXTERNAL or chunk.num_rows == 0:
-            return chunk
-        bands = {f"__k{place}": band.values[side].of(clock) for place, band in enumerate(self.bound.bands, 1)}
-        for name, value in {"__pane": clock, "__t": clock, "__k0": clock, **bands}.items():
-            stamp = pa.array(np.full(chunk.num_rows, value, dtype=np.int64))
-            chunk = chunk.set_column(chunk.schema.get_field_index(name), name, stamp)
-        return chunk
+        return stamped(self.bound, side_of(self.bound, port), chunk, clock)
 
     def take(self, port: str, chunk: pa.Table) -> tuple[JoinRun, Taken]:
         """Add the rows of a round; those whose partners may be gone, or whose time is promised to be over, are late."""
-        side = self._side(port)
+        side = side_of(self.bound, port)
         tests = [pc.less_equal(chunk.column("__t"), self.frontier.time)] if self.frontier.time != NEVER else []
         for place, floor in enumerate(self.floors[side], 1):
             if floor != NEVER:
                 tests.append(pc.fill_null(pc.less(chunk.column(f"__k{place}"), floor), False))
-        accepted, late = chunk, chunk.slice(0, 0)
-        if tests and chunk.num_rows:
-            is_late = reduce(pc.or_, tests)
-            accepted, late = chunk.filter(pc.invert(is_late)), chunk.filter(is_late)
-        taken = Taken(chunk.num_rows, accepted, tuple(pc.unique(late.column("__t")).to_pylist()), late.num_rows)
-        rows = accepted.select(self.new[side].column_names).cast(self.new[side].schema)
-        return replace(self, new=_with(self.new, side, pa.concat_tables([self.new[side], rows]))), taken
-
-    def _side(self, port: str) -> int:
-        return [into.query.name for into in self.bound.ports].index(port)
+        rows, taken = judged(chunk, tests, self.new[side].schema)
+        return replace(self, new=with_rows(self.new, side, rows)), taken
 
     # Rows go out
 
@@ -148,7 +129,7 @@ class JoinRun:
             floors=floors,
             numbered=(self.numbered[LEFT] + new[LEFT].num_rows, self.numbered[RIGHT] + new[RIGHT].num_rows),
         )
-        return replace(run, frontier=run._promise(self.frontier)), self.told(pairs, alone)
+        return replace(run, frontier=run._promise(self.frontier)), told(self.bound, self.bench, pairs, alone)
 
     def _further(self, frontiers: Mapping[str, Frontier]) -> tuple[Frontier, Frontier]:
         left, right = (into.query.name for into in self.bound.ports)
@@ -208,25 +189,6 @@ class JoinRun:
         """Those of the new rows that are not done with already."""
         staying, _ = HeldRows(self.held[side].empty).added(rows).freed(self._done(floors)[side])
         return staying.table()
-
-    def told(self, pairs: pa.Table, alone: list[list[pa.Table]]) -> Answer:
-        """What the user sees of pairs, and of rows alone of the left and of the right side."""
-        schema = schema_of((*met_columns(self.bound, LEFT), *met_columns(self.bound, RIGHT), Column(COUNT, "BIGINT")))
-        parts = [_counted(pairs, 2, schema)]
-        for side, tables in enumerate(alone):
-            parts += (_counted(met(table, side), 1, schema) for table in tables if table.num_rows)
-        told = pa.concat_tables(parts)
-        if told.num_rows == 0:
-            return Answer.of(_answer_schema(self.bound).empty_table())
-        asked = {TOLD: told}
-        try:
-            return Answer.of(self._as_answer(self.bench.ask(told_text(self.bound, TOLD), asked)))
-        except DataFaultError:
-            found = self.bench.ask(told_text(self.bound, TOLD, careful=True), asked)
-            return Answer.of(self._as_answer(found), lossy=True)
-
-    def _as_answer(self, found: pa.Table) -> pa.Table:
-        return found.cast(_answer_schema(self.bound))
 
     def _promise(self, before: Frontier) -> Frontier:
         """What later output rows are like: pairs with a later row, or held rows alone."""
@@ -289,35 +251,6 @@ class JoinRun:
             floors=floors,
             numbered=(saved["numbered"][LEFT], saved["numbered"][RIGHT]),
         )
-
-
-def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
-    """The columns as Arrow has them."""
-    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
-
-
-def _answer_schema(bound: BoundJoin) -> pa.Schema:
-    fixed = [Column(name, "BIGINT") for name in ("window_start", "window_end", "rows")]
-    return schema_of((*fixed, *bound.outputs, Column("__lost", "STRING")))
-
-
-def _with(two: Two, side: int, table: pa.Table) -> Two:
-    return (table, two[RIGHT]) if side == LEFT else (two[LEFT], table)
-
-
-def met(rows: pa.Table, side: int) -> pa.Table:
-    """Rows with the names that columns have where both sides meet."""
-    return rows.rename_columns([PREFIXES[side] + name for name in rows.column_names])
-
-
-def _counted(rows: pa.Table, count: int, schema: pa.Schema) -> pa.Table:
-    """Rows with all columns of both sides, NULL where they have none, and how many rows each is made of."""
-    columns = [
-        pa.nulls(rows.num_rows, field.type) if field.name not in rows.column_names else rows.column(field.name)
-        for field in schema
-        if field.name != COUNT
-    ]
-    return pa.table([*columns, pa.array(np.full(rows.num_rows, count, dtype=np.int64))], schema=schema)
 
 
 def _some(table: pa.Table) -> pa.Table | None:

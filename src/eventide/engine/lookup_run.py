@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.held_rows import HeldRows
-from eventide.engine.join_run import JoinRun, met, schema_of
+from eventide.engine.join_rows import Two, judged, met, schema_of, side_of, stamped, told, with_rows
+from eventide.engine.join_run import JoinRun
 from eventide.engine.join_side import JoinSide, frontier_of, further, least_value, plain
 from eventide.engine.operator_run import Frontier, Kept
 from eventide.engine.taken import Answer, Taken
@@ -32,7 +33,6 @@ from eventide.plan.join_text import ID, met_columns
 
 ROWS, VERSIONS = "eventide_rows", "eventide_versions"
 UNKNOWN = Frontier()
-Two = tuple[pa.Table, pa.Table]
 
 
 @dataclass(frozen=True)
@@ -73,22 +73,17 @@ class LookupRun:
 
     def stamped(self, port: str, chunk: pa.Table, clock: int) -> pa.Table:
         """Rows that came into a port without a time of their own: theirs is the clock of the round."""
-        return JoinRun.start(self.bound.joined, self.bench).stamped(port, chunk, clock)
+        return stamped(self.bound.joined, side_of(self.bound.joined, port), chunk, clock)
 
     def take(self, port: str, chunk: pa.Table) -> tuple[Self, Taken]:
         """Add the rows or versions of a round; those at or before the heartbeat of their input are late."""
-        side = [into.query.name for into in self.bound.ports].index(port)
+        side = side_of(self.bound.joined, port)
         heartbeat = self.frontiers[side].time
-        accepted, late = chunk, chunk.slice(0, 0)
-        if heartbeat != NEVER and chunk.num_rows:
-            passed = pc.less_equal(chunk.column("__t"), heartbeat)
-            accepted, late = chunk.filter(pc.invert(passed)), chunk.filter(passed)
-        taken = Taken(chunk.num_rows, accepted, tuple(pc.unique(late.column("__t")).to_pylist()), late.num_rows)
-        rows = accepted.select(self.new[side].column_names).cast(self.new[side].schema)
+        late_by = [pc.less_equal(chunk.column("__t"), heartbeat)] if heartbeat != NEVER else []
+        rows, taken = judged(chunk, late_by, self.new[side].schema)
         if side == RIGHT:
             rows = rows.filter(pc.invert(reduce(pc.or_, (pc.is_null(rows.column(key)) for key in self.bound.keys))))
-        both = pa.concat_tables([self.new[side], rows])
-        return replace(self, new=(both, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], both)), taken
+        return replace(self, new=with_rows(self.new, side, rows)), taken
 
     def would_tell(self, frontiers: Mapping[str, Frontier]) -> bool:
         """Whether these frontiers of the ports' inputs would tell a row; rows that just came may be told."""
@@ -139,7 +134,7 @@ class LookupRun:
             found = found.set_column(place, found.schema.field(place), pa.nulls(found.num_rows, pa.int64()))
         with_version = pa.array(np.isin(ready.column(ID).to_numpy(), found.column(PREFIXES[LEFT] + ID).to_numpy()))
         alone = [ready.filter(pc.invert(with_version))] if self.bound.lookup.keeps_all else []
-        return JoinRun.start(joined, self.bench).told(found, [alone, []])
+        return told(joined, self.bench, found, [alone, []])
 
     def _promise(self) -> Frontier:
         """Later output rows are later rows, or rows that wait."""

@@ -1,0 +1,18 @@
+"""What tests of the engine share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eventide.engine.workbench import Workbench
+from tests.engine.scenarios import SharedWorkbench
+
+
+@pytest.fixture(scope="module")
+def workbench() -> Iterator[Workbench]:
+    """One for all scenarios of a module."""
+    shared = SharedWorkbench()
+    yield shared
+    shared.connection.close()
