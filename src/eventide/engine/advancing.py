@@ -8,12 +8,13 @@ that someone waits for is asked in this step (`turns`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
 from eventide.engine.answers import operator_schema, result_schema, results_of
-from eventide.engine.frontiers import least_time, of_query, of_stream
+from eventide.engine.frontiers import before_holes, least_time, of_query, of_stream
 from eventide.engine.groupwise_run import met
 from eventide.engine.holding import Holding
 from eventide.engine.ledger import lost_rows, lost_values
@@ -87,13 +88,16 @@ class Advance:
         final = self._operator(work, name) if name in work.operators else self._query(work, name)
         self._holding.remember(name, work.frontiers[name])
         if name in self._levels:
+            started = time.perf_counter()
             self._levels[name].bring(work, final)
+            rows, seconds = work.passed.get(name, (0, 0.0))
+            work.passed[name] = rows + final.rows, seconds + time.perf_counter() - started
         return final.rows > 0
 
     def _query(self, work: Round, name: str) -> Answer:
-        run = work.runs[name]
         sources = [way.source for way in self._plan.ways_into(name)]
-        heartbeat = least_time(frontier for _, frontier in self._holding.inputs(name, work.frontiers))
+        inputs = [frontier for _, frontier in self._holding.inputs(name, work.frontiers)]
+        run, heartbeat = before_holes(work.runs[name], inputs), least_time(inputs)
         latest = max(self._streams[source].latest if source in self._streams else NEVER for source in sources)
         # What came revises once, in the first turn.
         taken = work.taken.get(name) if name not in work.answers else None
@@ -150,10 +154,11 @@ def would_close(
         name = node.name
         inputs = holding.inputs(name, known)
         if name in runs:
-            heartbeat = least_time(frontier for _, frontier in inputs)
-            if runs[name].would_close(heartbeat):
+            frontiers = [frontier for _, frontier in inputs]
+            run, heartbeat = before_holes(runs[name], frontiers), least_time(frontiers)
+            if run.would_close(heartbeat):
                 return True
-            known[name] = of_query(runs[name], heartbeat)
+            known[name] = of_query(run, heartbeat)
         else:
             by_port = {way.name: frontier for way, frontier in inputs}
             if operators[name].would_tell(by_port):

@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 
 from eventide.engine.answers import nothing
 from eventide.engine.groupwise_run import GroupwiseRun
+from eventide.engine.operator_run import OperatorRun
 from eventide.engine.query_run import QueryRun
+from eventide.engine.queue_run import QueueRun
 from eventide.engine.row_run import RowRun
 from eventide.engine.taken import Answer, Answers, Taken
 from eventide.engine.windows import closing
@@ -35,6 +37,8 @@ class EarlyQueryRun(QueryRun):
         bound = self._bound_after(heartbeat)
         panes = self.slices.panes
         windows = self._shown(closing(self.query.panes, panes, self.told, bound))
+        if (settled := self._settled(panes)) is not None:
+            windows = pa.concat_tables([settled, windows])
         told = self.slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
         told, following = self._with_empty(told, panes, windows, bound, latest)
         run = replace(self, bound=bound, following=following, told=bound)
@@ -55,6 +59,11 @@ class EarlyRowRun(RowRun):
         told = run.slices.answer(windows) if windows.num_rows else Answer.of(nothing(self.query))
         # Whoever reads it has all that there is.
         return replace(run, answered=FOREVER), Answers(told, Answer.of(nothing(self.query)))
+
+
+def passing(run: OperatorRun) -> OperatorRun:
+    """An operator as a prod goes through it: rows in a queue stay there, and nobody waits for them."""
+    return run.told_nothing() if isinstance(run, QueueRun) else run
 
 
 def prodded(run: Run, sources: pa.Array) -> Run:

@@ -21,7 +21,7 @@ from eventide.engine.prodding import EarlyResults, Prodding, Standing, needed_fo
 from eventide.engine.status import QueryStatus
 from eventide.engine.work import Round
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import NEVER
+from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
 from eventide.eventtime.prodder import Every, Moment
 from eventide.plan.bound import Bound
@@ -68,6 +68,7 @@ class EarlyStep:
             now = self.moment(name, work.clock)
             for other, early, when in self.asked:
                 if other == name:
+                    work.prodded[name] = FOREVER
                     state.accuracy.told(early, self._points(name, state, early, when), when.clock)
             self._score(work, name, state, now)
             if self.engine.bound[name].query.prods is not None:
@@ -149,6 +150,7 @@ class EarlyStep:
         prods = [] if work.ending else self._due(state, now, work.runs[name].promised())
         tables = []
         for prod in prods:
+            work.prodded[name] = max(work.prodded.get(name, NEVER), prod.up_to)
             table = self.prodding.answer(name, prod, Standing.within(work)).table()
             if table.num_rows:
                 points = self._points(name, state, table, now)

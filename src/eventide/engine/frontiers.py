@@ -22,6 +22,7 @@ from eventide.engine.query_run import QueryRun
 from eventide.engine.row_run import RowRun
 from eventide.engine.windows import first_ending_after
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER
+from eventide.eventtime.span import merged
 from eventide.plan.derived import WINDOW_END, WINDOW_START
 from eventide.plan.stream import Stream
 
@@ -35,7 +36,10 @@ def of_stream(stream: Stream, heartbeat: int) -> Frontier:
     return Frontier(heartbeat, {} if stream.time is None else {stream.time: heartbeat + 1})
 
 
-def of_query(run: QueryRun | RowRun | GroupwiseRun, heartbeat: int = NEVER) -> Frontier:
+Run = QueryRun | RowRun | GroupwiseRun
+
+
+def of_query(run: Run, heartbeat: int = NEVER) -> Frontier:
     """The frontier of a query's results; `heartbeat`: once that has been given to it."""
     promised = run.promised(heartbeat)
     if promised in (NEVER, FOREVER):
@@ -53,3 +57,10 @@ def of_query(run: QueryRun | RowRun | GroupwiseRun, heartbeat: int = NEVER) -> F
 def least_time(frontiers: Iterable[Frontier]) -> int:
     """The time up to which all of them have come."""
     return min((frontier.time for frontier in frontiers), default=FOREVER)
+
+
+def before_holes(run: Run, inputs: Iterable[Frontier]) -> Run:
+    """A query that knows what is set aside in its inputs; only one over windows of time has such inputs."""
+    if not isinstance(run, QueryRun):
+        return run
+    return run.before(merged(hole for frontier in inputs for hole in frontier.holes))

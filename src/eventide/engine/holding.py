@@ -98,4 +98,5 @@ class Holding:
         if source in self._streams:
             return of_stream(self._streams[source], bound)
         earlier = [one for one in self._seen.get(source, ()) if one.time <= bound]
-        return replace(earlier[-1], time=bound) if earlier else Frontier(bound)
+        # What is set aside is open, however far the rest has come.
+        return replace(earlier[-1] if earlier else Frontier(), time=bound, holes=frontier.holes)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from eventide.engine.taken import Answer, Taken
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
+from eventide.eventtime.span import Span
 from eventide.plan.bound import Bound
 from eventide.plan.columns import Column
 from eventide.plan.derived import Derived
@@ -26,7 +27,8 @@ from eventide.plan.derived import Derived
 class Frontier:
     """What is known of the later rows of a stream, query or operator.
 
-    Their times are after `time`; a column in `least` has no smaller value than that in any of them.
+    Their times are after `time`, or in one of `holes`, spans that were set aside; a column in `least` has no smaller
+    value than that in any of them.
 
     >>> Frontier(9, {"t": 10}).is_over, Frontier(FOREVER).is_over
     (False, True)
@@ -34,6 +36,7 @@ class Frontier:
 
     time: int = NEVER
     least: Mapping[str, int | Fraction] = field(default_factory=dict)
+    holes: tuple[Span, ...] = ()
 
     @property
     def is_over(self) -> bool:

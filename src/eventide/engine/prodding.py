@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eventide.engine.advancing import Advance
 from eventide.engine.answers import operator_schema, result_schema
-from eventide.engine.early_runs import prodded
+from eventide.engine.early_runs import passing, prodded
 from eventide.engine.holding import Holding
 from eventide.engine.operator_run import Frontier, OperatorRun
 from eventide.engine.work import Round, Run
@@ -97,7 +97,8 @@ class Prodding:
         for other in needed & runs.keys():
             stream = engine.streams.get(engine.bound[other].query.stream)
             runs[other] = prodded(runs[other], pa.array([], pa.string()) if stream is None else stream.sources)
-        work = Round(standing.number, None, standing.clock, {}, {}, {}, False, runs, dict(standing.operators))
+        operators = {name: passing(run) for name, run in standing.operators.items()}
+        work = Round(standing.number, None, standing.clock, {}, {}, {}, False, runs, operators)
         work.heartbeats = {stream: max(beat, prod.up_to) for stream, beat in standing.heartbeats.items()}
         # What has ended has told all that it had.
         over = frozenset(one for one in needed if standing.time(one) == FOREVER)

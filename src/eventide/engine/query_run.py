@@ -6,7 +6,8 @@ its end, or later where that would be too many results for one round (see `slow_
 *Promised*: every later result has its last instant after the promise; it is the heartbeat of the queries that read this
 one. *Revised*: with `retain`, a late row of a pane that a retained window holds is taken after all, and its group is
 answered again for every window that was told, holds it and is retained; a window is retained until the bound is
-`retain` beyond its end.
+`retain` beyond its end. *Set aside*: a window that meets a hole of what it reads waits until that is settled, also
+behind the bound (see `holes`); the promise is before the first such window.
 
 A run is a value: every step gives a new one, so a round that fails changes nothing.
 """
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 from eventide.engine.answers import nothing, output_schema
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.cluster_slices import Chunk, ClusterSlices
+from eventide.engine.holes import beside, first_end, first_start, meeting
 from eventide.engine.slices import DriverSlices
 from eventide.engine.slow_flush import flushed
 from eventide.engine.taken import Answer, Answers, Taken, rows_in
@@ -30,6 +32,7 @@ from eventide.engine.windows import bound_of, closing, first_ending_after, holdi
 from eventide.engine.workbench import Bench
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
+from eventide.eventtime.span import Span
 from eventide.plan.bound import Bound
 from eventide.plan.broken_values import careful_values
 from eventide.plan.merge_text import empty_text
@@ -52,7 +55,11 @@ class QueryRun:
     begins: int = NEVER
     following: int | None = None
     told: int = NEVER
-    """Every window that ends by then has been answered; the bound, unless some wait."""
+    """Every window that ends by then, and meets no hole, has been answered; the bound, unless some wait."""
+    holes: tuple[Span, ...] = ()
+    """What was set aside when windows were answered last."""
+    facing: tuple[Span, ...] = ()
+    """What is set aside now."""
 
     @classmethod
     def start(cls, query: Bound, bench: Bench, begins: int = NEVER) -> QueryRun:
@@ -63,7 +70,11 @@ class QueryRun:
     def holds(self) -> Instants:
         """What is open: panes that hold something and whose windows have not all been answered."""
         panes = self.slices.panes
-        return panes[panes >= needed_from(self.query.panes, self.told)] if len(panes) else panes
+        return panes[panes >= self._needed(self.told, self.holes)] if len(panes) else panes
+
+    def before(self, holes: tuple[Span, ...]) -> QueryRun:
+        """The same, where so much of what it reads is set aside now."""
+        return self if holes == self.facing else replace(self, facing=holes)
 
     def reading(self, query: Bound) -> QueryRun:
         """The same, as the query over another input of what it reads."""
@@ -81,7 +92,10 @@ class QueryRun:
         """Panes before this take no rows any more, not even to revise."""
         retain = self.query.query.retain
         edge = needed_from(self.query.panes, self.bound, retain) if retain else self.bound
-        return max(edge, self.begins)
+        # What was set aside comes from a queue, which has refused all that was late.
+        return (
+            min(max(edge, self.begins), *(hole.start for hole in self.holes)) if self.holes else max(edge, self.begins)
+        )
 
     def take(self, chunk: pa.Table | Chunk) -> tuple[QueryRun, Taken]:
         """Add the partials of a round; those of closed panes are late, unless they can revise."""
@@ -98,7 +112,8 @@ class QueryRun:
             return replace(self, slices=self.slices.added(chunk)), Taken(wanted, chunk)
         late = chunk.filter(pc.less(panes, edge))
         accepted = chunk.filter(pc.greater_equal(panes, edge))
-        revising = accepted.filter(pc.less(accepted.column("__pane"), self.bound))
+        again = self.bound if self.query.query.retain else edge
+        revising = accepted.filter(pc.less(accepted.column("__pane"), again))
         before = late.filter(pc.less(late.column("__pane"), self.begins)) if self.begins != NEVER else late.slice(0, 0)
         if before.num_rows:
             # Rows of before the query began were never its own, so they are not late for it.
@@ -121,7 +136,7 @@ class QueryRun:
         edge = self._edge
         accepted = self.slices.without(chunk, edge) if chunk.panes and chunk.panes[0] < edge else chunk
         late = tuple(pane for pane in chunk.panes if self.begins <= pane < edge)
-        revising = tuple(pane for pane in chunk.panes if edge <= pane < self.bound)
+        revising = tuple(pane for pane in chunk.panes if edge <= pane < self.bound) if self.query.query.retain else ()
         lost = chunk.rows - accepted.rows if late else 0
         taken = Taken(accepted.rows + lost, None, late, lost, revising, len(revising), accepted)
         return replace(self, slices=self.slices.added(accepted)), taken
@@ -129,11 +144,25 @@ class QueryRun:
     def would_close(self, heartbeat: int) -> bool:
         """Whether a heartbeat would answer a window."""
         bound = bound_of(self.query.panes, heartbeat)
+        if self._settled(self.slices.panes) is not None:
+            return True
         if bound <= self.told:
             return False
         if self.query.panes.empty and self.following is not None:
             return self.following + self.query.panes.range <= bound
-        return bool(closing(self.query.panes, self.slices.panes, self.told, bound).num_rows)
+        return bool(beside(closing(self.query.panes, self.slices.panes, self.told, bound), self.facing).num_rows)
+
+    def _settled(self, panes: Instants) -> pa.Table | None:
+        """The windows that waited for something set aside, and do not any more; None where there are none."""
+        if self.holes == self.facing:
+            return None
+        over = closing(self.query.panes, panes, NEVER, self.told)
+        found = beside(over.filter(meeting(over, self.holes)), self.facing)
+        return self._shown(found) if found.num_rows else None
+
+    def _needed(self, told: int, holes: tuple[Span, ...]) -> int:
+        """The first pane that a window needs which is not answered yet, or is retained."""
+        return min(needed_from(self.query.panes, told, self.query.query.retain), first_start(self.query.panes, holes))
 
     def advance(
         self, heartbeat: int, taken: Taken | None = None, latest: int = NEVER, most: int | None = None
@@ -149,21 +178,27 @@ class QueryRun:
         panes = slices.panes
         most = None if bound == FOREVER else most
         told = self._shown_to(bound, panes, most)
-        windows = self._shown(closing(window, panes, self.told, told))
+        settled = self._settled(panes)
+        windows = self._shown(beside(closing(window, panes, self.told, told), self.facing))
         answer, last = flushed(windows, None if window.empty else most, slices.answer)
         told = told if last is None else last
-        final, following = self._with_empty(answer or Answer.of(nothing(self.query)), panes, windows, told, latest)
+        answer = answer or Answer.of(nothing(self.query))
+        if settled is not None:
+            answer = slices.answer(settled).with_more(answer)
+        final, following = self._with_empty(answer, panes, windows, told, latest)
         revised = Answer.of(nothing(self.query))
         if taken is not None and taken.revising:
             changed = np.array(sorted(taken.revising), dtype=np.int64)
             again = holding(window, changed, self.bound - self.query.query.retain, self.told)
             revised = slices.answer(self._shown(again), taken.changed) if again.num_rows else revised
-        slices = slices.freed(needed_from(window, told, self.query.query.retain))
-        return replace(self, slices=slices, bound=bound, following=following, told=told), Answers(final, revised)
+        slices = slices.freed(self._needed(told, self.facing))
+        run = replace(self, slices=slices, bound=bound, following=following, told=told, holes=self.facing)
+        return run, Answers(final, revised)
 
     def promised(self, heartbeat: int = NEVER) -> int:
         """Every later result has its last instant after this; `heartbeat`: once that has been given."""
         bound = self.told if heartbeat == NEVER else self._bound_after(heartbeat)
+        bound = min(bound, first_end(self.query.panes, self.facing) - 1) if self.facing else bound
         return bound if bound in (NEVER, FOREVER) else bound - 1
 
     def _bound_after(self, heartbeat: int) -> int:
@@ -254,6 +289,7 @@ class QueryRun:
             "begins": self.begins,
             "following": self.following,
             "told": self.told,
+            **({"holes": [hole.saved() for hole in self.holes]} if self.holes else {}),
         }
         if isinstance(self.slices, ClusterSlices):
             saved["chunks"] = [chunk.saved() for chunk in self.slices.chunks]
@@ -261,7 +297,7 @@ class QueryRun:
 
     def live(self) -> int:
         """State of panes before this is not needed any more."""
-        return needed_from(self.query.panes, self.told, self.query.query.retain)
+        return self._needed(self.told, self.holes)
 
     def state_table(self) -> pa.Table:
         """All that it holds on the driver."""
@@ -278,7 +314,8 @@ class QueryRun:
         cls, query: Bound, bench: Bench, saved: dict[str, Any], tables: list[pa.Table], placed: ClusterSlices | None
     ) -> QueryRun:
         """Continue from what was saved: tables for the driver, or slices that are on the cluster."""
-        rest = saved["bound"], saved["begins"], saved["following"], saved.get("told", saved["bound"])
+        holes = tuple(Span(*hole) for hole in saved.get("holes", ()))
+        rest = saved["bound"], saved["begins"], saved["following"], saved.get("told", saved["bound"]), holes, holes
         if placed is not None:
             return cls(query, bench, placed, *rest)
         slices = DriverSlices(query, bench, tuple(table for table in tables if table.num_rows))

@@ -79,7 +79,7 @@ class Intent:
     """What a round is going to be, written before it starts, so that running it again gives the same answers.
 
     `batch` is the micro-batch of Spark it works on; None for a silent round that the engine makes by itself. `over` are
-    the sources of each stream that are declared over in it.
+    the sources of each stream that are declared over in it, `rooms` how many rows may go through each queue.
 
     >>> Intent.from_json(Intent(4, None, 1_700_000_001_000_000, {"s": 17}).to_json()).heartbeats
     {'s': 17}
@@ -90,6 +90,7 @@ class Intent:
     clock: int
     heartbeats: dict[str, int] = field(default_factory=dict)
     over: dict[str, list[str]] = field(default_factory=dict)
+    rooms: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         """As plain data."""
@@ -103,7 +104,9 @@ class Intent:
             batch = data["batch"]
             heartbeats = {str(stream): int(h) for stream, h in data["heartbeats"].items()}
             over = {str(stream): list(map(str, names)) for stream, names in data.get("over", {}).items()}
-            return cls(int(data["round"]), None if batch is None else int(batch), int(data["clock"]), heartbeats, over)
+            rooms = {str(queue): int(rows) for queue, rows in data.get("rooms", {}).items()}
+            number = None if batch is None else int(batch)
+            return cls(int(data["round"]), number, int(data["clock"]), heartbeats, over, rooms)
 
 
 @dataclass(frozen=True)

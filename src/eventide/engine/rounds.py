@@ -30,10 +30,13 @@ from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
 from eventide.engine.prodding import EarlyResults, Prodding
 from eventide.engine.promising import Promise
+from eventide.engine.queue_pace import QueuePace
+from eventide.engine.queue_run import QueueRun
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
 from eventide.engine.scheduler import Scheduler
+from eventide.engine.sidelining import set_bursts_aside
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.trace import Trace
@@ -63,7 +66,8 @@ class Engine:
 
     `now` is the wall clock in microseconds, for rounds that are not told their clock. `flush_rows`: about so many
     results of a query are told in one round, the others in the next ones. `scheduling` says when silent streams are
-    asked and by which heartbeats operators go; `trace` is told every decision about that.
+    asked and by which heartbeats operators go; `trace` is told every decision about that. `pace` says how many rows go
+    through the queues before expensive functions.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Engine:
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
+        pace: QueuePace | None = None,
     ) -> None:
         if flush_rows is not None and flush_rows < 1:
             raise DeclarationError(f"flush_rows {flush_rows} would never tell anything: give 1 or more")
@@ -90,6 +95,7 @@ class Engine:
         self.scheduling = scheduling or Scheduling()
         program = as_run(program, self.scheduling.heartbeats)
         self._trace = trace
+        self._pace = pace or QueuePace()
         self._seconds: dict[str, float] = {}
         self._last_rows = FEW_ROWS
         self._has_run = False
@@ -139,6 +145,11 @@ class Engine:
     def ended(self) -> bool:
         """Whether a bounded run has come to its end."""
         return self.committed.ended
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether rows wait in a queue: a round without new rows would let some go."""
+        return any(isinstance(run, QueueRun) and run.rows for run in self.committed.operators.values())
 
     @property
     def streams(self) -> dict[str, StreamTime]:
@@ -276,10 +287,15 @@ class Engine:
         if before is not None and (before.batch != batch or _ends(before) != ending):
             # What died was another kind of round: with rows where this has none, or the other way around.
             self.forget_intent()
-        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}))
+        rooms = self._pace.rooms(self.program.operators)
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, rooms))
         state = dict(self.committed.runs), dict(self.committed.operators)
         work = Round(self.next_round, batch, meant.clock, dict(meant.heartbeats), rows, positions, ending, *state)
         work.over = meant.over
+        for name, room in meant.rooms.items():
+            run = work.operators[name]
+            assert isinstance(run, QueueRun)
+            work.operators[name] = run.begun(work.clock, room)
         try:
             for name, step in self.STEPS:
                 started = time.perf_counter()
@@ -295,6 +311,8 @@ class Engine:
         self._seconds = work.seconds
         if work.reductions:
             self._last_rows = sum(reduction.rows for reduction in work.reductions.values())
+        for name in meant.rooms:
+            self._pace.learn(name, *work.passed.get(name, (0, 0.0)))
         self._has_run = True
         self._prodding.since.clear()
         self.early.commit(work)
@@ -316,6 +334,7 @@ class Engine:
 
     def _prod(self, work: Round) -> None:
         self.early.run(work)
+        set_bursts_aside(work, self.plan)
 
     def _emit(self, work: Round) -> None:
         for name, results in work.results.items():

@@ -15,6 +15,7 @@ from eventide.engine.backend import Backend
 from eventide.engine.join_run import JoinRun
 from eventide.engine.lookup_run import LookupRun
 from eventide.engine.operator_run import OperatorRun
+from eventide.engine.queue_run import QueueRun
 from eventide.engine.rows_run import RowsRun
 from eventide.engine.workbench import Bench
 from eventide.plan.binding import BoundOperator
@@ -22,13 +23,18 @@ from eventide.plan.bound_join import BoundJoin
 from eventide.plan.bound_lookup import BoundLookup, lookup_exact
 from eventide.plan.bound_rows import BoundRows
 from eventide.plan.join_text import driver_exact
+from eventide.plan.queue import Queue
 
 
 def run_of(bound: BoundOperator, bench: Bench) -> OperatorRun:
     """An operator that has seen nothing."""
     if isinstance(bound, BoundRows):
-        return RowsRun(bound, bench)
+        return _of_rows(bound)(bound, bench)
     return JoinRun.start(bound, bench) if isinstance(bound, BoundJoin) else LookupRun.start(bound, bench)
+
+
+def _of_rows(bound: BoundRows) -> type[RowsRun]:
+    return QueueRun if isinstance(bound.rows, Queue) else RowsRun
 
 
 def continued(
@@ -36,7 +42,7 @@ def continued(
 ) -> OperatorRun:
     """An operator as it was saved, with what its files hold."""
     if isinstance(bound, BoundRows):
-        return RowsRun.restored(bound, bench, saved, tables)
+        return _of_rows(bound).restored(bound, bench, saved, tables)
     if isinstance(bound, BoundJoin):
         return JoinRun.restored(bound, bench, saved, tables)
     return LookupRun.restored(bound, bench, saved, tables)

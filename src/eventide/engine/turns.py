@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from eventide.engine.frontiers import least_time, of_stream
+from eventide.engine.frontiers import before_holes, least_time, of_stream
 from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.holding import Holding
 from eventide.engine.operator_run import Frontier
@@ -88,7 +88,8 @@ def would_tell(work: Round, holding: Holding, operator: str, known: Mapping[str,
     if operator in work.operators:
         run = work.operators[operator]
         return run.rows > 0 and run.would_tell({way.name: frontier for way, frontier in inputs})
-    return could_close(work.runs[operator], least_time(frontier for _, frontier in inputs))
+    frontiers = [frontier for _, frontier in inputs]
+    return could_close(before_holes(work.runs[operator], frontiers), least_time(frontiers))
 
 
 def could_close(run: Run, heartbeat: int) -> bool:

@@ -59,6 +59,10 @@ class Round:
     """The streams that were read in the careful way, because a row breaks a query."""
     over: dict[str, list[str]] = field(default_factory=dict)
     """The sources of each stream that are declared over."""
+    prodded: dict[str, int] = field(default_factory=dict)
+    """Up to when queries were asked for early answers."""
+    passed: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """How many rows went through each queue, and how many seconds whoever reads it took for them."""
 
     def kept(self, operator: str) -> dict[str, Kept]:
         """What an operator keeps, with all that came to it in this round."""

@@ -2,10 +2,10 @@
 
 Law: state is continued only under the declarations it was computed with. Everything that decides which rows count,
 when a window is over and what it says matters: of a stream its columns, time, sources, arrival, timestamps, its policy
-and what it does with rows of the future; of a query every field but when it is prodded. Where rows come from may
-change without harm, since a folder may move: of an input only its format matters (how far it was read is told in its
-words), not its path, options and limits. SQL is the same if only spaces, or capital letters of its keywords and
-functions, differ.
+and what it does with rows of the future; of a query every field but when it is prodded, and how its rows wait in a
+queue. Where rows come from may change without harm, since a folder may move: of an input only its format matters (how
+far it was read is told in its words), not its path, options and limits. SQL is the same if only spaces, or capital
+letters of its keywords and functions, differ.
 
 >>> from eventide.plan.program import Program
 >>> from eventide.plan.query import Query, named_as
@@ -134,8 +134,11 @@ def _stream(stream: Stream) -> Json:
 
 
 def _step(step: Step) -> Json:
-    # Prods change no state: whoever wants other early answers may go on with the same.
-    return _without(_without(_plain(step), "name"), "prods")
+    # Prods change no state, and queues no answer: whoever wants other early answers may go on with the same.
+    told: Json = _plain(step)
+    for free in ("name", "prods", "room", "sideline"):
+        told = _without(told, free)
+    return told
 
 
 def _plain(value: Any) -> Any:

@@ -47,6 +47,7 @@ class Grammar:
         self._of_time = of_time
         self._final: set[Key] = set()
         self._promised = NEVER
+        self._exempt: tuple[Span, ...] = ()
         self._holes: tuple[Span, ...] = ()
 
     def read(self, results: pa.Table) -> None:
@@ -68,6 +69,21 @@ class Grammar:
         eventide.errors.GrammarError: a final row of window 10 to 20 came after the promise that it is over
         """
         self._promised = max(self._promised, closed)
+        self._exempt = self._holes = tuple(holes)
+
+    def settle(self, holes: Iterable[Span] = ()) -> None:
+        """From now on no more than this is set aside: what waited for the rest may be final.
+
+        >>> grammar = Grammar(groups=())
+        >>> grammar.promise(29, holes=[Span(0, 10)])
+        >>> row = pa.table({"kind": ["final"], "window_start": [0], "window_end": [10], "heartbeat": [29]})
+        >>> grammar.read(row)
+        Traceback (most recent call last):
+            ...
+        eventide.errors.GrammarError: a final row of window 0 to 10 came while part of it is set aside
+        >>> grammar.settle()
+        >>> grammar.read(row)
+        """
         self._holes = tuple(holes)
 
     def _check(self, kind: Kind, start: int, end: int, heartbeat: int | None, group: Key) -> None:
@@ -89,8 +105,10 @@ class Grammar:
             self._final.add(key)
 
     def _check_time(self, kind: Kind, start: int, end: int, heartbeat: int | None, row: str) -> None:
-        held = any(hole.start < end and start < hole.end for hole in self._holes)
-        if not held and end - 1 <= self._promised:
+        exempt, held = (
+            any(hole.start < end and start < hole.end for hole in holes) for holes in (self._exempt, self._holes)
+        )
+        if not exempt and end - 1 <= self._promised:
             raise GrammarError(f"{row} came after the promise that it is over")
         if kind is Kind.FINAL and held:
             raise GrammarError(f"{row} came while part of it is set aside")

@@ -1,9 +1,10 @@
 """The declarations of a transcript: its streams and queries, read into a program.
 
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
-`window`, `retain`, `order`, `limit`, `sample`, `by_source`, `prods`; operators are written as `transcript_operators`
-says. A query over another one (`from`) may have no window: it then has that of the query it reads. Lengths and instants
-are in the units of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit
+`window`, `retain`, `order`, `limit`, `sample`, `by_source`, `prods`, `queue`; operators are written as
+`transcript_operators` says. A query over another one (`from`) may have no window: it then has that of the query it
+reads. A `queue` has a `room`; with `one_in`, `within` or `sideline: true` bursts are set aside. Lengths and instants are
+in the units of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit
 heartbeats, and by promises in its rows where it has some.
 
 >>> program = program_of({
@@ -27,6 +28,7 @@ from eventide.plan.columns import Column, columns, spark_type
 from eventide.plan.order import order_by
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
+from eventide.plan.queue import Queue, Sideline, queued
 from eventide.plan.stream import Future, Stream, TimeKind, Timestamps
 from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
 from eventide.testing.transcript_operators import inputs_of, known_keys, named_of, operator_of
@@ -36,7 +38,8 @@ from eventide.testing.written import policy
 
 STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation")
 QUERY_KEYS = (
-    "from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source", "prods"
+    "from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source", "prods",
+    "queue",
 )  # fmt: skip
 WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
 
@@ -67,13 +70,23 @@ def program_of(written: dict[str, Any]) -> Program:
             else:
                 steps[name] = query = _query(name, step, streams, kinds, merged)
                 kinds[name] = _edges(query, kinds)
-    queries = (steps[str(name)] for name in asked)
-    operators = (steps[name] for name in merged)
-    return Program(
-        tuple(streams.values()),
-        tuple(query for query in queries if isinstance(query, Query)),
-        tuple(operator for operator in operators if not isinstance(operator, Query)),
-    )
+    queries = [step for name in asked if isinstance(step := steps[str(name)], Query)]
+    operators = [step for name in merged if not isinstance(step := steps[name], Query)]
+    for place, query in enumerate(queries):
+        if "queue" in asked[query.name]:
+            queue, queries[place] = _queue(query, asked[query.name]["queue"], merged)
+            operators.append(queue)
+    return Program(tuple(streams.values()), tuple(queries), tuple(operators))
+
+
+def _queue(query: Query, written: Any, operators: Mapping[str, Any]) -> tuple[Queue, Query]:
+    """The queue before a query, and the query behind it."""
+    known_keys(written, ("room", "sideline", "one_in", "within"), f"`queue` of query {query.name!r}")
+    aside = bool(written.get("sideline")) or "one_in" in written or "within" in written
+    within = length(written["within"], TimeKind.TIMESTAMP) if "within" in written else None
+    sideline = Sideline(written.get("one_in"), within) if aside else None
+    inputs = inputs_of(operators[query.stream]) if query.stream in operators else (query.stream,)
+    return queued(query, inputs, f"{query.name}_queue", room=written.get("room"), sideline=sideline)
 
 
 def _in_sql(asked: dict[Any, Any], streams: tuple[Stream, ...]) -> Program:
