@@ -7,7 +7,7 @@ those that were set aside there. *Late*: a row at or before the frontier, and in
 rows go than `room`, however many turns there are; when everything ends, all go.
 
 Whether a file still holds a row that has gone is known from the numbers of those that went (`gone`) and from `live`,
-before which none is held.
+before which none is held, and none will be.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eventide.engine.rows_run import RowsRun
 from eventide.engine.taken import Answer, Taken
 from eventide.engine.waiting_rows import WaitingRows
 from eventide.engine.workbench import Bench
-from eventide.eventtime.instant import FOREVER, NEVER, Instants
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.queueing import Turn
 from eventide.eventtime.span import Span, merged
 from eventide.plan.bound_rows import BoundRows
@@ -52,7 +52,7 @@ class QueueRun(RowsRun):
     moved: pa.Table | None = None
     """Rows of this turn: which have gone, and which came to those set aside."""
     departed: WaitingRows = field(default_factory=WaitingRows)
-    """Rows that have gone and that files may still hold: those not before the first that is held."""
+    """Rows that have gone and that files may still hold."""
 
     @property
     def rows(self) -> int:
@@ -125,7 +125,7 @@ class QueueRun(RowsRun):
     def _departing(self, gone: pa.Table | None) -> WaitingRows:
         live = self._live
         departed = self.departed if gone is None else self.departed.added(gone)
-        return WaitingRows() if live == FOREVER else departed.parted(live - 1)[1]
+        return departed.parted(live if abs(live) >= EDGE else live - 1)[1]
 
     def _with_new(self) -> Self:
         """With what has come in this turn: rows of a pane that was set aside go there."""
@@ -169,8 +169,11 @@ class QueueRun(RowsRun):
 
     @property
     def _live(self) -> int:
-        """No row before this is held."""
-        return min(self.waiting.first, self.aside.first)
+        """No row before this is held, or will ever be: it never goes back, since what is set aside are whole panes."""
+        time, window = self.frontier.time, self._queue.window
+        if -EDGE < time < EDGE:
+            time = window.pane_of(time + 1) if isinstance(window, Window) else time + 1
+        return min([time, *(hole.start for hole in self.holes)])
 
     # What the round record keeps
 
