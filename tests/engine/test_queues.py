@@ -86,9 +86,10 @@ def test_every_row_counts_once_whatever_waits_or_is_set_aside(
     given: list[tuple[int, str, int]] = []
     late: list[int] = []
     finals: list[tuple[int, str, int, int]] = []
-    with tempfile.TemporaryDirectory() as folder, Trial(
-        program(window, room, sideline), Path(folder), workbench=workbench
-    ) as trial:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(program(window, room, sideline), Path(folder), workbench=workbench) as trial,
+    ):
 
         def take() -> None:
             taken = trial.taken()

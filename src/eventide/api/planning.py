@@ -10,15 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from eventide.api.query import ContinuousQuery
+from eventide.api.query import ContinuousQuery, Waiting
 from eventide.api.rows import EventRows
 from eventide.api.startable import Startable
 from eventide.errors import DeclarationError
 from eventide.language.output_names import unused
+from eventide.plan.binding import through
 from eventide.plan.join import Join
 from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
+from eventide.plan.queue import queued
 
 if TYPE_CHECKING:
     from eventide.api.stream import EventStream
@@ -31,7 +33,8 @@ def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
         if isinstance(one, EventRows):
             placing.place(one, one.called, told=True)
         elif isinstance(one, ContinuousQuery):
-            placing.queries.append(replace(one.declared, stream=placing.place(one.stream, one.called)))
+            query = replace(one.declared, stream=placing.place(one.stream, one.called))
+            placing.queries.append(placing.behind_queue(query, one.queue) if one.queue is not None else query)
     if not placing.streams:
         raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...) or .select(...)")
     streams = list(placing.streams.values())
@@ -61,6 +64,14 @@ class Placing:
         self.operators.append(_over(node, mine, inputs, is_own))
         self.known[id(node)] = mine
         return mine
+
+    def behind_queue(self, query: Query, wanted: Waiting) -> Query:
+        """A query that reads its rows from a queue, which is put in before it."""
+        name = unused(f"{query.name}_queue", self._taken)
+        below = Program(tuple(stream.declared for stream in self.streams.values()), (query,), tuple(self.operators))
+        queue, query = queued(query, through(below, query), name, wanted.functions, wanted.room, wanted.sideline)
+        self.operators.append(queue)
+        return query
 
     @property
     def _taken(self) -> list[str]:

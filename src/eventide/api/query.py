@@ -17,6 +17,7 @@ from eventide.eventtime.earliness import Earliness
 from eventide.plan.order import order_by
 from eventide.plan.prods import Prods
 from eventide.plan.query import Query
+from eventide.plan.queue import Sideline
 from eventide.plan.stream import TimeKind
 
 if TYPE_CHECKING:
@@ -27,11 +28,21 @@ __all__ = ["UNNAMED", "ContinuousQuery", "GivenSink"]
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """How the rows of a query wait before expensive functions."""
+
+    functions: tuple[str, ...] = ()
+    room: int | None = None
+    sideline: Sideline | None = None
+
+
+@dataclass(frozen=True)
 class ContinuousQuery(Startable):
     """A window aggregate over a stream, or over a merge or join, ready to start. Made by `agg`."""
 
     stream: EventStream | EventRows
     declared: Query
+    queue: Waiting | None = None
 
     @property
     def called(self) -> str:
@@ -50,6 +61,31 @@ class ContinuousQuery(Startable):
     def limit(self, rows: int) -> ContinuousQuery:
         """Only the first so many results of each window, in the order of `orderBy`."""
         return replace(self, declared=replace(self.declared, limit=rows))
+
+    def queued(
+        self,
+        *expensive: str,
+        rows: int | None = None,
+        sideline: bool = False,
+        one_in: int | None = None,
+        within: Length | None = None,
+    ) -> ContinuousQuery:
+        """The same query behind a queue: its rows go through `expensive` functions bit by bit, so rounds stay short.
+
+        `rows` go in a round; without it, as many as half a second permits. With `sideline`, bursts are set aside when
+        their windows are prodded after their end, and go in lulls; `one_in`: and one after so many new rows; `within`:
+        and before all others so long after they were set aside. See `docs/prods.md`.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> words = stream(pa.table({"t": [1, 12], "word": ["a", "b"]}), time="t", name="words")
+        >>> asked = words.where("length(word) > 0").window(10).agg(n="count(soundex(word))")
+        >>> [operator.name for operator in asked.queued("soundex", rows=100).plan.operators]
+        ['query_queue']
+        """
+        aside = sideline or one_in is not None or within is not None
+        long = None if within is None else length(within, TimeKind.TIMESTAMP, "queued(within=...)")
+        return replace(self, queue=Waiting(expensive, rows, Sideline(one_in, long) if aside else None))
 
     def prodded(
         self,

@@ -124,6 +124,7 @@ class SqlScript:
                     every=settings.every or 0.0,
                     tick=tick,
                     flush_rows=flush,
+                    pace=settings.pace,
                     scheduling=settings.scheduling,
                 )
             from eventide.engine.spark_engine import SparkEngine
@@ -138,6 +139,7 @@ class SqlScript:
                 every=pause,
                 tick=tick,
                 flush_rows=flush,
+                pace=settings.pace,
                 scheduling=settings.scheduling,
             )
 

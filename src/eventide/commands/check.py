@@ -25,6 +25,7 @@ from eventide.language.statements import (
     Statement,
     StreamStatement,
 )
+from eventide.plan.queue import Queue
 
 ONLY_SPARK = "the local engine cannot run this, Spark may"
 
@@ -144,7 +145,8 @@ def _at(severity: str, file: str, lines: list[str], line: int, column: int, mess
 
 def _summary(script: Script | None) -> str:
     assert script is not None
-    streams, queries = len(script.program.streams), len(script.program.steps)
+    streams = len(script.program.streams)
+    queries = sum(not isinstance(step, Queue) for step in script.program.steps)
     told = f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"
     by_source = [query.name for query in script.program.queries if query.by_source]
     return told + (f"; closing source by source: {', '.join(by_source)}" if by_source else "")

@@ -101,6 +101,7 @@ def engine_for(
             scheduling=settings.scheduling,
             trace=trace,
             flush_rows=settings.flush_rows,
+            pace=settings.pace,
         ) as engine:
             yield engine
         return
@@ -144,6 +145,7 @@ def _on_spark(
                 scheduling=settings.scheduling,
                 trace=trace,
                 flush_rows=settings.flush_rows,
+                pace=settings.pace,
             ) as engine:
                 yield engine
         finally:

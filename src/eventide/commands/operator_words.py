@@ -21,6 +21,7 @@ from eventide.plan.expressions import SPARK, parsed
 from eventide.plan.join import Join
 from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator
+from eventide.plan.queue import Queue
 from eventide.plan.rows import Rows
 from eventide.plan.stream import TimeKind
 from eventide.profile.amounts import spoken
@@ -112,16 +113,31 @@ def _moved(name: str, by: int, plain: bool) -> str:
 def _word(operator: Operator) -> str:
     if isinstance(operator, Join | Lookup):
         return "join" if isinstance(operator, Join) else "lookup"
+    if isinstance(operator, Queue):
+        return "queue"
     return "merge" if len(operator.inputs) > 1 else "rows"
 
 
 def _held_by_rows(rows: Rows, runs: bool) -> str:
+    if isinstance(rows, Queue):
+        return _held_by_queue(rows)
     if not runs:
         return "nothing: whoever reads it reads its inputs"
     if not rows.ordered:
         return "nothing: rows go on in the round in which they come"
     inputs = "the input" if len(rows.inputs) == 1 else "all inputs"
     return f"each row until the heartbeat of {inputs} has passed it, to be told in the order of time"
+
+
+def _held_by_queue(queue: Queue) -> str:
+    room = "as many as its time permits" if queue.room is None else f"{queue.room:,}"
+    held = f"rows before an expensive function; {room} go on in a round, the earliest first"
+    if queue.sideline is None:
+        return held
+    how = queue.sideline
+    more = [] if how.one_in is None else [f"one after every {how.one_in} new ones"]
+    more += [] if how.within is None else [f"before all others after {spoken(how.within, False)}"]
+    return f"{held}; bursts are set aside when they are prodded, and go on {', '.join(['in lulls', *more])}"
 
 
 def _kind(bound: BoundOperator) -> TimeKind:

@@ -7,8 +7,8 @@
 Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: there is no setting 'checkpiont'; did you mean 'checkpoint'? There are checkpoint, \
-driver_bytes, engine, every, flush.rows, heartbeats, master, tick, timestamps, and those of Spark, which begin with \
-spark.
+driver_bytes, engine, every, expensive.rows, expensive.seconds, flush.rows, heartbeats, master, tick, timestamps, and \
+those of Spark, which begin with spark.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from eventide.engine.queue_pace import QueuePace
 from eventide.errors import DeclarationError
 from eventide.eventtime.scheduling import Scheduling
 from eventide.language.scheduling_words import scheduling_of
 
-KNOWN = ("checkpoint", "driver_bytes", "engine", "every", "flush.rows", "heartbeats", "master", "tick", "timestamps")
+KNOWN = (
+    "checkpoint", "driver_bytes", "engine", "every", "expensive.rows", "expensive.seconds", "flush.rows", "heartbeats",
+    "master", "tick", "timestamps",
+)  # fmt: skip
 ENGINES = ("spark", "local")
 
 
@@ -30,7 +34,8 @@ class RunSettings:
     """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`).
 
     `flush_rows`: about so many results of a query are told in one round. `scheduling`: when silent streams are asked
-    (`timestamps`), and by which `heartbeats` operators go.
+    (`timestamps`), and by which `heartbeats` operators go. `pace`: how many rows go through the queue of an expensive
+    function in a round (`expensive.rows`), or for how long (`expensive.seconds`).
     """
 
     engine: str | None = None
@@ -41,6 +46,7 @@ class RunSettings:
     driver_bytes: int | None = None
     scheduling: Scheduling = field(default_factory=Scheduling)
     flush_rows: int | None = None
+    pace: QueuePace = field(default_factory=QueuePace)
     spark: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -65,8 +71,16 @@ class RunSettings:
             driver_bytes=_whole("driver_bytes", own.get("driver_bytes")),
             scheduling=scheduling_of(own),
             flush_rows=_above_zero("flush.rows", own.get("flush.rows")),
+            pace=_pace(own.get("expensive.seconds"), own.get("expensive.rows")),
             spark=spark,
         )
+
+
+def _pace(seconds: str | None, rows: str | None) -> QueuePace:
+    if seconds is not None and rows is not None:
+        raise DeclarationError("SET expensive.seconds and expensive.rows say the same in two ways: give one of them")
+    given = _seconds("expensive.seconds", seconds)
+    return QueuePace(rows=_above_zero("expensive.rows", rows)) if given is None else QueuePace(given)
 
 
 def checked_engine(name: str | None) -> str | None:
@@ -98,7 +112,7 @@ def _seconds(key: str, text: str | None) -> float | None:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value < float("inf") or (key == "tick" and value == 0):
+    if not 0 <= value < float("inf") or (key in ("tick", "expensive.seconds") and value == 0):
         raise DeclarationError(f"SET {key} = {text}: give a number of seconds, such as 0.5")
     return value
 

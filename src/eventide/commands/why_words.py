@@ -120,9 +120,17 @@ def _chain(wait: Wait) -> tuple[list[str], StreamWait]:
             behind = f" ({len(wait.inputs)} inputs are behind)" if len(wait.inputs) > 1 else ""
             is_schedule = wait.kind == "schedule"
             name = f"(SET heartbeats = '{wait.operator}')" if is_schedule else wait.operator
-            said.append(f"{'the ' if is_schedule else ''}{wait.kind} {name}{behind}")
+            said.append(f"{'the ' if is_schedule else ''}{wait.kind} {name}{behind}{_queued(wait)}")
             wait = wait.inputs[0]
     return said, wait
+
+
+def _queued(wait: OperatorWait) -> str:
+    """How many rows wait for an expensive function."""
+    if not wait.queued:
+        return ""
+    aside = f", {wait.aside:,} of them set aside" if wait.aside else ""
+    return f" ({wait.queued:,} row{'' if wait.queued == 1 else 's'} before an expensive function{aside})"
 
 
 def _who(wait: StreamWait, telling: Telling) -> str:
@@ -156,11 +164,13 @@ def _meets(wait: Wait) -> bool:
 
 
 def _keeping(wait: Wait) -> str | None:
-    """The outer join on the way, if there is one."""
+    """What the outer join, or the queue, on the way keeps, if there is one."""
     while not isinstance(wait, StreamWait):
         if isinstance(wait, OperatorWait):
             if wait.partners:
-                return wait.operator
+                return f"no partner can come any more for a row that join {wait.operator} keeps"
+            if wait.queued:
+                return f"its rows have gone through queue {wait.operator}"
             wait = wait.inputs[0]
         else:
             wait = wait.below
@@ -170,8 +180,8 @@ def _keeping(wait: Wait) -> str | None:
 def _ending(window: OpenWindow, wait: StreamWait, telling: Telling) -> str:
     if window.closes_at is not None:
         return f"closes at {telling.clock(window.closes_at)} if nothing more arrives"
-    if partners := _keeping(window.wait):
-        return f"closes when no partner can come any more for a row that join {partners} keeps"
+    if kept := _keeping(window.wait):
+        return f"closes when {kept}"
     who = "a row comes"
     if len(wait.holders) == 1 and wait.holders[0].name is not None:
         who = f"{wait.holders[0].name} speaks"

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.engine.local_backend import LocalBackend
+from eventide.engine.queue_pace import QueuePace
 from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.trace import Trace
@@ -37,7 +38,7 @@ class LocalEngine(Running):
     `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
     alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
     of a query are told in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
-    go; `trace` is told every decision about that.
+    go; `trace` is told every decision about that. `pace`: how much goes through queues in a round.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class LocalEngine(Running):
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
+        pace: QueuePace | None = None,
     ) -> None:
         given = dict(inputs or {})
         self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in program.streams}
@@ -69,6 +71,7 @@ class LocalEngine(Running):
                 flush_rows=flush_rows,
                 scheduling=scheduling,
                 trace=trace,
+                pace=pace,
             )
         )
         try:
@@ -126,9 +129,9 @@ class LocalEngine(Running):
                     self.noted(self.engine.round(rows, batch=self.engine.next_round, positions=positions))
                 ticked = time.monotonic()
                 self.stopping.wait(max(0.0, self._every - (ticked - started)))
-            elif all(one.caught_up if bounded else one.ended for one in self._inputs.values()):
+            elif self._is_done(bounded):
                 return
-            elif time.monotonic() - ticked >= self._tick:
+            elif self.engine.is_behind or time.monotonic() - ticked >= self._tick:
                 with self.exclusively():
                     if not looked:
                         # Rows that a crash took from a pipe do not come again.
@@ -140,10 +143,15 @@ class LocalEngine(Running):
                 self.stopping.wait(WAIT / 10)
             looked = looked or bool(rows)
 
+    def _is_done(self, bounded: bool) -> bool:
+        """Whether there is nothing more to read, and no row waits in a queue."""
+        read = all(one.caught_up if bounded else one.ended for one in self._inputs.values())
+        return read and not self.engine.is_behind
+
     def _taken(self, bounded: bool) -> dict[str, pa.Table]:
         """What the inputs have now; the first that has not ended is waited for a little."""
         found: dict[str, Any] = {}
-        wait = 0.0 if bounded else WAIT
+        wait = 0.0 if bounded or self.engine.is_behind else WAIT
         for name, one in self._inputs.items():
             if one.ended:
                 continue

@@ -17,10 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from eventide.engine.holes import first_start, meeting
+from eventide.engine.query_run import QueryRun
 from eventide.engine.row_run import RowRun
 from eventide.engine.windows import closing, needed_from
 from eventide.engine.work import Run
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.eventtime.span import Span
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.stream import TimeKind
@@ -47,12 +50,17 @@ class OpenTime:
     length: int
     bound: int
     panes: Instants
+    holes: tuple[Span, ...] = ()
+    """What was set aside: windows that meet it are open behind the bound."""
 
     def open(self) -> list[tuple[int, int]]:
         """Start and end of every window that holds a row and is open."""
         if self.bound == FOREVER or len(self.panes) == 0:
             return []
         ends = closing(self.window, self.panes, self.bound, FOREVER).column("window_end").to_numpy()
+        if self.holes:
+            over = closing(self.window, self.panes, NEVER, self.bound)
+            ends = np.union1d(ends, over.filter(meeting(over, self.holes)).column("window_end").to_numpy())
         return [(int(end) - self.length, int(end)) for end in np.unique(ends)]
 
     def needs(self, end: int) -> Need:
@@ -66,7 +74,8 @@ class OpenTime:
 
     def is_closed(self, end: int) -> bool:
         """Whether the window that ends there is over."""
-        return end <= self.bound
+        start = end - self.window.range
+        return end <= self.bound and not any(hole.start < end and start < hole.end for hole in self.holes)
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,8 @@ def open_of_run(run: Run) -> OpenQuery:
         waiting = np.sort(np.concatenate(times)) if times else np.zeros(0, dtype=np.int64)
         return OpenRows(query.query.name, query.window_kind, query.panes, run.numbered, run.answered, waiting)
     length = query.windows.range
-    return OpenTime(query.query.name, query.window_kind, query.panes, length, run.bound, run.holds)
+    holes = run.holes if isinstance(run, QueryRun) else ()
+    return OpenTime(query.query.name, query.window_kind, query.panes, length, run.bound, run.holds, holes)
 
 
 def open_of_record(program: Program, query: Query, saved: dict[str, Any], tables: list[pa.Table]) -> OpenQuery:
@@ -138,8 +148,9 @@ def open_of_record(program: Program, query: Query, saved: dict[str, Any], tables
     found += [table.column("__pane").to_numpy() for table in tables]
     held = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
     bound = saved["bound"]
-    held = held[held >= needed_from(panes, bound)]
-    return OpenTime(query.name, kind, panes, windows.range, bound, held)
+    holes = tuple(Span(*hole) for hole in saved.get("holes", ()))
+    held = held[held >= min(needed_from(panes, bound), first_start(panes, holes))]
+    return OpenTime(query.name, kind, panes, windows.range, bound, held, holes)
 
 
 def windows_of(program: Program, query: Query) -> tuple[Window, Window, TimeKind]:

@@ -185,6 +185,8 @@ class QueueRun(RowsRun):
             "numbered": self.numbered,
             "credit": self.credit,
             "live": self._live,
+            "waiting": self.waiting.rows,
+            "aside": self.aside.rows,
         }
 
     def kept(self) -> dict[str, Kept]:

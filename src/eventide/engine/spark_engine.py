@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from eventide.engine.faults import of_spark
 from eventide.engine.file_reduce import FileBatch
 from eventide.engine.placement import DRIVER_BYTES
+from eventide.engine.queue_pace import QueuePace
 from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.spark_backend import SparkBackend
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TAG = "__stream"
+WAIT = 0.01
+"""Seconds between two rounds without new rows, while rows wait in a queue."""
 
 
 class SparkEngine(Running):
@@ -45,7 +48,7 @@ class SparkEngine(Running):
     `tick`: seconds after which the clock alone may close windows. `by_files=False` leaves also the reduce of Parquet
     files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are told in one round.
     `scheduling`: when silent streams are asked, and by which heartbeats operators go; `trace` is told every decision
-    about that.
+    about that. `pace`: how much goes through queues in a round.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class SparkEngine(Running):
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
+        pace: QueuePace | None = None,
     ) -> None:
         self.spark = spark
         self._every = every
@@ -83,6 +87,7 @@ class SparkEngine(Running):
                 flush_rows=flush_rows,
                 scheduling=scheduling,
                 trace=trace,
+                pace=pace,
             )
         )
         self._log = SparkLog(self.engine.checkpoint.storage)
@@ -190,7 +195,7 @@ class SparkEngine(Running):
     def _watch(self, query: StreamingQuery, bounded: bool) -> None:
         """Tick until the query has ended; then close what is open, if that was asked for."""
         try:
-            while not query.awaitTermination(self._tick):  # type: ignore[arg-type]
+            while not query.awaitTermination(WAIT if self.engine.is_behind else self._tick):  # type: ignore[arg-type]
                 if self.stopping.is_set():
                     query.stop()
                 elif not bounded and self.lock.acquire(blocking=False):
@@ -199,6 +204,9 @@ class SparkEngine(Running):
                             self.noted(self.engine.tick())
                     finally:
                         self.lock.release()
+            while bounded and self.engine.is_behind and not self.stopping.is_set():
+                with self.exclusively():
+                    self.noted(self.engine.tick())
             if bounded and not self.stopping.is_set() and not self.engine.ended:
                 with self.exclusively():
                     self.noted(self.engine.end())

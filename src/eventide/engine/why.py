@@ -33,6 +33,7 @@ from eventide.plan.join import JoinKind
 from eventide.plan.lookup import Lookup
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
+from eventide.plan.queue import Queue
 from eventide.plan.rows import Rows
 from eventide.plan.stream import Stream, Timestamps
 
@@ -95,6 +96,7 @@ class OperatorWait:
 
     The kind `schedule` is no operator: someone goes by the time of streams that he does not read (`holding`).
     `partners`: it is an outer join, which holds time back until no partner can come any more for the rows it keeps.
+    `queued`: so many rows wait in it for an expensive function, `aside` of them set aside in a burst.
     """
 
     operator: str
@@ -102,6 +104,8 @@ class OperatorWait:
     needed: int
     inputs: tuple[Wait, ...]
     partners: bool = False
+    queued: int = 0
+    aside: int = 0
 
 
 Wait = StreamWait | QueryWait | OperatorWait
@@ -220,7 +224,11 @@ class Standing:
 
     def _of_operator(self, operator: Operator, need: Need) -> OperatorWait:
         """The rows of an operator are as far as the least of its inputs: later ones make later rows."""
-        if isinstance(operator, Rows):
+        if isinstance(operator, Queue):
+            saved = self.record.queries[operator.name]
+            found = self._of_merge(operator.name, operator.inputs, need)
+            found = replace(found, kind="queue", queued=saved["waiting"] + saved["aside"], aside=saved["aside"])
+        elif isinstance(operator, Rows):
             found = self._of_merge(operator.name, operator.inputs, need)
         elif isinstance(operator, Lookup):
             found = self._of_lookup(operator, need)
@@ -298,7 +306,8 @@ class Standing:
         if isinstance(wait, OperatorWait):
             clocks = [self._closes(one) for one in wait.inputs]
             known_clocks = [clock for clock in clocks if clock is not None]
-            return max(known_clocks) if len(known_clocks) == len(clocks) and not wait.partners else None
+            by_clock = len(known_clocks) == len(clocks) and not wait.partners and not wait.queued
+            return max(known_clocks) if by_clock else None
         time = self.stream_time(wait.stream)
         moment = time.moment_of(self.record.clock)
         if self.record.ended:
@@ -354,7 +363,7 @@ def rows_missing(wait: Wait) -> int:
 
 def _is_there(wait: Wait) -> bool:
     """Whether what is waited for has come already."""
-    if rows_missing(wait):
+    if rows_missing(wait) or (isinstance(wait, OperatorWait) and wait.queued):
         return False
     return all(end.heartbeat is not None and end.heartbeat >= end.needed for end in streams_of(wait))
 

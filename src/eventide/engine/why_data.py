@@ -41,6 +41,7 @@ def wait_data(wait: Wait) -> Json:
             wait.kind: wait.operator,
             "needed": wait.needed,
             "partners": wait.partners,
+            **({"queued": wait.queued, "set_aside": wait.aside} if wait.kind == "queue" else {}),
             "waits_for": [wait_data(one) for one in wait.inputs],
         }
     return {

@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.language.aggregate_words import in_spark_words
-from eventide.language.clauses import PROD_CLAUSES
+from eventide.language.clauses import PROD_CLAUSES, QUEUE_CLAUSES
+from eventide.language.expensive import needs_queue, with_sideline
 from eventide.language.interfaces import Interfaces
 from eventide.language.known import Clock, Known, Level
 from eventide.language.merging import UnionReader
@@ -40,9 +41,11 @@ from eventide.language.statements import (
 )
 from eventide.language.streams import Declared, StreamReader, name_of
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
+from eventide.plan.binding import through
 from eventide.plan.columns import Column, spark_type
 from eventide.plan.program import NAME, Operator, Program, Step, reads
 from eventide.plan.query import Query
+from eventide.plan.queue import Queue, queued
 from eventide.plan.stream import Stream, TimeKind
 
 AT_ONCE = "EMIT IMMEDIATELY"
@@ -130,7 +133,8 @@ class Builder:
         clauses = tree.args.get("into") or []
         by_source = next((clause for clause in clauses if clause.this == "CLOSE BY SOURCE"), None)
         asked = [clause for clause in clauses if clause.this in PROD_CLAUSES]
-        told = [clause for clause in clauses if clause is not by_source and clause not in asked]
+        aside = [clause for clause in clauses if clause.this in QUEUE_CLAUSES]
+        told = [clause for clause in clauses if clause is not by_source and clause not in (*asked, *aside)]
         output = output_of(name, told, self.source)
         self._check_directory(output, tree)
         at_once = next((clause for clause in clauses if clause.this == AT_ONCE), None)
@@ -143,6 +147,8 @@ class Builder:
             self._close_by_source(name, by_source)
         if asked:
             self._prod(name, asked)
+        if aside:
+            self._sideline(name, aside)
         self.outputs[name.lower()] = output
         return name
 
@@ -176,9 +182,31 @@ class Builder:
             level = origin.settled(level, tree)
             step, asked, columns, clock = QueryReader(self.source, origin).read(name, select, level)
             policy = asked.policy
+            step = self._queued(step, tree, level)
         if policy:
             self._ask(policy, level, name)
         return self._take_in(Known(step, tree, columns, clock, hidden))
+
+    def _queued(self, query: Query, tree: exp.Expr, level: Level) -> Query:
+        """The query, behind a queue where it calls an expensive function."""
+        expensive = [function.name for function in self.functions.values() if function.expensive]
+        if not needs_queue(query, expensive):
+            return query
+        name = self._free(f"{query.name}_queue")
+        queue, query = queued(query, through(self.program(), query), name, expensive)
+        self._take_in(Known(queue, tree, tuple(level.stream.columns), level.clock, hidden=True))
+        return query
+
+    def _sideline(self, name: str, aside: list[Clause]) -> None:
+        """Let bursts be set aside that wait before a query."""
+        known = self.queries[name.lower()]
+        if not isinstance(known.query, Query):
+            raise self.source.error("SIDELINE is for windows, and these are rows", aside[0], "leave it out")
+        below = self.queries.get(known.query.stream.lower())
+        queue = below.query if below is not None and isinstance(below.query, Queue) else None
+        made = with_sideline(queue, known.query, aside, self.source)
+        assert below is not None
+        self.queries[made.name.lower()] = replace(below, query=made)
 
     def _take_in(self, known: Known) -> Known:
         self.queries[known.query.name.lower()] = known

@@ -71,6 +71,11 @@ PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD SPEED": ("amount",),
     "ESTIMATE": (),
 }
+QUEUE_CLAUSES: Mapping[str, Parts] = {
+    "SIDELINE ONE IN": ("amount",),
+    "SIDELINE WITHIN": ("amount",),
+    "SIDELINE BURSTS": (),
+}
 FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
 
 WRAPPED = ("pairs", "bounds", "sources")

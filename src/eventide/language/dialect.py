@@ -23,6 +23,7 @@ from eventide.language.clauses import (
     FUNCTION_CLAUSES,
     INTO_CLAUSES,
     PROD_CLAUSES,
+    QUEUE_CLAUSES,
     STREAM_CLAUSES,
     WINDOW_CLAUSES,
     ClauseParser,
@@ -124,7 +125,7 @@ class Eventide(Spark4):
             select = (
                 self._parse_select() if self._curr.token_type is not TokenType.L_PAREN else self._parse_wrapped_query()
             )
-            into = self._parse_each({**PROD_CLAUSES, **INTO_CLAUSES})
+            into = self._parse_each({**PROD_CLAUSES, **QUEUE_CLAUSES, **INTO_CLAUSES})
             return CreateQuery(this=name, expression=select, into=into)
 
         def _parse_wrapped_query(self) -> exp.Expr | None:
@@ -224,6 +225,8 @@ class Eventide(Spark4):
 
 
 EVENTIDE = Eventide
+OPENINGS = frozenset(" ".join(words.split()[:2]) for words in (*PROD_CLAUSES, *QUEUE_CLAUSES) if " " in words)
+"""What clauses begin with that may stand right behind the name of a table."""
 
 
 def parse(tokens: list[Token], text: str) -> exp.Expr | None:
@@ -236,9 +239,11 @@ def parse(tokens: list[Token], text: str) -> exp.Expr | None:
 
 
 def _as_name(token: Token | None, after: Token | None) -> Token:
-    """Before a parenthesis, WINDOW is Spark's function and no clause; before such a word, PROD names no table."""
+    """Before a parenthesis, WINDOW is Spark's function and no clause; before their words, PROD and SIDELINE name no
+    table.
+    """
     assert token is not None
-    if after is not None and f"{token.text} {after.text}".upper() in PROD_CLAUSES:
+    if after is not None and f"{token.text} {after.text}".upper() in OPENINGS:
         return Token(TokenType.INTO, token.text, token.line, token.col, token.start, token.end, token.comments)
     if token.token_type is TokenType.WINDOW and after is not None and after.token_type is TokenType.L_PAREN:
         return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)

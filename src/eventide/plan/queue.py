@@ -88,7 +88,7 @@ def queued(
     wait.
 
     >>> from eventide.plan.query import named_as
-    >>> words = Query("words", "s", Window(300), named_as(n="count(*)"), where="len > 3 AND found_in(word)")
+    >>> words = Query("words", "s", Window(300), named_as(n="count(*)"), where="(len > 3 AND found_in(word))")
     >>> queue, query = queued(words, ("s",), "words_queue", ["found_in"])
     >>> queue.where, query.where, query.stream
     ('len > 3', 'FOUND_IN(word)', 'words_queue')
@@ -132,7 +132,7 @@ def _parted(where: str | None, expensive: Collection[str]) -> tuple[str | None, 
     """The conditions before a queue, and those after it."""
     if where is None or not expensive:
         return None, where
-    tree = parsed(where, "WHERE")
+    tree = parsed(where, "WHERE").unnest()
     parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
     dear = [_calls(part, expensive) for part in parts]
     cheap = [part for part, one in zip(parts, dear, strict=True) if not one]

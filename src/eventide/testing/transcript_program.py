@@ -3,8 +3,8 @@
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
 `window`, `retain`, `order`, `limit`, `sample`, `by_source`, `prods`, `queue`; operators are written as
 `transcript_operators` says. A query over another one (`from`) may have no window: it then has that of the query it
-reads. A `queue` has a `room`; with `one_in`, `within` or `sideline: true` bursts are set aside. Lengths and instants are
-in the units of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit
+reads. A `queue` has a `room`; with `one_in`, `within` or `sideline: true` bursts are set aside. Lengths and instants
+are in the units of the stream (seconds, or numbers of a sequence). A stream without a policy moves only by explicit
 heartbeats, and by promises in its rows where it has some.
 
 >>> program = program_of({
