@@ -1,13 +1,16 @@
 """Run the prodding benchmark: `python -m benchmarks.prodding [--quick] [--json FILE] [--out DIR]`.
 
 All of it is in virtual time on the local engine, so figures do not depend on the machine, but for
-`work_per_round_ratio`. The last line is one JSON object with the thesis' own numbers beside ours:
+`work_per_round_ratio` and `on_spark`. The last line is one JSON object with the thesis' own numbers beside ours:
 
 - `table_4_1`: latency of final answers with prods and without, and their ratio, which must be 1.
 - `table_4_2`, `table_4_3`: accuracy in percent and gain in seconds over delayed and over bursty streams.
 - `figure_4_2`: Q4-1 over a real freeway; null where the recording is not there.
 - `figures`: accuracy in percent by prodding aggressiveness, mean and worst, for figures 4.6 to 4.11, and of sums and
   counts that are extrapolated.
+- `bursts`: figures 4.5 and 6.3: a burst before an expensive function, waiting in its queue and set aside. Windows in
+  `late_windows` are final more than a second after their end; `same_finals`: every final answer is that of all rows.
+- `on_spark`: a subset in real time on Spark.
 - `automatic`: where `PROD WITHIN .. ERROR` comes to rest; `best_point` is where a sum has just that error.
 """
 
@@ -16,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.harness import finish, options, show_table
-from benchmarks.prodding import figures
-from benchmarks.prodding.plots import draw_aggressiveness
+from benchmarks.harness import finish, options, scratch, show_table
+from benchmarks.prodding import bursts, figures
+from benchmarks.prodding.on_spark import on_spark
+from benchmarks.prodding.plots import draw_aggressiveness, draw_bursts
 
 
 def main() -> None:
@@ -32,10 +36,17 @@ def main() -> None:
         "figures": figures.figures(asked.quick),
         "automatic": figures.automatic(asked.quick),
     }
+    results["bursts"], drawn = bursts.figures(asked.quick)
+    with scratch() as folder:
+        results["on_spark"] = on_spark(folder, asked.quick)
     for name in ("table_4_1", "table_4_2", "table_4_3", "automatic"):
         _show(name, results[name])
     if results["figure_4_2"] is not None:
         _show("figure_4_2", [results["figure_4_2"]])
+    _show("on_spark", [results["on_spark"]])
+    _show("bursts", [{"": name, **results["bursts"][name]} for name in drawn])
+    for ending in ("png", "svg"):
+        draw_bursts(drawn, asked.picture(f"prodding_bursts.{ending}"))
     for name, found in results["figures"].items():
         _show_accuracy(name, found)
         for ending in ("png", "svg"):

@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from benchmarks.prodding.bursts import Answers
 from benchmarks.prodding.figures import THESIS_UNIFORM
 
 WORST = ("normal_400", "tumbling_400")
@@ -33,5 +34,22 @@ def draw_aggressiveness(name: str, found: dict[str, Any], path: Path) -> None:
     field.plot(list(gain), list(gain.values()), color="0.6", marker=".", label="latency gain")
     field.set(xlabel="prodding aggressiveness, %", ylabel="accuracy, %", title=name.replace("_", " "))
     field.legend(fontsize="x-small", ncols=2)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def draw_bursts(found: dict[str, Answers], path: Path) -> None:
+    """When windows are answered, as figures 4.5 and 6.3 draw it: one field for each way to treat a burst."""
+    figure = Figure(figsize=(7, 2.4 * len(found)), layout="constrained")
+    fields = figure.subplots(len(found), sharex=True, sharey=True)
+    for field, (name, answers) in zip(fields, found.items(), strict=True):
+        first = answers.ends[0]
+        for kind, marker, color in (("final", "*", "C0"), ("early", "^", "C1")):
+            told = getattr(answers, kind)
+            places = [(end - first) / 1e6 for end in told]
+            field.plot(places, [delay for delay, _ in told.values()], marker, color=color, label=kind)
+        field.set(ylabel="seconds after the end", title=f"bursts {name}")
+    fields[0].legend(fontsize="x-small")
+    fields[-1].set(xlabel="window")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
