@@ -5,6 +5,7 @@ All of it is in virtual time on the local engine, so figures do not depend on th
 
 - `table_4_1`: latency of final answers with prods and without, and their ratio, which must be 1.
 - `table_4_2`, `table_4_3`: accuracy in percent and gain in seconds over delayed and over bursty streams.
+- `thesis`: what the text of the thesis says of `figures`.
 - `figure_4_2`: Q4-1 over a real freeway; null where the recording is not there.
 - `figures`: accuracy in percent by prodding aggressiveness, mean and worst, for figures 4.6 to 4.11, and of sums and
   counts that are extrapolated.
@@ -22,7 +23,7 @@ from typing import Any
 from benchmarks.harness import finish, options, scratch, show_table
 from benchmarks.prodding import bursts, figures
 from benchmarks.prodding.on_spark import on_spark
-from benchmarks.prodding.plots import draw_aggressiveness, draw_bursts
+from benchmarks.prodding.plots import draw_aggressiveness, draw_bursts, draw_latencies
 
 
 def main() -> None:
@@ -32,17 +33,20 @@ def main() -> None:
         "table_4_1": figures.table_4_1(asked.quick),
         "table_4_2": figures.table_4_2(asked.quick),
         "table_4_3": figures.table_4_3(asked.quick),
-        "figure_4_2": figures.q4_1(asked.quick),
         "figures": figures.figures(asked.quick),
         "automatic": figures.automatic(asked.quick),
     }
+    results["thesis"] = figures.THESIS
+    results["figure_4_2"], freeway = figures.q4_1(asked.quick)
     results["bursts"], drawn = bursts.figures(asked.quick)
     with scratch() as folder:
         results["on_spark"] = on_spark(folder, asked.quick)
     for name in ("table_4_1", "table_4_2", "table_4_3", "automatic"):
         _show(name, results[name])
-    if results["figure_4_2"] is not None:
+    if freeway is not None:
         _show("figure_4_2", [results["figure_4_2"]])
+        for ending in ("png", "svg"):
+            draw_latencies(freeway, results["figure_4_2"], asked.picture(f"prodding_figure_4_2.{ending}"))
     _show("on_spark", [results["on_spark"]])
     _show("bursts", [{"": name, **results["bursts"][name]} for name in drawn])
     for ending in ("png", "svg"):

@@ -8,7 +8,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from benchmarks.prodding.bursts import Answers
-from benchmarks.prodding.figures import THESIS_UNIFORM
+from benchmarks.prodding.figures import THESIS
+from benchmarks.prodding.runs import Outcome
 
 WORST = ("normal_400", "tumbling_400")
 
@@ -27,12 +28,28 @@ def draw_aggressiveness(name: str, found: dict[str, Any], path: Path) -> None:
         if f"{aggregate}_estimate" in found:
             lifted = found[f"{aggregate}_estimate"]["mean"]
             field.plot(list(lifted), list(lifted.values()), linestyle=":", color=color, label=f"{aggregate}, estimate")
-        if name == "uniform":
-            thesis = THESIS_UNIFORM[aggregate]
-            field.plot(list(thesis), list(thesis.values()), linestyle="", marker="x", color=color, label="thesis")
+        for kind, thesis in THESIS.get(name, {}).get(aggregate, {}).items():
+            label = "thesis" if kind == "mean" else "thesis, worst"
+            field.plot(list(thesis), list(thesis.values()), linestyle="", marker="x", color=color, label=label)
     gain = found["gain"]["mean"]
     field.plot(list(gain), list(gain.values()), color="0.6", marker=".", label="latency gain")
     field.set(xlabel="prodding aggressiveness, %", ylabel="accuracy, %", title=name.replace("_", " "))
+    field.legend(fontsize="x-small", ncols=2)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def draw_latencies(outcome: Outcome, found: dict[str, float], path: Path) -> None:
+    """Early and final latency of each window, as figure 4.2 draws it; the means of the thesis are dashed."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    field = figure.subplots()
+    for place, (kind, marker) in enumerate((("final", "*"), ("early", "^"))):
+        told = [late for _, late in outcome.latencies(kind)]
+        color = f"C{place}"
+        field.plot(range(len(told)), told, marker, color=color, markersize=3, label=f"{kind} answers")
+        field.axhline(found[f"{kind}_latency"], color=color, label=f"{kind}, mean")
+        field.axhline(found[f"thesis_{kind}_latency"], color=color, linestyle="--", label=f"{kind}, thesis")
+    field.set(xlabel="window", ylabel="seconds from its first row", title="Q4-1 over a freeway")
     field.legend(fontsize="x-small", ncols=2)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)

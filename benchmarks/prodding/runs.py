@@ -79,14 +79,15 @@ class Outcome:
 
     def latency(self, kind: str = "final", only: set[int] | None = None) -> float:
         """The mean time from the first row of a window to its answer, in seconds."""
-        found = [
-            self.clocks[row["round"]] - self.first[end]
+        return float(np.mean([late for end, late in self.latencies(kind) if only is None or end in only]))
+
+    def latencies(self, kind: str) -> list[tuple[int, float]]:
+        """The end of each window, and the time from its first row to each answer of a kind, in seconds."""
+        return [
+            (end, (self.clocks[row["round"]] - self.first[end]) / SECOND)
             for row in self.table.select(["kind", "round", "window_end"]).to_pylist()
-            if row["kind"] == kind
-            and (end := _micros(row["window_end"])) in self.first
-            and (only is None or end in only)
+            if row["kind"] == kind and (end := _micros(row["window_end"])) in self.first
         ]
-        return float(np.mean(found)) / SECOND
 
 
 def run(stream: Recorded, asked: Asked) -> Outcome:
