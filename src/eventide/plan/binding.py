@@ -106,7 +106,7 @@ class BoundProgram:
                     f"query {query.name!r} cannot be added over {read!r} while it runs: it may have told rows already "
                     "that belong to a window with later ones; declare the query from the beginning"
                 )
-        return added._with_query(query, types)
+        return added._with_query(added.program.query(query.name), types)
 
     def without_query(self, name: str) -> BoundProgram:
         """The same, without that query."""
