@@ -32,6 +32,8 @@ def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
             placing.place(one, one.called, told=True)
         elif isinstance(one, ContinuousQuery):
             placing.queries.append(replace(one.declared, stream=placing.place(one.stream, one.called)))
+            if one.asking is not None:
+                placing.place(one.asking, one.called)
     if not placing.streams:
         raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...) or .select(...)")
     streams = list(placing.streams.values())

@@ -98,7 +98,7 @@ class StreamProds:
         found: dict[str, list[pa.Table]] = {}
         for kind in self._kinds:
             reduction = work.reductions.get(kind.stream.name)
-            if reduction is None or work.ending:
+            if reduction is None or work.ending or not (kind.marked or reduction.rows):
                 continue
             prods = kind.collected(self._engine, self._engine.streams[kind.stream.name].moment_of(work.clock))
             if prods.num_rows == 0:

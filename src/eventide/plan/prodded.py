@@ -6,6 +6,7 @@ them; it is a query that declares prods, whatever else it declares, and its resu
 >>> from eventide.plan.columns import columns
 >>> from eventide.plan.program import Program
 >>> from eventide.plan.query import named_as
+>>> from eventide.plan.stream import Stream
 >>> from eventide.plan.window import Window
 >>> s = Stream("s", columns("t BIGINT, v INT, ask BOOLEAN"), time="t", prods="ask")
 >>> sums, most = (Query(name, reads, Window(10), named_as(n="count(*)")) for name, reads in (("q", "s"), ("up", "q")))
@@ -22,7 +23,7 @@ from eventide.errors import DeclarationError
 from eventide.plan.columns import nearest_of
 from eventide.plan.prods import Prods
 from eventide.plan.query import Query
-from eventide.plan.stream import Stream, TimeKind
+from eventide.plan.stream import TimeKind
 
 if TYPE_CHECKING:
     from eventide.plan.program import Program

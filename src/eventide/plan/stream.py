@@ -82,8 +82,8 @@ class Stream:
     `punctuation` names a BOOLEAN column: a row in which it is TRUE is no data but a promise, that no more rows up to
     its time come from its source, or from any where its source is NULL. The policy takes promises: `Punctuated`.
 
-    `prods` names a BOOLEAN column: a row in which it is TRUE is no data but a prod, that asks every query which reads the
-    stream for early answers up to its time, in the groups that its columns name, any where they are NULL.
+    `prods` names a BOOLEAN column: a row in which it is TRUE is no data but a prod, that asks every query which reads
+    the stream for early answers up to its time, in the groups that its columns name, any where they are NULL.
 
     `known` names sources before they speak, for a policy that numbers them: the first is source 0, and so on.
 
