@@ -30,6 +30,7 @@ from sqlglot import exp
 from eventide.plan.bound import time_sql
 from eventide.plan.columns import quoted
 from eventide.plan.expressions import parsed
+from eventide.plan.join import Join
 from eventide.plan.plain import FRACTION, Kinds
 from eventide.plan.prodded import streams_below
 from eventide.plan.program import Program
@@ -101,7 +102,7 @@ def _origin(program: Program, name: str, column: str, stream: Stream) -> str | N
         parts = _named(step.select, column) if step.select else [column]
         ways = [] if parts is None else [(one, parts[-1]) for one in step.inputs]
     elif step is not None:
-        sides = (step.left, step.right) if hasattr(step, "left") else (step.rows, step.versions)
+        sides = (step.left, step.right) if isinstance(step, Join) else (step.rows, step.versions)
         parts = _named(step.select, column)
         alias = parts[0].lower() if parts is not None and len(parts) == 2 else None
         ways = [(side.input, parts[-1]) for side in sides if parts is not None and side.alias.lower() == alias]
@@ -115,6 +116,7 @@ def _named(select: tuple[Named, ...], column: str) -> list[str] | None:
     for item in select:
         if item.name.lower() == column.lower():
             tree = parsed(item.sql, f"the column {item.name!r}")
-            is_column = isinstance(tree, exp.Column) and not isinstance(tree.this, exp.Star)
-            return [part.name for part in tree.parts] if is_column and len(tree.parts) <= 2 else None
+            if isinstance(tree, exp.Column) and not isinstance(tree.this, exp.Star) and len(tree.parts) <= 2:
+                return [part.name for part in tree.parts]
+            return None
     return None
