@@ -161,7 +161,10 @@ def _comparisons(prods: Prods | None, values: Mapping[str, str]) -> dict[str, Co
     for early, final in values.items():
         if final in given:
             if isinstance(compare := given[final], str):
-                raise DeclarationError(f"nobody knows the function {compare!r} that is to compare {final!r}")
+                raise DeclarationError(
+                    f"nobody knows the function {compare!r} that is to compare {final!r}: give the function itself, or "
+                    "declare it in the script (CREATE FUNCTION)"
+                )
             found[early] = compare
     return found
 

@@ -88,7 +88,7 @@ class StreamReader:
                 )
         policy, known = reader.read(clauses)
         punctuation = self._punctuation(stream, clauses["PUNCTUATED BY"]) if "PUNCTUATED BY" in clauses else None
-        prods = self._prods(stream, clauses["PRODDED BY"]) if "PRODDED BY" in clauses else None
+        prods = self._prods(stream, clauses["PRODDED BY"]) if "PRODDED BY" in clauses else stream.prods
         declared.stream = replace(stream, policy=policy, known=known, punctuation=punctuation, prods=prods)
         return declared
 

@@ -54,6 +54,9 @@ class Prods:
         asked = self.every is not None or bool(self.points) or self.within is not None
         if not (asked or self.by is not None or self.in_stream):
             raise DeclarationError("PROD needs to know when: write EVERY, AT, WITHIN or BY")
+        for value, how in self.compare:
+            if not (isinstance(how, str) or callable(how)):
+                raise DeclarationError(f"{how!r} cannot compare {value!r}: give a function of early and final values")
         self.prodders(by_progress=False)
 
     @property
@@ -86,8 +89,12 @@ def in_words(prods: Prods, say: Callable[[int], str]) -> str:
     parts += [] if prods.by is None else [f"at every row of {prods.by}, up to its time"]
     parts += ["at the prods among the rows that it reads"] if prods.in_stream else []
     parts += ["sums and counts extrapolated"] if prods.estimate else []
-    compared = [f"{value} by {how if isinstance(how, str) else how.__name__}" for value, how in prods.compare]
+    compared = [f"{value} by {how if isinstance(how, str) else _called(how)}" for value, how in prods.compare]
     return "; ".join([*parts, *([f"compared: {', '.join(compared)}"] if compared else [])])
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def added_columns(values: tuple[str, ...], estimates: tuple[str, ...]) -> tuple[str, ...]:
