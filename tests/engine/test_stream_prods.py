@@ -192,6 +192,16 @@ def test_a_round_that_dies_asks_the_same_again(tmp_path: Path, dies_after: str) 
         assert ran(tmp_path / f"died_in_{number}", number) == calm
 
 
+def test_the_status_counts_prods_apart_from_rows(tmp_path: Path) -> None:
+    program = Program((S,), (SUMS,))
+    for clock in range(2):
+        engine = Engine(program, LocalBackend(), str(tmp_path))
+        engine.round({"s": data(((1, "a", 1, 5),), ((40, None, None), (40, None, None), (3, "b", 1)))}, clock)
+        [status] = engine.status().streams
+        engine.close()
+    assert (status.rows, status.prods, status.rejected, status.late) == (2, 6, 0, 0)
+
+
 def test_a_query_that_only_others_read_is_not_asked(tmp_path: Path) -> None:
     """Its early answers would be computed for nobody."""
     sink = Memory()

@@ -122,7 +122,8 @@ def test_what_is_unknown_is_in_no_mean(early: list[float], restarted: bool) -> N
     assert measured.expected(0.5).completeness == 1.0
     if known:
         assert scored.worst_column()[0] == pytest.approx(np.mean(known))
-        assert (summary.windows, summary.error, summary.worst) == (1, pytest.approx(np.mean(known)), max(known))
+        assert (summary.windows, summary.worst) == (1, max(known))
+        assert summary.error == pytest.approx(np.mean(known))
         assert expected == pytest.approx(np.mean(known))
         assert measured.by_group.report().num_rows == len(known)
     else:

@@ -49,23 +49,24 @@ class ProdRows:
         """The columns of the stream that name a group of some query."""
         return tuple(dict.fromkeys(column for one in self.asked for column in one.columns.values()))
 
-    def collected(self, engine: Engine, clock: int) -> pa.Table:
-        """The patterns of a round's prods, each once, with the time up to which it asks."""
+    def collected(self, engine: Engine, clock: int) -> tuple[pa.Table, int]:
+        """The patterns of a round's prods, each once, with the time up to which it asks; how many prods there are."""
         columns = self.columns
-        found = self._ask(engine, columns).rename_columns([*columns, UP_TO])
-        found = _latest(found, columns)
+        answer = self._ask(engine, columns)
+        found = _latest(answer.drop_columns(["__n"]).rename_columns([*columns, UP_TO]), columns)
         if found.num_rows > MOST:
             log.warning(
                 "stream %r has more than %d different prods in a round: every group is asked", self.stream.name, MOST
             )
-            found = _latest(self._ask(engine, ()), ())
+            answer = self._ask(engine, ())
+            found = _latest(answer.drop_columns(["__n"]), ())
             for name in columns:
                 found = found.append_column(name, pa.nulls(found.num_rows))
         if self.stream.timestamps is not Timestamps.EXTERNAL:
             # Such rows have the clock of their round for a time.
             place = found.schema.get_field_index(UP_TO)
             found = found.set_column(place, UP_TO, pa.array(np.full(found.num_rows, clock, dtype=np.int64)))
-        return found
+        return found, int(pc.sum(answer.column("__n")).as_py() or 0)
 
     def _ask(self, engine: Engine, columns: tuple[str, ...]) -> pa.Table:
         text = prods_text(self.stream, columns, self.marked)
@@ -100,9 +101,11 @@ class StreamProds:
             reduction = work.reductions.get(kind.stream.name)
             if reduction is None or work.ending or not (kind.marked or reduction.rows):
                 continue
-            prods = kind.collected(self._engine, self._engine.streams[kind.stream.name].moment_of(work.clock))
+            time = self._engine.streams[kind.stream.name]
+            prods, count = kind.collected(self._engine, time.moment_of(work.clock))
             if prods.num_rows == 0:
                 continue
+            time.losses.prods += count if kind.marked else 0
             for one in kind.asked:
                 found.setdefault(one.query, []).append(_latest(_for_groups(prods, one), tuple(one.columns)))
         return {query: pa.concat_tables(parts, promote_options="permissive") for query, parts in found.items()}

@@ -16,7 +16,8 @@ has been asked for all before. (Prodding thesis, section 3.2, figure 3.2 (b) and
 >>> [(asked.query, asked.columns) for asked in asked_by(program, s, marked=True)]
 [('sums', {'k': 'k'}), ('most', {'key': 'k'})]
 >>> prods_text(s, ("k",), marked=True)
-'SELECT `k` AS __g0, max(CAST(`t` AS BIGINT)) AS __hi FROM eventide_batch_s WHERE COALESCE(`ask` AND `t` IS NOT NULL \
+'SELECT `k` AS __g0, max(CAST(`t` AS BIGINT)) AS __hi, CAST(count(*) AS BIGINT) AS __n \
+FROM eventide_batch_s WHERE COALESCE(`ask` AND `t` IS NOT NULL \
 AND _malformed IS NULL, FALSE) GROUP BY `k` LIMIT 1001'
 """
 
@@ -65,7 +66,7 @@ def asked_by(program: Program, stream: Stream, marked: bool) -> tuple[Asked, ...
 
 
 def prods_text(stream: Stream, columns: tuple[str, ...], marked: bool) -> str:
-    """The prods of a round: `__g0`, ... are these columns, `__hi` is the latest time, 0 where rows have none.
+    """The prods of a round: `__g0`, ... are these columns, `__hi` is the latest time, `__n` how many there are.
 
     One row more than `MOST` at most: who gets that many asks again, without columns.
     """
@@ -73,9 +74,9 @@ def prods_text(stream: Stream, columns: tuple[str, ...], marked: bool) -> str:
     by = f" GROUP BY {', '.join(map(quoted, columns))} LIMIT {MOST + 1}" if columns else " HAVING count(*) > 0"
     if marked:
         assert stream.prods is not None
-        told = ", ".join([*named, f"max({time_sql(stream)}) AS __hi"])
+        told = ", ".join([*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"])
         return f"SELECT {told} FROM {batch_view(stream)} WHERE {is_told_by(stream, stream.prods)}{by}"
-    told = ", ".join([*named, "max(__t) AS __hi"])
+    told = ", ".join([*named, "max(__t) AS __hi", "CAST(count(*) AS BIGINT) AS __n"])
     return f"{timed(stream)} SELECT {told} FROM timed WHERE __t IS NOT NULL{by}"
 
 
