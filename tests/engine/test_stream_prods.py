@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.rounds import Engine
 from eventide.engine.workbench import Workbench
+from eventide.errors import DeclarationError
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.prod import Prod
 from eventide.eventtime.punctuated import Punctuated
@@ -156,6 +157,25 @@ def test_a_stream_that_is_stamped_by_the_clock_asks_up_to_the_clock(workbench: W
         trial.round({"s": rows}, 5, {})
         trial.round({"button": pa.table({"who": ["ann"]})}, 9, {})
         assert [row["total"] for t in trial.taken().early for row in t.to_pylist()] == [1]
+
+
+def test_a_prod_may_name_a_number_that_no_group_can_have(workbench: Workbench) -> None:
+    asks = Stream("asks", columns("at BIGINT, d BIGINT"), time="at", policy=Punctuated())
+    sums = replace(SUMS, groups=named_as("d"), prods=Prods(by="asks"))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(Program((replace(S, prods=None), asks), (sums,)), Path(folder), workbench=workbench) as trial,
+    ):
+        asked = pa.table({"at": [5, 5], "d": [2**40, 1]})
+        trial.round({"s": data(((1, "a", 1, 5), (2, "b", 2, 6))), "asks": asked}, 0, {})
+        assert [(row[1], row[4]) for row in told(trial.taken().early)] == [(6, 1)]
+
+
+def test_prods_that_name_a_group_in_another_type_are_refused(tmp_path: Path) -> None:
+    asks = Stream("asks", columns("at BIGINT, d STRING"), time="at")
+    program = Program((replace(S, prods=None), asks), (replace(SUMS, prods=Prods(by="asks")),))
+    with pytest.raises(DeclarationError, match="whose 'd' is STRING, and its group 'd' is INT: make them the same"):
+        Engine(program, LocalBackend(), str(tmp_path))
 
 
 @pytest.mark.parametrize("dies_after", ["advance", "prod", "emit"])

@@ -128,12 +128,22 @@ def asked_for(early: pa.Table, prods: pa.Table, by_time: bool = True) -> NDArray
     for shape in np.unique(named, axis=0):
         alike = prods.filter(pa.array((named == shape).all(axis=1)))
         columns = [name for name, is_named in zip(groups, shape, strict=True) if is_named]
-        told, patterns = numbered([early, alike], columns)
+        told, patterns = numbered([_widened(early, columns), _widened(alike, columns)], columns)
         up_to = np.full(max(told.max(initial=0), patterns.max(initial=0)) + 1, NEVER, dtype=np.int64)
         np.maximum.at(up_to, patterns, alike.column(UP_TO).to_numpy())
         asked = up_to[told]
         found |= (lasts <= asked) if by_time else (asked > NEVER)
     return found
+
+
+def _widened(table: pa.Table, columns: list[str]) -> pa.Table:
+    """The columns with all whole numbers as wide as they can be: a prod may name one that no group can have."""
+    found = table.select(columns)
+    for place, field in enumerate(found.schema):
+        if pa.types.is_integer(field.type):
+            found = found.set_column(place, field.name, found.column(place).cast(pa.int64()))
+    # Without columns, Arrow forgets how many rows there are.
+    return found if columns else table.select([table.column_names[0]])
 
 
 def _for_groups(prods: pa.Table, asked: Asked) -> pa.Table:

@@ -215,7 +215,8 @@ class Builder:
         except LanguageError:
             raise
         except DeclarationError as error:
-            raise self.source.error(str(error), asked[0]) from error
+            at = next((clause for clause in asked if clause.this == "PROD BY"), asked[0])
+            raise self.source.error(str(error), at) from error
 
     def _free(self, name: str) -> str:
         return unused(name, (*self.queries, *self.streams))

@@ -28,8 +28,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.plan.bound import time_sql
-from eventide.plan.columns import quoted
+from eventide.errors import DeclarationError
+from eventide.plan.bound import Bound, time_sql
+from eventide.plan.columns import WHOLE_NUMBERS, quoted
 from eventide.plan.expressions import parsed
 from eventide.plan.join import Join
 from eventide.plan.plain import FRACTION, Kinds
@@ -63,6 +64,23 @@ def asked_by(program: Program, stream: Stream, marked: bool) -> tuple[Asked, ...
         Asked(query.name, {g.name: own[g.name.lower()] for g in query.groups if g.name.lower() in own})
         for query in taking
     )
+
+
+def check_patterns(program: Program, bound: Bound) -> None:
+    """Refuse a stream of prods that names a group by a column of another type: nothing would ever be equal to it."""
+    by = None if bound.query.prods is None else bound.query.prods.by
+    if by is None:
+        return
+    stream = program.stream(by)
+    [asked] = [one for one in asked_by(program, stream, marked=False) if one.query == bound.query.name]
+    for key in bound.keys:
+        if (column := asked.columns.get(key.name)) is not None:
+            kind = stream.column(column).type
+            if kind != key.type and not {kind, key.type} <= set(WHOLE_NUMBERS):
+                raise DeclarationError(
+                    f"query {bound.query.name!r} is prodded by {by!r}, whose {column!r} is {kind}, and its group "
+                    f"{key.name!r} is {key.type}: make them the same, or give one another name"
+                )
 
 
 def prods_text(stream: Stream, columns: tuple[str, ...], marked: bool) -> str:
