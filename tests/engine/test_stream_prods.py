@@ -263,34 +263,56 @@ def test_groups_are_traced_through_merges_and_joins() -> None:
     assert [query.prods for query in program.queries] == [Prods(in_stream=True), Prods(in_stream=True), None]
 
 
-@pytest.mark.spark
-def test_prods_in_parquet_files_are_told_apart_as_by_spark_sql(spark: SparkSession, tmp_path: Path) -> None:
+def on_spark(spark: SparkSession, program: Program, folder: Path, by_files: bool) -> tuple[list[dict[str, Any]], int]:
+    """The results of the sums, and how often files were reduced where they are."""
     from eventide.engine.spark_backend import SparkBackend
     from eventide.engine.spark_engine import SparkEngine
 
+    shown = Memory()
+    with SparkEngine(
+        spark, program, str(folder / f"by_files_{by_files}"), {"sums": shown}, by_files=by_files
+    ) as engine:
+        engine.start(bounded=True).await_end()
+        backend = engine.engine.backend
+        assert isinstance(backend, SparkBackend)
+        answered = sum(one.answered for one in backend.by_files.values())
+    return sorted(shown.rows("sums"), key=repr), answered
+
+
+def early_of(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    early = (row for row in rows if row["kind"] == "early")
+    return sorted((row["round"], row["window_end"], row["k"], row["total"]) for row in early)
+
+
+@pytest.mark.spark
+def test_prods_in_parquet_files_are_told_apart_as_by_spark_sql(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "0.parquet", data(((1, "a", 1, 5), (2, "b", 2, 6)), ((11, "a", None),)), 0)
     put(tmp_path / "in", "1.parquet", data(((3, "a", 1, 7),), ((11, None, 1), (90, "b", None))), 1)
     put(tmp_path / "in", "2.parquet", data((), ((90, None, None),)), 2)
     given = Input("parquet", str(tmp_path / "in"), max_files=1)
     program = Program((replace(S, policy=FixedDelay(100), input=given),), (SUMS,))
-
-    def ran(by_files: bool) -> tuple[list[dict[str, Any]], int]:
-        shown = Memory()
-        with SparkEngine(spark, program, str(tmp_path / f"{by_files}"), {"sums": shown}, by_files=by_files) as engine:
-            engine.start(bounded=True).await_end()
-            backend = engine.engine.backend
-            assert isinstance(backend, SparkBackend)
-            answered = sum(one.answered for one in backend.by_files.values())
-        return sorted(shown.rows("sums"), key=repr), answered
-
-    by_files, answered = ran(True)
-    by_sql, none = ran(False)
+    by_files, answered = on_spark(spark, program, tmp_path, True)
+    by_sql, none = on_spark(spark, program, tmp_path, False)
     assert by_files == by_sql
     # The rows, and the prods, of each of three rounds.
     assert (answered, none) == (6, 0)
-    early = [(row["round"], row["window_end"], row["k"], row["total"]) for row in by_sql if row["kind"] == "early"]
-    assert sorted(early) == [
+    assert early_of(by_sql) == [
         (0, 6, "a", 5), (0, 12, "a", 5),
         (1, 6, "a", 12), (1, 6, "b", 6), (1, 12, "a", 12), (1, 12, "b", 6),
         (2, 6, "a", 12), (2, 6, "b", 6), (2, 12, "a", 12), (2, 12, "b", 6),
     ]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_a_stream_of_prods_in_files_of_its_own_asks_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0.parquet", data(((1, "a", 1, 5), (2, "b", 2, 6))), 0)
+    put(tmp_path / "asks", "0.parquet", prods(((11, "a", None),)), 0)
+    put(tmp_path / "asks", "1.parquet", prods(((5, None, None), (4, None, None))), 1)
+    rows, asks = (Input("parquet", str(tmp_path / name), max_files=1) for name in ("in", "asks"))
+    streams = replace(S, policy=FixedDelay(100), prods=None, input=rows), replace(ASKS, input=asks)
+    program = Program(streams, (replace(SUMS, prods=Prods(by="asks")),))
+    by_files, answered = on_spark(spark, program, tmp_path, True)
+    by_sql, none = on_spark(spark, program, tmp_path, False)
+    assert by_files == by_sql
+    assert (answered > 0, none) == (True, 0)
+    assert early_of(by_sql) == [(0, 6, "a", 5), (0, 12, "a", 5), (1, 6, "a", 5), (1, 6, "b", 6)]
