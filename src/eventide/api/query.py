@@ -82,7 +82,9 @@ class ContinuousQuery(Startable):
         >>> [(row["kind"], row["total"]) for row in totals.to_pylist()]
         [('early', 11), ('final', 11)]
         """
-        if by is not None and not hasattr(by, "declared"):
+        from eventide.api.stream import EventStream
+
+        if by is not None and not isinstance(by, EventStream):
             raise DeclarationError(f"prodded(by={by!r}) is no stream: make one with eventide.stream(rows, time='ts')")
         plain = replace(self, declared=replace(self.declared, prods=None), asking=None)
         kinds = {stream.time_kind for stream in plain.plan.streams}
