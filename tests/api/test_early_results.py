@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import eventide
@@ -58,3 +59,66 @@ def test_prods_need_to_know_when() -> None:
         query.prodded()
     with pytest.raises(DeclarationError, match="give a whole number"):
         query.prodded(every="1 second")
+
+
+ASKING = TABLE.append_column("ask", pa.array([False, None, False, False, False]))
+PROD = pa.table({"t": [9], "k": ["b"], "v": pa.array([None], pa.int64()), "ask": [True]})
+
+
+def test_rows_of_a_stream_that_are_prods_ask_for_early_results() -> None:
+    rows = eventide.stream([*ASKING.to_batches(), *PROD.to_batches()], time="t", name="s", prodded="ask").delay(100)
+    told = rows.window(10).groupBy("k").agg(total="sum(v)").run().to_pylist()
+    assert [(row["window_end"], row["k"], row["total"]) for row in told if row["kind"] == "early"] == [(10, "b", 2)]
+    assert sum(row["total"] for row in told if row["kind"] == "final") == 15
+
+
+def test_sql_over_a_python_stream_keeps_its_prods_whatever_its_window_says() -> None:
+    rows = eventide.stream([*ASKING.to_batches(), *PROD.to_batches()], time="t", prodded="ask")
+    told = eventide.sql("SELECT k, sum(v) AS total FROM s [RANGE 10 SLACK 100 ROWS] GROUP BY k ESTIMATE", s=rows).run()
+    early = [row for row in told["query_1"].to_pylist() if row["kind"] == "early"]
+    assert [(row["k"], row["total"], row["total_estimate"]) for row in early] == [("b", 2, 2.0)]
+
+
+def test_a_function_of_the_user_compares_early_and_final_values() -> None:
+    def off_by(early: pa.Array, final: pa.Array) -> pa.Array:
+        return pc.divide(pc.abs(pc.subtract(early, final)), pa.scalar(100.0))
+
+    rows = eventide.stream(TABLE.to_batches(max_chunksize=1), time="t", name="s").delay(5)
+    query = rows.window(20).agg(total="sum(v)", n="count(*)").prodded(at=0.5, compare={"total": off_by})
+    with query.start() as running:
+        assert running.awaitTermination(60)
+        summary = running.accuracy()
+        assert summary is not None
+        # Of 10 there were 6, and of four rows three: by the usual measure that is 0.25.
+        assert summary.error == 0.25
+        told = running.results().to_pylist()
+    assert [(row["window_end"], row["total"]) for row in told if row["kind"] == "early"] == [(20, 6)]
+
+
+def test_a_comparison_that_fails_stops_nothing_and_is_told_in_the_status() -> None:
+    def fails(early: pa.Array, final: pa.Array) -> pa.Array:
+        raise ValueError("no idea")
+
+    rows = eventide.stream(TABLE.to_batches(max_chunksize=1), time="t", name="s").delay(5)
+    plain = rows.window(10).agg(total="sum(v)")
+    within = plain.prodded(within=0.1, compare={"total": fails})
+    with within.start() as running:
+        assert running.awaitTermination(60)
+        [status] = running.status().queries
+        final = [row["total"] for row in running.results().to_pylist() if row["kind"] == "final"]
+    assert status.early is not None
+    assert status.early["error"] is None
+    assert status.early["warnings"] == ["early values of 'total' cannot be compared by fails: ValueError: no idea"]
+    assert final == [row["total"] for row in plain.run().to_pylist()]
+
+
+def test_what_cannot_prod_or_compare_is_refused() -> None:
+    query = eventide.stream(TABLE, time="t", name="s").window(10).agg(total="sum(v)")
+    with pytest.raises(DeclarationError, match="no value 'totl' to compare: did you mean 'total'"):
+        query.prodded(at=0.5, compare={"totl": max})
+    with pytest.raises(DeclarationError, match="5 cannot compare 'total'"):
+        query.prodded(at=0.5, compare={"total": 5})  # type: ignore[dict-item]
+    with pytest.raises(DeclarationError, match="'asks'\\) is no stream"):
+        query.prodded(by="asks")  # type: ignore[arg-type]
+    with pytest.raises(DeclarationError, match="it is STRING; make it BOOLEAN"):
+        eventide.stream(TABLE, time="t", prodded="k")

@@ -103,6 +103,19 @@ EXAMPLES |= {
     ),
 }
 
+ASKS = eventide.stream(SCHEMA.empty_table(), time="ts", name="asks")
+MARKED = pa.schema([*SCHEMA, ("ask", pa.bool_())])
+EXAMPLES |= {
+    f"{DDL}; {DDL.replace('traffic', 'asks')}; CREATE QUERY q AS SELECT detector, avg(speed) AS mean FROM traffic "
+    "[RANGE 5 minutes SLIDE 1 minute] GROUP BY detector PROD BY asks PROD AT 90% ESTIMATE": (
+        means(traffic()).prodded(by=ASKS, at=0.9, estimate=True)
+    ),
+    f"{DDL.replace('speed INT', 'speed INT, ask BOOLEAN')} PRODDED BY ask; CREATE QUERY q AS SELECT detector, "
+    "avg(speed) AS mean FROM traffic [RANGE 5 minutes SLIDE 1 minute] GROUP BY detector ESTIMATE": means(
+        eventide.stream(MARKED.empty_table(), time="ts", name="traffic", prodded="ask")
+    ).prodded(estimate=True),
+}
+
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_python_and_sql_are_the_same_plan(text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from eventide.errors import LanguageError
@@ -73,3 +75,88 @@ def test_what_makes_no_sense_is_refused_where_it_stands(clauses: str, message: s
 def test_windows_of_rows_have_no_points() -> None:
     with pytest.raises(LanguageError, match="have no points in time"):
         prods("PROD AT 75 %", window="[RANGE 100 rows]")
+
+
+ASKS = "CREATE STREAM asks (at TIMESTAMP, k STRING) TIMESTAMP BY at;\n"
+PRODDED = "CREATE STREAM s (ts TIMESTAMP, k STRING, v INT, Ask BOOLEAN) TIMESTAMP BY ts PRODDED BY ask;\n"
+FUNCTION = "CREATE FUNCTION Off_by FROM 'mine.py';\n"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "expected"),
+    [
+        ("PROD BY asks", Prods(by="asks")),
+        ("PROD EVERY 1 s PROD BY ASKS ESTIMATE", Prods(every=1_000_000, by="asks", estimate=True)),
+        ("PROD BY s", Prods(by="s")),
+        ("PROD BY asks COMPARE TOTAL WITH off_by", Prods(by="asks", compare=(("total", "Off_by"),))),
+    ],
+)
+def test_prods_by_a_stream_compile(clauses: str, expected: Prods) -> None:
+    assert prods(clauses, STREAM + ASKS + FUNCTION) == expected
+
+
+def test_a_stream_with_prods_among_its_rows_prods_all_that_reads_it() -> None:
+    text = f"""{PRODDED}
+        CREATE QUERY sums AS SELECT k, sum(v) AS total FROM s [RANGE 5 min] GROUP BY k;
+        CREATE QUERY most AS SELECT max(total) AS most FROM sums ESTIMATE;
+        CREATE QUERY late AS SELECT count(*) AS n FROM (SELECT * FROM s WHERE v > 1) [RANGE 5 min] PROD AT 90 %;"""
+    program = read_script(text).program
+    assert program.stream("s").prods == "Ask"
+    assert [program.query(name).prods for name in ("sums", "most", "late")] == [
+        Prods(in_stream=True),
+        Prods(in_stream=True, estimate=True),
+        Prods(in_stream=True, points=(0.9,)),
+    ]
+
+
+def test_a_stream_that_prods_counts_as_read_and_cannot_go() -> None:
+    text = f"{STREAM}{ASKS}CREATE QUERY q AS SELECT sum(v) AS total FROM s [RANGE 5 min] PROD BY asks"
+    assert not any(
+        "asks" in warning.message and "no query" in warning.message for warning in read_script(text).warnings
+    )
+    with pytest.raises(LanguageError, match="the query 'q' reads it"):
+        read_script(f"{text}; DROP STREAM asks")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("SELECT sum(v) AS total FROM s [RANGE 5 min] PROD BY ask", 52, "no stream 'ask'.*did you mean 'asks'"),
+        ("SELECT sum(v) AS total FROM s [RANGE 5 min] PROD BY numbers", 44, "times are numbers, those of the query"),
+        ("SELECT sum(v) AS total FROM s [RANGE 5 min] COMPARE total WITH off_by", 44, "COMPARE without PROD"),
+        ("SELECT sum(v) AS total FROM s [RANGE 5 min] ESTIMATE", 44, "ESTIMATE without PROD"),
+        (
+            "SELECT sum(v) AS total FROM s [RANGE 5 min] PROD BY asks COMPARE totl WITH off_by",
+            65,
+            "did you mean 'total'",
+        ),
+        ("SELECT sum(v) AS total FROM s [RANGE 5 min] PROD BY asks COMPARE total WITH ofby", 76, "mean 'Off_by'"),
+        ("SELECT sum(v) AS total FROM s [RANGE 5 min] PROD BY asks COMPARE total", 70, "expected WITH"),
+        ("SELECT v FROM s PROD BY asks", 16, "PROD is for windows"),
+    ],
+)
+def test_a_prod_that_cannot_be_is_refused_where_it_stands(text: str, place: int, message: str) -> None:
+    numbers = "CREATE STREAM numbers (n BIGINT) TIMESTAMP BY n;\n"
+    with pytest.raises(LanguageError) as refused:
+        read_script(f"{STREAM}{ASKS}{FUNCTION}{numbers}{text}")
+    assert re.search(message, str(refused.value), re.DOTALL)
+    assert (refused.value.line, refused.value.column) == (5, place + 1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "clauses", "message"),
+    [
+        ("ts TIMESTAMP, ask INT", "PRODDED BY ask", "'ask' is INT"),
+        ("ts TIMESTAMP, ask BOOLEAN", "PRODDED BY asks", "no column 'asks'.*did you mean 'ask'"),
+        ("ask BOOLEAN", "TIMESTAMP BY ARRIVAL PRODDED BY ask", "rows have no time of their own"),
+    ],
+)
+def test_a_column_that_cannot_tell_prods_is_refused(columns: str, clauses: str, message: str) -> None:
+    with pytest.raises(LanguageError) as refused:
+        read_script(f"CREATE STREAM s ({columns}) {clauses}")
+    assert re.search(message, str(refused.value), re.DOTALL)
+
+
+def test_a_column_of_early_answers_is_refused_under_a_stream_with_prods() -> None:
+    with pytest.raises(LanguageError, match="'point' is a column of early answers"):
+        read_script(f"{PRODDED}CREATE QUERY q AS SELECT max(v) AS point FROM s [RANGE 5 min]")

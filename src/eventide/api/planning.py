@@ -35,6 +35,8 @@ def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
         elif isinstance(one, ContinuousQuery):
             query = replace(one.declared, stream=placing.place(one.stream, one.called))
             placing.queries.append(placing.behind_queue(query, one.queue) if one.queue is not None else query)
+            if one.asking is not None:
+                placing.place(one.asking, one.called)
     if not placing.streams:
         raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...) or .select(...)")
     streams = list(placing.streams.values())

@@ -5,7 +5,7 @@ Law: `plan` is the program that SQL would have become. Starting the same query t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,14 @@ from eventide.api.column_text import is_column, order_text
 from eventide.api.expression import Expression
 from eventide.api.lengths import Length, length
 from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
+from eventide.errors import DeclarationError
 from eventide.eventtime.earliness import Earliness
 from eventide.plan.order import order_by
 from eventide.plan.prods import Prods
 from eventide.plan.query import Query
 from eventide.plan.queue import Sideline
 from eventide.plan.stream import TimeKind
+from eventide.results.error import Comparison
 
 if TYPE_CHECKING:
     from eventide.api.rows import EventRows
@@ -43,6 +45,8 @@ class ContinuousQuery(Startable):
     stream: EventStream | EventRows
     declared: Query
     queue: Waiting | None = None
+    asking: EventStream | None = None
+    """The stream whose rows prod it."""
 
     @property
     def called(self) -> str:
@@ -93,17 +97,41 @@ class ContinuousQuery(Startable):
         at: float | Sequence[float] = (),
         within: float | Earliness | None = None,
         estimate: bool = False,
+        by: EventStream | None = None,
+        compare: Mapping[str, Comparison] | None = None,
     ) -> ContinuousQuery:
         """The same query with early results: `every` so often, `at` shares of the slide, `within` an error.
 
-        With `estimate`, sums and counts are extrapolated beside their raw values. See `docs/prods.md`.
+        `by` is a stream whose rows are prods: each asks up to its time, in the groups that its columns of the same
+        names have. A query over a stream with prods among its rows (`eventide.stream(..., prodded=...)`) needs none of
+        these.
+
+        With `estimate`, sums and counts are extrapolated beside their raw values. `compare` has functions for values:
+        each takes early and final ones as two Arrow arrays without NULL, and gives errors, 0 where the early one is as
+        good as the final. See `docs/prods.md`.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 8], "v": [5, 6]}), time="t", name="cars")
+        >>> asks = stream(pa.table({"t": [9]}), time="t", name="asks")
+        >>> totals = cars.window(10).agg(total="sum(v)").prodded(by=asks).run()
+        >>> [(row["kind"], row["total"]) for row in totals.to_pylist()]
+        [('early', 11), ('final', 11)]
         """
-        kinds = {stream.time_kind for stream in self.plan.streams}
+        from eventide.api.stream import EventStream
+
+        if by is not None and not isinstance(by, EventStream):
+            raise DeclarationError(f"prodded(by={by!r}) is no stream: make one with eventide.stream(rows, time='ts')")
+        plain = replace(self, declared=replace(self.declared, prods=None), asking=None)
+        kinds = {stream.time_kind for stream in plain.plan.streams}
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
         prods = Prods(
             None if every is None else length(every, kind, "prodded(every=...)"),
             (float(at),) if isinstance(at, int | float) else tuple(map(float, at)),
             Earliness(within) if isinstance(within, int | float) else within,
             estimate,
+            None if by is None else by.declared.name,
+            any(stream.prods is not None for stream in plain.plan.streams),
+            tuple((compare or {}).items()),
         )
-        return replace(self, declared=replace(self.declared, prods=prods))
+        return replace(self, declared=replace(self.declared, prods=prods), asking=by)

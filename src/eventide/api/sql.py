@@ -28,6 +28,7 @@ from eventide.api.given_sink import given_sink
 from eventide.api.query import GivenSink
 from eventide.api.running_query import RunningQueries
 from eventide.api.start import running_in
+from eventide.commands.comparisons import with_comparisons
 from eventide.commands.engines import chosen_engine
 from eventide.commands.settings import RunSettings, checked_engine
 from eventide.engine.running import Running
@@ -109,6 +110,7 @@ class SqlScript:
         asked = checked_engine(engine) or settings.engine
         chosen = "local" if inputs else "spark" if session is not None else asked
         where = chosen_engine(chosen, self.plan)
+        program = with_comparisons(self.plan, self.script.functions)
 
         def made(folder: str) -> Running:
             tick, flush = settings.tick or TICK, settings.flush_rows
@@ -117,7 +119,7 @@ class SqlScript:
 
                 opened_inputs = {name: data.opened(self.plan.stream(name)) for name, data in inputs.items()}
                 return LocalEngine(
-                    self.plan,
+                    program,
                     folder,
                     opened,
                     opened_inputs,
@@ -132,7 +134,7 @@ class SqlScript:
             pause = None if settings.every is None else f"{settings.every} seconds"
             return SparkEngine(
                 session or _session(settings),
-                self.plan,
+                program,
                 folder,
                 opened,
                 frames,

@@ -44,13 +44,15 @@ def stream(
     source: str | Sequence[str] = (),
     arrival: str | None = None,
     name: str | None = None,
+    prodded: str | None = None,
 ) -> EventStream:
     """A stream of the rows of a streaming DataFrame, an Arrow table, or an iterator of Arrow batches.
 
     `time` is the column that tells when a row happened: TIMESTAMP, TIMESTAMP_NTZ, DATE, or a whole number (a sequence).
     `None`: rows carry no time and get that of the round they arrive in. `source` names the column or columns that tell
     who sent a row: each source is given its own progress. `arrival` is a column with the time of arrival, for
-    recordings: the clock is then the largest one so far.
+    recordings: the clock is then the largest one so far. `prodded` names a BOOLEAN column: rows in which it is TRUE are
+    no data but prods, which ask every query over the stream for early results up to their time (see `docs/prods.md`).
 
     On a DataFrame the queries run on Spark, on Arrow data in this process. Of Arrow data each batch is a round; give
     `table.to_batches(max_chunksize=1000)` to cut a table into rounds.
@@ -67,7 +69,7 @@ def stream(
     given = given_rows(rows)
     stamps = Timestamps.INTERNAL if time is None else Timestamps.EXTERNAL
     sources = (source,) if isinstance(source, str) else tuple(source)
-    return EventStream(Stream(known, given.columns, time, sources, arrival, stamps), given)
+    return EventStream(Stream(known, given.columns, time, sources, arrival, stamps, prods=prodded), given)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eventide.commands.comparisons import registered, with_comparisons
 from eventide.commands.functions import Failures, local_backend, register_on_spark
 from eventide.commands.notes import under_way
 from eventide.commands.settings import RunSettings
@@ -90,9 +91,9 @@ def engine_for(
     """
     if where.engine == "local":
         every, tick = settings.every or 0.0, settings.tick or TICK
-        backend = local_backend(script.functions, run=True, failures=failures)
+        backend = local_backend(registered(script.functions, script.program), run=True, failures=failures)
         with LocalEngine(
-            script.program,
+            with_comparisons(script.program, script.functions),
             checkpoint,
             sinks,
             every=every,
@@ -131,12 +132,12 @@ def _on_spark(
             except EngineError as error:
                 raise EngineError(f"{error}. `--engine local` runs without Spark and Java") from error
         try:
-            register_on_spark(spark, script.functions)
+            register_on_spark(spark, registered(script.functions, script.program))
             every = None if settings.every is None else f"{settings.every} seconds"
             driver_bytes = DRIVER_BYTES if settings.driver_bytes is None else settings.driver_bytes
             with SparkEngine(
                 spark,
-                script.program,
+                with_comparisons(script.program, script.functions),
                 checkpoint,
                 sinks,
                 every=every,

@@ -114,6 +114,8 @@ def _stream(stream: dict[str, Any]) -> Tree:
     tree.add(_line("time moves", stream["policy"]))
     if stream["punctuation"]:
         tree.add(_line("promises", f"rows in which {stream['punctuation']} is TRUE; they are no data"))
+    if stream["prods"]:
+        tree.add(_line("prods", f"rows in which {stream['prods']} is TRUE; they are no data"))
     if stream["future"]:
         tree.add(_line("future", stream["future"]))
     if stream["reduce"]:

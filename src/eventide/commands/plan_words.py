@@ -87,6 +87,7 @@ def _stream(stream: Stream, readers: list[Bound]) -> dict[str, Any]:
         "source": list(stream.source),
         "arrival": stream.arrival,
         "punctuation": stream.punctuation,
+        "prods": stream.prods,
         "policy": in_words(stream.policy, plain) if stream.timestamps is Timestamps.EXTERNAL else "the clock",
         "future": None if stream.future is None else _future(stream, plain),
         "reduce": _pretty(Reducer.of(stream, readers).text.sql) if readers else None,

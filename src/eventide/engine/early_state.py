@@ -8,12 +8,14 @@ that is not scored, which changes no answer.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from eventide.errors import DeclarationError
 from eventide.eventtime.earliness import EarlinessControl
 from eventide.eventtime.instant import NEVER, shift
 from eventide.eventtime.prod import Prod
@@ -23,6 +25,7 @@ from eventide.plan.bound import Bound
 from eventide.plan.prods import ESTIMATE, Prods, extrapolated
 from eventide.results.accuracy import Accuracy, Scored
 from eventide.results.by_point import place_of
+from eventide.results.error import Comparison
 
 MOST_BYTES = 256 * 1024
 MOST_WINDOWS = 64
@@ -55,7 +58,7 @@ class EarlyState:
         values |= {f"{name}{ESTIMATE}": name for name in estimates}
         groups = tuple(group.name for group in bound.query.groups)
         return cls(
-            Accuracy(groups, values, judged=judged),
+            Accuracy(groups, values, _comparisons(prods, values), judged),
             WindowEnds(bound.panes.slide, bound.panes.offset + bound.panes.range),
             () if prods is None else prods.prodders(by_progress),
             None if prods is None or prods.within is None else prods.within.start(),
@@ -102,8 +105,12 @@ class EarlyState:
             scored.ends.tolist(), place_of(scored.points).tolist(), scored.worst_column().tolist(), strict=True
         )
         found = {end: error for end, place, error in errors if self.controlled.get(end) == place}
+        unknown = {end for end, error in found.items() if np.isnan(error)}
         for end in sorted(end for end in self.controlled if end - 1 <= closed):
             del self.controlled[end]
+            if end in unknown:
+                # A comparison of the user failed: nothing is earned, and nothing is owed.
+                continue
             if end in found:
                 self.control.score(found[end])
             elif end in answered:
@@ -113,7 +120,8 @@ class EarlyState:
     def told(self) -> dict[str, Any]:
         """How early answers have done, as plain data."""
         point = {} if self.control is None else {"point": self.control.point}
-        return asdict(self.accuracy.summary()) | point
+        warnings = {"warnings": list(self.accuracy.faults)} if self.accuracy.faults else {}
+        return asdict(self.accuracy.summary()) | point | warnings
 
     def saved(self) -> dict[str, Any]:
         """Plain data for the round record."""
@@ -144,6 +152,21 @@ def estimates_of(bound: Bound) -> tuple[str, ...]:
     if prods is None or not prods.estimate:
         return ()
     return extrapolated((item.name, item.sql) for item in bound.query.select)
+
+
+def _comparisons(prods: Prods | None, values: Mapping[str, str]) -> dict[str, Comparison]:
+    """How the user compares early columns, extrapolated ones too, with final ones."""
+    given = {} if prods is None else dict(prods.compare)
+    found = {}
+    for early, final in values.items():
+        if final in given:
+            if isinstance(compare := given[final], str):
+                raise DeclarationError(
+                    f"nobody knows the function {compare!r} that is to compare {final!r}: give the function itself, or "
+                    "declare it in the script (CREATE FUNCTION)"
+                )
+            found[early] = compare
+    return found
 
 
 def _packed(table: pa.Table | None) -> str | None:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from eventide.engine.early_state import EarlyState, estimates_of
 from eventide.engine.prodding import EarlyResults, Prodding, Standing, needed_for
 from eventide.engine.status import QueryStatus
+from eventide.engine.stream_prods import StreamProds, asked_for, widest
 from eventide.engine.work import Round
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
@@ -46,8 +47,12 @@ class EarlyStep:
     asked: list[tuple[str, pa.Table, Moment]] = field(default_factory=list)
     """Early rows that were told to someone between two rounds, and when: they are scored too."""
 
+    def __post_init__(self) -> None:
+        self._in_rows = StreamProds(self.engine)
+
     def begin(self) -> None:
         """Go on from the last record."""
+        self._in_rows.begin()
         record = self.engine.committed.record
         for name, bound in self.engine.bound.items():
             if bound.query.prods is not None and name not in self.states:
@@ -58,7 +63,7 @@ class EarlyStep:
 
     def run(self, work: Round) -> None:
         """Score what has become final, and ask for what has fallen due."""
-        states = dict(self.states)
+        states, came = dict(self.states), self._in_rows.of(work)
         for name in {name for name, *_ in self.asked} & self.engine.bound.keys():
             states[name] = states.get(name) or self._started(name)
         for name, state in states.items():
@@ -72,7 +77,7 @@ class EarlyStep:
                     state.accuracy.told(early, self._points(name, state, early, when), when.clock)
             self._score(work, name, state, now)
             if self.engine.bound[name].query.prods is not None:
-                self._ask(work, name, state, now)
+                self._ask(work, name, state, now, came.get(name))
             work.saved[name] = {**work.saved.get(name, {}), "prods": state.saved()}
 
     def commit(self, work: Round) -> None:
@@ -143,15 +148,22 @@ class EarlyStep:
         scored = accuracy.settle(final, closed, now.clock)
         state.learn(scored, closed, set(final.column("window_end").cast(pa.int64()).to_pylist()))
 
-    def _ask(self, work: Round, name: str, state: EarlyState, now: Moment) -> None:
+    def _ask(self, work: Round, name: str, state: EarlyState, now: Moment, came: pa.Table | None) -> None:
+        """Ask for what has fallen due, and for what the prods ask that `came` with the rows of the round."""
         bound = self.engine.bound[name]
         needed = needed_for(self.engine.plan, name)
-        state.fresh = state.fresh or any(stream in needed for stream in work.reductions)
+        state.fresh = state.fresh or any(one.rows and stream in needed for stream, one in work.reductions.items())
         prods = [] if work.ending else self._due(state, now, work.runs[name].promised())
+        answers = [self.prodding.answer(name, prod, Standing.within(work)).table() for prod in prods]
+        if came is not None:
+            table = self.prodding.answer(name, Prod(widest(came)), Standing.within(work)).table()
+            by_time = not isinstance(bound.query.window, RowWindow)
+            answers.append(table.filter(pa.array(asked_for(table, came, by_time))))
         tables = []
-        for prod in prods:
-            work.prodded[name] = max(work.prodded.get(name, NEVER), prod.up_to)
-            table = self.prodding.answer(name, prod, Standing.within(work)).table()
+        if prods or came is not None:
+            asked_to = max([*(prod.up_to for prod in prods), *([] if came is None else [widest(came)])])
+            work.prodded[name] = max(work.prodded.get(name, NEVER), asked_to)
+        for table in answers:
             if table.num_rows:
                 points = self._points(name, state, table, now)
                 tables.append(self._dressed(table, bound, state, points))

@@ -62,6 +62,7 @@ class StreamStatus:
     lag: int | None
     punctuations: int = 0
     left_out: tuple[dict[str, Any], ...] = ()
+    prods: int = 0
 
     @classmethod
     def of(cls, stream: StreamTime, standing: Standing | None = None) -> StreamStatus:
@@ -83,6 +84,7 @@ class StreamStatus:
             None if beat is None or latest is None else max(0, latest - beat),
             losses.punctuations,
             () if standing is None else tuple(left_out_data(standing, stream.stream)),
+            losses.prods,
         )
 
 

@@ -45,6 +45,7 @@ class Losses:
     recent_wanted: float = 0.0
     recent_late: float = 0.0
     punctuations: int = 0
+    prods: int = 0
 
     def count(self, wanted: int, late: int) -> None:
         """Take a round into account."""

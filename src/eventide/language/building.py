@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.language.aggregate_words import in_spark_words
 from eventide.language.clauses import PROD_CLAUSES, QUEUE_CLAUSES
@@ -23,7 +24,7 @@ from eventide.language.nearest import meant
 from eventide.language.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
 from eventide.language.output_names import unused
 from eventide.language.outputs import Output, output_of
-from eventide.language.prods import with_prods
+from eventide.language.prods import Around, with_prods
 from eventide.language.queries import QueryReader
 from eventide.language.reading_from import FromReader
 from eventide.language.row_queries import RowsReader, gives_rows
@@ -43,6 +44,7 @@ from eventide.language.streams import Declared, StreamReader, name_of
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
 from eventide.plan.binding import through
 from eventide.plan.columns import Column, spark_type
+from eventide.plan.prodded import streams_below
 from eventide.plan.program import NAME, Operator, Program, Step, reads
 from eventide.plan.query import Query
 from eventide.plan.queue import Queue, queued
@@ -107,7 +109,7 @@ class Builder:
 
     def warnings(self) -> tuple[Warning, ...]:
         """What to say about all of it."""
-        read = {name for known in self.queries.values() for name in reads(known.query)}
+        read = {name for known in self.queries.values() for name in (*reads(known.query), *_asks(known))}
         found = [said for one in self.streams.values() for said in about_stream(one, one.stream.name in read)]
         for known in self.queries.values():
             if isinstance(known.query, Query):
@@ -230,7 +232,19 @@ class Builder:
             raise self.source.error("PROD is for windows, and these are rows", asked[0], "leave it out")
         kinds = {declared.stream.time_kind for declared in self.streams.values()}
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
-        self.queries[name.lower()] = replace(known, query=with_prods(known.query, asked, self.source, kind))
+        prodded = {key for key, declared in self.streams.items() if declared.stream.prods is not None}
+        below = {read.lower() for read in streams_below(self.program(), known.query.name)}
+        names = {key: declared.stream.name for key, declared in self.streams.items()}
+        around = Around(names, {key: one.name for key, one in self.functions.items()}, bool(below & prodded))
+        query = with_prods(known.query, asked, self.source, kind, around)
+        self.queries[name.lower()] = replace(known, query=query)
+        try:
+            self.program()
+        except LanguageError:
+            raise
+        except DeclarationError as error:
+            at = next((clause for clause in asked if clause.this == "PROD BY"), asked[0])
+            raise self.source.error(str(error), at) from error
 
     def _free(self, name: str) -> str:
         return unused(name, (*self.queries, *self.streams))
@@ -354,5 +368,11 @@ class Builder:
 
 
 def _read_by(known: Known) -> set[str]:
-    """What a query or operator reads, in small letters."""
-    return {name.lower() for name in reads(known.query)}
+    """What a query or operator reads, or is prodded by, in small letters."""
+    return {name.lower() for name in (*reads(known.query), *_asks(known))}
+
+
+def _asks(known: Known) -> tuple[str, ...]:
+    """The stream whose rows prod a query."""
+    prods = known.query.prods if isinstance(known.query, Query) else None
+    return () if prods is None or prods.by is None else (prods.by,)

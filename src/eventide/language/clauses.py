@@ -42,6 +42,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "BOUNDS": ("bounds",),
     "ESTIMATED BOUNDS": ("pairs?",),
     "PUNCTUATED BY": ("name",),
+    "PRODDED BY": ("name",),
     "OWN PROGRESS": (),
     "TIMEOUT": ("amount",),
     "IDLE AFTER": ("amount",),
@@ -69,7 +70,9 @@ PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD WITHIN": ("amount", "ERROR"),
     "PROD BETWEEN": ("amount", "AND", "amount"),
     "PROD SPEED": ("amount",),
+    "PROD BY": ("stream",),
     "ESTIMATE": (),
+    "COMPARE": ("comparisons",),
 }
 QUEUE_CLAUSES: Mapping[str, Parts] = {
     "SIDELINE ONE IN": ("amount",),
@@ -215,6 +218,8 @@ class ClauseParser(Spark4.Parser):
         readers: dict[str, Callable[[], list[Any]]] = {
             "name": lambda: [self._parse_name()],
             "names": lambda: self._parse_csv(self._parse_name),
+            "stream": lambda: [self._parse_stream_name()],
+            "comparisons": lambda: self._parse_csv(self._parse_compared),
             "text": lambda: [self._parse_text()],
             "type": lambda: [self._parse_declared_type()],
             "amount": lambda: [self._parse_amount()],
@@ -276,6 +281,15 @@ class ClauseParser(Spark4.Parser):
             for word in ("AFTER", "EXCEEDED"):
                 parts += [exp.Var(this=word), self._parse_amount()] if self._match_text_seq(word) else []
             clause = Clause(this="", expressions=parts)
+        clause.update_positions(token)
+        return clause
+
+    def _parse_compared(self) -> Clause:
+        """`total WITH off_by`: a value, and the function that compares an early one with the final one."""
+        token = self._curr
+        value = self._parse_name()
+        self._expect("WITH")
+        clause = Clause(this="", expressions=[value, exp.Var(this="WITH"), self._parse_name()])
         clause.update_positions(token)
         return clause
 

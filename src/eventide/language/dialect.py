@@ -158,9 +158,18 @@ class Eventide(Spark4):
         def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
             word = self._curr.text.upper()
             follows = (word, self._next.text.upper()) in (("EMIT", "IMMEDIATELY"), ("CLOSE", "BY"))
+            follows = follows or self._at_early_word(word)
             # On a line of its own, such a word begins the next statement.
             begins = word in BEGINNINGS and bool(self._prev) and self._curr.line > self._prev.line
             return None if follows or begins else super()._parse_table_alias(alias_tokens)
+
+        def _at_early_word(self, word: str) -> bool:
+            """Whether ESTIMATE or COMPARE .. WITH stands behind what is read, and is no name for it."""
+            after = self._next.text.upper() if self._next else ""
+            if word == "ESTIMATE":
+                return not after or any(clause.split()[0] == after for clause in (*PROD_CLAUSES, *INTO_CLAUSES))
+            behind = self._tokens[self._index + 2 : self._index + 3]
+            return word == "COMPARE" and bool(behind) and behind[0].text.upper() == "WITH"
 
         def _at_join_word(self) -> bool:
             return self._curr.text.upper() in JOIN_WORDS and self._next.token_type is TokenType.FROM

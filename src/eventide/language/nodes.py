@@ -46,7 +46,7 @@ class Clause(Written):
         if self.args.get("wrapped"):
             return f"{self.this} ({', '.join(rest)})"
         kinds = {type(part) for part in self.expressions}
-        listed = kinds in ({exp.Identifier}, {Amount})
+        listed = kinds in ({exp.Identifier}, {Amount}, {Clause})
         return " ".join((self.this, (", " if listed else " ").join(rest))).strip()
 
 

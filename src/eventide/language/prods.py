@@ -2,35 +2,57 @@
 
 Law: the clauses stand behind the SELECT, in any order. BETWEEN says between which points of the slide the point of
 WITHIN may be, SPEED how far a window without any error moves it; neither means anything without WITHIN. ESTIMATE asks
-for sums and counts extrapolated, beside their raw values, and means nothing without a prod.
+for sums and counts extrapolated, beside their raw values, COMPARE names a function for a value; they mean nothing
+without a prod. BY names a stream whose rows are prods; where prods are among the rows of a query's own streams (PRODDED
+BY), none of these words is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.earliness import Earliness
 from eventide.language.amounts import Amounts
+from eventide.language.nearest import meant
 from eventide.language.nodes import Amount, Clause
 from eventide.language.source_text import SourceText
+from eventide.language.streams import name_of
 from eventide.plan.prods import Prods
 from eventide.plan.query import Query
 from eventide.plan.stream import TimeKind
 
 
-def with_prods(query: Query, written: Sequence[Clause], source: SourceText, kind: TimeKind) -> Query:
+@dataclass(frozen=True)
+class Around:
+    """What a script has said before: streams and functions by their names in small letters.
+
+    `in_stream`: whether the query reads a stream with prods among its rows.
+    """
+
+    streams: Mapping[str, str]
+    functions: Mapping[str, str]
+    in_stream: bool = False
+
+
+def with_prods(
+    query: Query, written: Sequence[Clause], source: SourceText, kind: TimeKind, around: Around | None = None
+) -> Query:
     """The query with the prods that the clauses behind its SELECT ask for; `kind` is that of its streams' times."""
     if not written:
         return query
+    around = around or Around({}, {})
     clauses = {str(clause.this): clause for clause in written}
     amounts = Amounts(source, kind)
     for word, needs in (("PROD BETWEEN", "PROD WITHIN"), ("PROD SPEED", "PROD WITHIN")):
         if word in clauses and needs not in clauses:
             raise source.error(f"{word} without {needs}", clauses[word], "write PROD WITHIN 2 % ERROR")
-    if "ESTIMATE" in clauses and len(clauses) == 1:
-        raise source.error("ESTIMATE without PROD", clauses["ESTIMATE"], "write PROD AT 75 % ESTIMATE")
+    for word in ("ESTIMATE", "COMPARE"):
+        if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE"}:
+            raise source.error(f"{word} without PROD", clauses[word], f"write PROD AT 75 % {clauses[word].sql()}")
     try:
         every = clauses.get("PROD EVERY")
         at = clauses.get("PROD AT")
@@ -39,12 +61,44 @@ def with_prods(query: Query, written: Sequence[Clause], source: SourceText, kind
             points=() if at is None else tuple(amounts.point(amount, "PROD AT") for amount in at.expressions),
             within=_within(clauses, amounts),
             estimate="ESTIMATE" in clauses,
+            by=_by(clauses["PROD BY"], source, around) if "PROD BY" in clauses else None,
+            in_stream=around.in_stream,
+            compare=_compared(query, clauses["COMPARE"], source, around) if "COMPARE" in clauses else (),
         )
         return replace(query, prods=prods)
     except DeclarationError as error:
         if type(error) is not DeclarationError:
             raise
         raise source.error(str(error), written[0]) from error
+
+
+def _by(clause: Clause, source: SourceText, around: Around) -> str:
+    """The stream whose rows are prods."""
+    [table] = clause.expressions
+    name = name_of(table)
+    return around.streams[_known(name, table, "stream", around.streams, source)]
+
+
+def _compared(query: Query, clause: Clause, source: SourceText, around: Around) -> tuple[tuple[str, str], ...]:
+    """Which function compares which value."""
+    values = {item.name.lower(): item.name for item in query.select}
+    found: dict[str, str] = {}
+    for one in clause.expressions:
+        value, _, function = one.expressions
+        name = values[_known(value.name, value, "value", values, source)]
+        if name in found:
+            raise source.error(f"{name!r} is compared twice", one)
+        found[name] = around.functions[_known(function.name, function, "function", around.functions, source)]
+    return tuple(found.items())
+
+
+def _known(name: str, node: exp.Expr, what: str, known: Mapping[str, str], source: SourceText) -> str:
+    if name.lower() not in known:
+        hint = meant(name, known.values())
+        if what == "function" and not known:
+            hint = f"declare it before: CREATE FUNCTION {name} FROM 'file.py'"
+        raise source.error(f"there is no {what} {name!r}", node, hint)
+    return name.lower()
 
 
 def _within(clauses: dict[str, Clause], amounts: Amounts) -> Earliness | None:

@@ -88,8 +88,21 @@ class StreamReader:
                 )
         policy, known = reader.read(clauses)
         punctuation = self._punctuation(stream, clauses["PUNCTUATED BY"]) if "PUNCTUATED BY" in clauses else None
-        declared.stream = replace(stream, policy=policy, known=known, punctuation=punctuation)
+        prods = self._prods(stream, clauses["PRODDED BY"]) if "PRODDED BY" in clauses else stream.prods
+        declared.stream = replace(stream, policy=policy, known=known, punctuation=punctuation, prods=prods)
         return declared
+
+    def _prods(self, stream: Stream, clause: Clause) -> str:
+        """The column that tells which rows are prods."""
+        column = self._column(clause.expressions[0], stream.columns)
+        if stream.time is None or column.type != "BOOLEAN":
+            why = "rows have no time of their own" if stream.time is None else f"{column.name!r} is {column.type}"
+            raise self.source.error(
+                f"stream {stream.name!r} cannot be prodded by this column: {why}",
+                clause,
+                "PRODDED BY takes a BOOLEAN column that is TRUE in rows which are prods, up to their time",
+            )
+        return column.name
 
     def _punctuation(self, stream: Stream, clause: Clause) -> str:
         """The column that tells which rows are promises."""

@@ -31,6 +31,7 @@ from eventide.plan.bound_lookup import BoundLookup, bind_lookup, joining
 from eventide.plan.bound_rows import BoundRows, bind_rows, check_mergeable
 from eventide.plan.join import Join
 from eventide.plan.join_names import meeting
+from eventide.plan.prod_rows import check_patterns
 from eventide.plan.program import Operator, Program, Step, reads
 from eventide.plan.query import Query
 from eventide.plan.rows import Rows
@@ -106,7 +107,7 @@ class BoundProgram:
                     f"query {query.name!r} cannot be added over {read!r} while it runs: it may have told rows already "
                     "that belong to a window with later ones; declare the query from the beginning"
                 )
-        return added._with_query(query, types)
+        return added._with_query(added.program.query(query.name), types)
 
     def without_query(self, name: str) -> BoundProgram:
         """The same, without that query."""
@@ -147,6 +148,7 @@ class BoundProgram:
             check_mergeable(query.stream, inputs)
         # The same query over each input: what slices keep is the same, how it is reduced may not be.
         bounds = [bind(query, stream, partial(types.type_of, stream)) for stream in inputs]
+        check_patterns(self.program, bounds[0])
         ways = (Way(source, query.name, bound) for source, bound in zip(sources, bounds, strict=True))
         return replace(self, queries={**self.queries, query.name: bounds[0]}, ways=(*self.ways, *ways))
 

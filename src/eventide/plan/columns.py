@@ -84,7 +84,18 @@ def named(name: str, among: Iterable[Column], owner: str) -> Column:
     known = {column.name.lower(): column for column in among}
     if name.lower() in known:
         return known[name.lower()]
+    raise DeclarationError(
+        f"{owner} has no column {name!r}: {nearest_of(name, [column.name for column in known.values()], 'It has')}"
+    )
+
+
+def nearest_of(name: str, among: Iterable[str], there: str = "there are") -> str:
+    """What was probably meant by a name that nobody knows, and what there is.
+
+    >>> nearest_of("tiks", ["ticks", "cars"])
+    "did you mean 'ticks'? there are ticks, cars"
+    """
+    known = {one.lower(): one for one in among}
     close = get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {known[close[0]].name!r}? " if close else ""
-    has = ", ".join(column.name for column in known.values())
-    raise DeclarationError(f"{owner} has no column {name!r}: {hint}It has {has}")
+    hint = f"did you mean {known[close[0]]!r}? " if close else ""
+    return f"{hint}{there} {', '.join(known.values()) or 'none'}"

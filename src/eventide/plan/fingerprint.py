@@ -59,6 +59,7 @@ WORDS = {
     "policy": "its policy",
     "input": "the format of its input",
     "punctuation": "the column of its promises",
+    "prods": "the column of its prods",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",

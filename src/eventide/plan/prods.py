@@ -1,21 +1,24 @@
-"""Early answers as a query declares them: PROD EVERY, PROD AT, PROD WITHIN .. ERROR, ESTIMATE.
+"""Early answers as a query declares them: PROD EVERY, PROD AT, PROD WITHIN .. ERROR, PROD BY, ESTIMATE, COMPARE.
 
 Law: a declaration asks for early answers and changes no final one. `every` is a length on the clock, `points` are
 shares of the slide, `within` lets the point find itself. Where the times of a stream are numbers of a sequence, its
-own progress takes the place of the clock. With `estimate`, sums and counts are extrapolated beside their raw values.
+own progress takes the place of the clock. `by` names a stream whose rows are prods; `in_stream` says that prods come
+among the rows that the query reads (`plan.prodded`). With `estimate`, sums and counts are extrapolated beside their raw
+values. `compare` has functions of the user for values: of early and final ones as Arrow arrays, to errors.
 
 >>> Prods(points=(0.75, 0.9)).prodders(by_progress=False)
 (AtPoints(points=(0.75, 0.9)),)
 >>> Prods()
 Traceback (most recent call last):
     ...
-eventide.errors.DeclarationError: PROD needs to know when: write EVERY, AT or WITHIN
+eventide.errors.DeclarationError: PROD needs to know when: write EVERY, AT, WITHIN or BY
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
@@ -31,6 +34,10 @@ GROWING = ("sum", "try_sum", "count", "count_if")
 """Aggregates that are as much smaller as rows are missing."""
 
 
+Compare = Callable[..., Any] | str
+"""How an early value is compared with the final one: a function, or the name of one that a script declares."""
+
+
 @dataclass(frozen=True)
 class Prods:
     """When a query is asked for early answers, and whether sums and counts are extrapolated."""
@@ -39,10 +46,17 @@ class Prods:
     points: tuple[float, ...] = ()
     within: Earliness | None = None
     estimate: bool = False
+    by: str | None = None
+    in_stream: bool = False
+    compare: tuple[tuple[str, Compare], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.every is None and not self.points and self.within is None:
-            raise DeclarationError("PROD needs to know when: write EVERY, AT or WITHIN")
+        asked = self.every is not None or bool(self.points) or self.within is not None
+        if not (asked or self.by is not None or self.in_stream):
+            raise DeclarationError("PROD needs to know when: write EVERY, AT, WITHIN or BY")
+        for value, how in self.compare:
+            if not (isinstance(how, str) or callable(how)):
+                raise DeclarationError(f"{how!r} cannot compare {value!r}: give a function of early and final values")
         self.prodders(by_progress=False)
 
     @property
@@ -72,7 +86,15 @@ def in_words(prods: Prods, say: Callable[[int], str]) -> str:
     if prods.within is not None:
         bounds = f"between {100 * prods.within.earliest:g} % and {100 * prods.within.latest:g} % of the slide"
         parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}")
-    return "; ".join([*parts, *(["sums and counts extrapolated"] if prods.estimate else [])])
+    parts += [] if prods.by is None else [f"at every row of {prods.by}, up to its time"]
+    parts += ["at the prods among the rows that it reads"] if prods.in_stream else []
+    parts += ["sums and counts extrapolated"] if prods.estimate else []
+    compared = [f"{value} by {how if isinstance(how, str) else _called(how)}" for value, how in prods.compare]
+    return "; ".join([*parts, *([f"compared: {', '.join(compared)}"] if compared else [])])
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def added_columns(values: tuple[str, ...], estimates: tuple[str, ...]) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from eventide.errors import DeclarationError
 from eventide.plan.by_source import why_not
 from eventide.plan.join import Join
 from eventide.plan.lookup import Lookup
+from eventide.plan.prodded import with_prods_of_streams
 from eventide.plan.query import Query
 from eventide.plan.rows import Rows
 from eventide.plan.stream import Stream
@@ -80,6 +81,7 @@ class Program:
             for query in self.queries:
                 if query.retain and query.name in operator.inputs:
                     _refuse_revised(query.name, operator.name)
+        object.__setattr__(self, "queries", with_prods_of_streams(self))
         _ = self.steps
 
     def _check_known(self, step: Step, read: str) -> None:

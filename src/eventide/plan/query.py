@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eventide.errors import DeclarationError
+from eventide.plan.columns import nearest_of
 from eventide.plan.order import OrderBy
 from eventide.plan.prods import Prods, added_columns
 from eventide.plan.window import RowWindow, SameWindow, Window
@@ -97,6 +98,10 @@ class Query:
                 f"query {self.name!r}: windows over a count of rows have no points in time: prod it EVERY so often"
             )
         values = tuple(item.name for item in self.select)
+        for name, _ in prods.compare:
+            if name not in values:
+                has = nearest_of(name, values, "it has")
+                raise DeclarationError(f"query {self.name!r} has no value {name!r} to compare: {has}")
         taken = {item.name.lower() for item in (*self.groups, *self.select)}
         for name in added_columns(values, values if prods.estimate else ()):
             if name.lower() in taken:

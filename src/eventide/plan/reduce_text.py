@@ -96,11 +96,11 @@ def column_of(branch: int, partial: str) -> str:
 def timed(stream: Stream, up_to: int | None = None) -> str:
     """A common table `timed`: the rows with `__t`, their time, NULL where they have none that can be used.
 
-    Rows that are promises are not among them, unless they have no usable time and promise nothing.
+    Rows that are promises or prods are not among them, unless they have no usable time and say nothing by it.
     """
     time = time_sql(stream)
     only = [] if up_to is None else [f"({time} <= {up_to} OR {time} IS NULL OR {MALFORMED} IS NOT NULL)"]
-    only += [] if stream.punctuation is None else [f"NOT {_is_promise(stream)}"]
+    only += [f"NOT {is_told_by(stream, mark)}" for mark in (stream.punctuation, stream.prods) if mark is not None]
     where = f" WHERE {' AND '.join(only)}" if only else ""
     return (
         f"WITH timed AS (SELECT *, CASE WHEN {_usable(stream)} THEN {time} END AS __t FROM {batch_view(stream)}{where})"
@@ -115,11 +115,10 @@ def _usable(stream: Stream) -> str:
     return usable
 
 
-def _is_promise(stream: Stream) -> str:
-    """Whether a row is a promise with a time; never unknown."""
-    assert stream.punctuation is not None
+def is_told_by(stream: Stream, mark: str) -> str:
+    """Whether a row is marked by a column, as a promise or prod, and has a time; never unknown."""
     assert stream.time is not None
-    told = f"{quoted(stream.punctuation)} AND {quoted(stream.time)} IS NOT NULL"
+    told = f"{quoted(mark)} AND {quoted(stream.time)} IS NOT NULL"
     return f"COALESCE({told} AND {_usable(stream)}, FALSE)"
 
 
@@ -128,13 +127,15 @@ def promises_text(stream: Stream) -> str:
 
     Where they know when they arrived, also the largest arrival time (`__at`).
     """
+    assert stream.punctuation is not None
     sources = [quoted(name) for name in stream.source]
     named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
     by = f" GROUP BY {', '.join(sources)}" if sources else ""
     told = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
     if stream.arrival is not None:
         told.append(f"max({instant_sql(stream.arrival, stream.column(stream.arrival).type)}) AS __at")
-    return f"SELECT {', '.join(told)} FROM {batch_view(stream)} WHERE {_is_promise(stream)}{by} HAVING count(*) > 0"
+    where = is_told_by(stream, stream.punctuation)
+    return f"SELECT {', '.join(told)} FROM {batch_view(stream)} WHERE {where}{by} HAVING count(*) > 0"
 
 
 def wants(query: Bound) -> str | None:

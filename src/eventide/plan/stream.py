@@ -82,6 +82,9 @@ class Stream:
     `punctuation` names a BOOLEAN column: a row in which it is TRUE is no data but a promise, that no more rows up to
     its time come from its source, or from any where its source is NULL. The policy takes promises: `Punctuated`.
 
+    `prods` names a BOOLEAN column: a row in which it is TRUE is no data but a prod, that asks every query which reads
+    the stream for early answers up to its time, in the groups that its columns name, any where they are NULL.
+
     `known` names sources before they speak, for a policy that numbers them: the first is source 0, and so on.
 
     >>> Stream("s", columns("t STRING"), time="t")
@@ -102,6 +105,7 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     input: Input | None = None
     known: tuple[str, ...] = ()
     punctuation: str | None = None
+    prods: str | None = None
 
     def __post_init__(self) -> None:
         checked(self.columns)
@@ -116,6 +120,8 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             named(name, self.columns, owner)
         if self.punctuation is not None:
             self._check_punctuation(self.punctuation, owner)
+        if self.prods is not None:
+            self._check_prods(self.prods, owner)
         for use, told_by in (("time", self.time), ("arrival time", self.arrival)):
             if told_by is not None and kind_of(named(told_by, self.columns, owner)) is None:
                 raise DeclarationError(
@@ -139,6 +145,14 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             raise DeclarationError(
                 f"{owner} has promises in {name!r}, and its policy does not take them: use Punctuated({self.policy})"
             )
+
+    def _check_prods(self, name: str, owner: str) -> None:
+        if (kind := named(name, self.columns, owner).type) != "BOOLEAN":
+            raise DeclarationError(
+                f"{owner} cannot tell prods by {name!r}: it is {kind}; make it BOOLEAN, TRUE in rows that are prods"
+            )
+        if self.time is None:
+            raise DeclarationError(f"{owner} asks for no time by {name!r}: its rows have no time of their own")
 
     @property
     def time_kind(self) -> TimeKind:

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from eventide.results.by_group import ByGroup
 from eventide.results.by_point import ByPoint, place_of
+from eventide.results.comparison import Guarded
 from eventide.results.error import Comparison, Floats, errors
 from eventide.results.same_group import numbered
 
@@ -52,9 +53,11 @@ class Scored:
     judged: NDArray[np.bool_]
 
     def worst_column(self) -> Floats:
-        """Of each window the error of the worst column that is judged: what a control has to keep in bounds."""
-        worst: Floats = self.errors[:, self.judged].max(axis=1, initial=0.0)
-        return worst
+        """Of each window the error of the worst column that is judged: what a control has to keep in bounds.
+
+        NaN where none of them is known.
+        """
+        return _worst(self.errors[:, self.judged])
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,8 @@ class Accuracy:
     """Early rows of one query that wait for their final ones, and what was learned from those that have met them.
 
     `groups` are the group columns. `values` are the columns to score: each early column with the final one to compare
-    it with; `comparisons` has those of the user for columns whose values are no numbers. The columns `judged` (all of
-    them, if they are not named) are those that summaries and controls go by.
+    it with; `comparisons` has those of the user, by early column. The columns `judged` (all of them, if they are not
+    named) are those that summaries and controls go by. What a comparison cannot tell is left out of all means.
     """
 
     def __init__(
@@ -95,7 +98,7 @@ class Accuracy:
     ) -> None:
         self.groups = groups
         self.values = dict(values)
-        self._comparisons = dict(comparisons or {})
+        self._comparisons = {name: Guarded(name, comparison) for name, comparison in (comparisons or {}).items()}
         self._judged = np.array([judged is None or name in judged for name in self.values], dtype=bool)
         self.waiting: pa.Table | None = None
         self.by_point = ByPoint(len(self.values))
@@ -175,22 +178,27 @@ class Accuracy:
         _, first, line, size = np.unique(windows, return_index=True, return_inverse=True, return_counts=True)
 
         def mean(of: NDArray[Any]) -> Floats:
-            sums = np.zeros((len(first), *of.shape[1:]))
-            np.add.at(sums, line, of)
-            return sums / size.reshape(-1, *(1 for _ in of.shape[1:]))
+            sums, known = np.zeros((len(first), *of.shape[1:])), np.zeros((len(first), *of.shape[1:]))
+            np.add.at(sums, line, np.nan_to_num(of, nan=0.0))
+            np.add.at(known, line, ~np.isnan(of))
+            with np.errstate(invalid="ignore"):
+                return sums / known
 
         by_window = mean(found)
         rows = [mean(table.column("rows").to_numpy()) * size for table in (early, final)]
         self.by_point.add(mean(points), by_window, rows[0].astype(np.int64), rows[1].astype(np.int64))
         ends = early.column("window_end").cast(pa.int64()).to_numpy()
-        worst = found[:, self._judged].max(axis=1, initial=0.0)
-        self.by_group.add(early, worst, ends)
-        self._learn(by_window, worst, mean(gains))
+        worst = _worst(found[:, self._judged])
+        known = ~np.isnan(worst)
+        self.by_group.add(early.filter(pa.array(known)), worst[known], ends[known])
+        self._learn(by_window, worst[known], mean(gains))
         order = np.argsort(ends[first], kind="stable")
         return Scored(ends[first][order], mean(points)[order], by_window[order], self._judged)
 
     def _learn(self, by_window: Floats, worst: Floats, gains: Floats) -> None:
-        means, sums = by_window[:, self._judged].max(axis=1, initial=0.0), self._sums
+        means, sums = _worst(by_window[:, self._judged]), self._sums
+        known = ~np.isnan(means)
+        means, gains = means[known], gains[known]
         fading = 0.5 ** (len(means) / (RECENT / 2))
         self._counts["windows"] += len(means)
         sums["error"] += float(means.sum())
@@ -230,6 +238,11 @@ class Accuracy:
             counts["unforeseen"],
         )
 
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What went wrong with comparisons of the user, a sentence for each."""
+        return tuple(one.fault for one in self._comparisons.values() if one.fault is not None)
+
     def copy(self) -> Accuracy:
         """Another one that knows the same, for a round that may fail."""
         other = copy(self)
@@ -258,6 +271,12 @@ class Accuracy:
         self._counts, self._sums = dict(saved["counts"]), dict(saved["sums"])
         self.by_point = ByPoint.restored(saved["points"])
         self.by_group = ByGroup(self.groups, groups)
+
+
+def _worst(found: Floats) -> Floats:
+    """The largest error of each line that is known; NaN where there are errors, and none of them is known."""
+    largest: Floats = np.where(np.isnan(found), 0.0, found).max(axis=1, initial=0.0)
+    return np.where(np.isnan(found).all(axis=1) & (found.shape[1] > 0), np.nan, largest)
 
 
 def _known(number: float) -> float | None:

@@ -4,7 +4,7 @@ Law: a point of the slide is known by its nearest twentieth, up to the end of th
 of them, and for each column, the errors of windows are averaged; a window counts half as much after `HALF_LIFE` more
 of them at that point, so what is told of it is recent. Between known points it is interpolated; beyond them, the
 nearest counts. Completeness, the share of a window's rows that are there at a point, is learned in the same way, rows
-over rows.
+over rows. An error that is unknown (NaN) changes no mean.
 
 >>> learned = ByPoint(columns=1)
 >>> learned.add(np.array([0.5, 1.0]), np.array([[0.2], [0.0]]), early=np.array([8, 10]), final=np.array([10, 10]))
@@ -28,6 +28,8 @@ PER_SLIDE = 20
 POINTS = 2 * PER_SLIDE + 1
 HALF_LIFE = 50
 """After so many more windows, a window counts half."""
+FADED = 1e-9
+"""What counts less is forgotten."""
 
 
 def place_of(points: Floats) -> NDArray[np.intp]:
@@ -46,6 +48,7 @@ class ByPoint:
         self.windows = np.zeros(POINTS)
         self.errors = np.zeros((POINTS, columns))
         self.worst = np.zeros((POINTS, columns))
+        self.unknown = np.zeros((POINTS, columns))
         self.early_rows = np.zeros(POINTS)
         self.final_rows = np.zeros(POINTS)
 
@@ -55,9 +58,13 @@ class ByPoint:
         fading = 0.5 ** (np.bincount(places, minlength=POINTS) / HALF_LIFE)
         self.windows *= fading
         self.errors *= fading[:, None]
+        self.unknown *= fading[:, None]
         self.early_rows *= fading
         self.final_rows *= fading
         np.add.at(self.windows, places, 1.0)
+        unknown = np.isnan(errors)
+        errors = np.where(unknown, 0.0, errors)
+        np.add.at(self.unknown, places, unknown)
         np.add.at(self.errors, places, errors)
         np.maximum.at(self.worst, places, errors)
         np.add.at(self.early_rows, places, early)
@@ -69,11 +76,8 @@ class ByPoint:
         >>> ByPoint(columns=2).error(0.5).tolist()
         [nan, nan]
         """
-        known = np.nonzero(self.windows)[0]
-        if len(known) == 0:
-            return np.full(self.errors.shape[1], math.nan)
-        means = self.errors[known] / self.windows[known, None]
-        return np.array([np.interp(point * PER_SLIDE, known, column) for column in means.T])
+        windows = self.windows[:, None] - self.unknown
+        return np.array([_between(point, sums, of) for sums, of in zip(self.errors.T, windows.T, strict=True)])
 
     def completeness(self, point: float) -> float:
         """The share of a window's rows to expect at a point; NaN before anything is known."""
@@ -106,9 +110,15 @@ class ByPoint:
         """
         learned = cls(saved["columns"])
         for name in _SUMS:
-            if saved["points"]:
+            if saved["points"] and name in saved:
                 getattr(learned, name)[saved["points"]] = saved[name]
         return learned
 
 
-_SUMS = ("windows", "errors", "worst", "early_rows", "final_rows")
+def _between(point: float, sums: Floats, windows: Floats) -> float:
+    """The mean at a point, between the nearest ones that are known; NaN where none is."""
+    known = np.nonzero(windows > FADED)[0]
+    return float(np.interp(point * PER_SLIDE, known, sums[known] / windows[known])) if len(known) else math.nan
+
+
+_SUMS = ("windows", "errors", "worst", "unknown", "early_rows", "final_rows")

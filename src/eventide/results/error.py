@@ -15,7 +15,7 @@ is 0, or where one of them is infinite, NaN or NULL and the other is not, any ot
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,9 @@ import pyarrow.types as kinds
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
-Comparison: TypeAlias = Callable[[pa.Array, pa.Array], Floats]
-"""Early and final values, none of them NULL, to errors: 0 where the early one is as good as the final, 1 where it is
-worth nothing."""
+Comparison: TypeAlias = Callable[[pa.Array, pa.Array], Any]
+"""Early and final values, none of them NULL, to errors, as an array or list of numbers: 0 where the early one is as
+good as the final, 1 where it is worth nothing."""
 
 
 def errors(early: pa.Array, final: pa.Array, comparison: Comparison | None = None) -> Floats:
@@ -60,11 +60,28 @@ def differs(early: pa.Array, final: pa.Array) -> Floats:
     >>> differs(pa.array(["a", "b"]), pa.array(["a", "c"])).tolist()
     [0.0, 1.0]
     """
-    try:
-        return np.asarray(pc.not_equal(early, final).to_numpy(False), dtype=np.float64)
-    except pa.ArrowNotImplementedError:
-        # Lists and maps: Arrow does not compare them as columns.
-        return np.array([float(a != b) for a, b in zip(early.to_pylist(), final.to_pylist(), strict=True)])
+    if not kinds.is_nested(final.type):
+        try:
+            return np.asarray(pc.not_equal(early, final).to_numpy(False), dtype=np.float64)
+        except pa.ArrowNotImplementedError:
+            pass
+    # Lists, structs and maps: Arrow does not compare them as columns.
+    pairs = zip(early.to_pylist(), final.to_pylist(), strict=True)
+    return np.array([float(not _same(a, b, final.type)) for a, b in pairs], dtype=np.float64)
+
+
+def _same(early: Any, final: Any, kind: pa.DataType) -> bool:
+    """Whether two values are the same, NULL being the same as NULL and NaN as NaN; a map has no order."""
+    if early is None or final is None:
+        return early is final
+    if kinds.is_map(kind):
+        told, true = sorted(map(repr, early)), sorted(map(repr, final))
+        return told == true
+    if kinds.is_struct(kind):
+        return all(_same(early[f.name], final[f.name], f.type) for f in kind)
+    if kinds.is_nested(kind):
+        return len(early) == len(final) and all(_same(a, b, kind.value_type) for a, b in zip(early, final, strict=True))
+    return bool(early == final or (early != early and final != final))
 
 
 def hamming(early: pa.Array, final: pa.Array) -> Floats:

@@ -26,14 +26,14 @@ from eventide.testing.transcript_operators import known_keys
 from eventide.testing.transcript_values import instant, length
 
 PROD_KEYS = ("query", "time", "after", "group")
-DECLARED_KEYS = ("every", "at", "within", "estimate")
+DECLARED_KEYS = ("every", "at", "within", "estimate", "by")
 
 
 def declared_prods(written: Any, kind: TimeKind) -> Prods:
-    """The prods that a query declares: `every` so often, `at` points of the slide, `within` an error.
+    """The prods that a query declares: `every` so often, `at` points of the slide, `within` an error, `by` a stream.
 
     >>> declared_prods({"at": [0.75], "estimate": True}, TimeKind.SEQUENCE)
-    Prods(every=None, points=(0.75,), within=None, estimate=True)
+    Prods(every=None, points=(0.75,), within=None, estimate=True, by=None, in_stream=False, compare=())
     """
     known_keys(written, DECLARED_KEYS, "`prods` of a query")
     at, within = written.get("at", ()), written.get("within")
@@ -42,6 +42,7 @@ def declared_prods(written: Any, kind: TimeKind) -> Prods:
         points=tuple(float(point) for point in (at if isinstance(at, list | tuple) else [at])),
         within=None if within is None else Earliness(**(within if isinstance(within, dict) else {"error": within})),
         estimate=bool(written.get("estimate")),
+        by=written.get("by"),
     )
 
 

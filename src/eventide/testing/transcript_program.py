@@ -36,7 +36,9 @@ from eventide.testing.transcript_prods import declared_prods
 from eventide.testing.transcript_values import instant, length
 from eventide.testing.written import policy
 
-STREAM_KEYS = ("columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation")
+STREAM_KEYS = (
+    "columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation", "prods"
+)  # fmt: skip
 QUERY_KEYS = (
     "from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source", "prods",
     "queue",
@@ -115,6 +117,7 @@ def _stream(name: str, written: Any) -> Stream:
         policy=policy(written["policy"]) if "policy" in written else Punctuated(),
         known=tuple(map(str, written.get("known", ()))),
         punctuation=written.get("punctuation"),
+        prods=written.get("prods"),
     )
     return stream if "future" not in written else _guarded(stream, written["future"])
 

@@ -142,8 +142,10 @@ def _parts(step: Step, variant: Variant) -> Iterator[Step]:
 def _splittable(transcript: Transcript) -> bool:
     if transcript.splittable is not None or transcript.program is None or transcript.flush_rows is not None:
         return bool(transcript.splittable)
+    if any(query.prods is not None and query.prods.by is not None for query in transcript.program.queries):
+        return False
     return all(
-        stream.policy == Punctuated() and not stream.arrival and not stream.punctuation
+        stream.policy == Punctuated() and not (stream.arrival or stream.punctuation or stream.prods)
         for stream in transcript.program.streams
     )
 
