@@ -103,7 +103,7 @@ def groups_of(engine: Engine, name: str, groups: Mapping[str, Any]) -> dict[str,
     for group in groups:
         if group not in types:
             known = f"it has {', '.join(types)}" if types else "it has none"
-            raise DeclarationError(f"query {name!r} has no group {_short(group)}: {known}")
+            raise DeclarationError(f"query {name!r} has no group {_short(group)} to prod: {known}")
     return {group: group_value(group, types[group], value) for group, value in groups.items()}
 
 

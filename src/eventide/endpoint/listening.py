@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 class Endpoint:
     """Where a running engine can be asked. Made by `listen`; as a context it is closed in the end."""
 
-    def __init__(self, server: Server, published: Published, temporary: Path | None) -> None:
-        self._server, self._published, self._temporary = server, published, temporary
+    def __init__(self, server: Server, routes: Routes, published: Published, temporary: Path | None) -> None:
+        self._server, self._routes, self._published, self._temporary = server, routes, published, temporary
         self._lock = threading.Lock()
         self.closed = False
 
@@ -65,6 +65,7 @@ class Endpoint:
             # First nobody is told to come, then nobody is let in.
             self._published.withdraw()
             self._server.close()
+            self._routes.close()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -103,7 +104,7 @@ def listen(
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         raise
-    endpoint = Endpoint(server, published, temporary)
+    endpoint = Endpoint(server, routes, published, temporary)
     running.on_end(endpoint.close)
     log.info("listening", extra={"url": endpoint.url, "token_file": str(endpoint.token_file)})
     return endpoint

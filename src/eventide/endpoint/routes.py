@@ -65,6 +65,12 @@ class Routes:
             log.warning("request failed", extra={"why": f"{type(error).__name__}: {error}"})
             return Response.refusing(Refusal(500, "the engine could not answer this", "its log says more"))
 
+    def close(self) -> None:
+        """Let go of what was made to write answers, which must be gone before the interpreter is."""
+        if self._turn.acquire(timeout=1.0):
+            self._lines.clear()
+            self._turn.release()
+
     def _prod(self, query: str, body: bytes) -> Response:
         parameters_of(query, ())
         asked = asked_of(body, PROD_KEYS)

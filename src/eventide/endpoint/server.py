@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from eventide.endpoint.address import Address
 from eventide.endpoint.gate import Gate
@@ -28,15 +29,23 @@ MOST_CONNECTIONS = 32
 FAIR = 1.0
 """Seconds for a request that nobody is cut off before."""
 ANSWER_SECONDS = 20.0
+TAKING, ANSWERING = 1.0, 10.0
+"""When the server closes: seconds for a client to take its answer, and for the engine to find it."""
 LEFT_BYTES, LEFT_SECONDS = 1_000_000, 1.0
 """So much of what a client still sends is taken before its connection is closed, so that it can read why."""
+
+
+class _Phase(Enum):
+    READING = auto()
+    ANSWERING = auto()
+    SENDING = auto()
 
 
 @dataclass(eq=False)
 class _Connection:
     socket: socket.socket
     since: float
-    reading: bool = True
+    phase: _Phase = _Phase.READING
 
 
 class Server:
@@ -65,8 +74,8 @@ class Server:
         self._thread = threading.Thread(target=self._accept_all, name="eventide-endpoint", daemon=True)
         self._thread.start()
 
-    def close(self, patience: float = 2.0) -> None:
-        """Take no more requests; answers under way have so many seconds to be sent. Safe to call again."""
+    def close(self) -> None:
+        """Take no more requests; answers under way are finished, and sent where somebody takes them."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -75,13 +84,15 @@ class Server:
         with self._lock:
             left = dict(self._connections)
         for connection in left:
-            if connection.reading:
+            if connection.phase is _Phase.READING:
                 _cut(connection.socket)
-        deadline = time.monotonic() + patience
-        for connection, thread in left.items():
-            if thread is not threading.current_thread():
-                thread.join(max(0.0, deadline - time.monotonic()))
-            _cut(connection.socket)
+        started = time.monotonic()
+        for patience, phases in ((TAKING, (_Phase.READING, _Phase.SENDING)), (ANSWERING, tuple(_Phase))):
+            for connection, thread in left.items():
+                if thread is not threading.current_thread():
+                    thread.join(max(0.0, started + patience - time.monotonic()))
+                if connection.phase in phases:
+                    _cut(connection.socket)
 
     def _accept_all(self) -> None:
         with selectors.DefaultSelector() as selector, self._listening, self._woken:
@@ -120,7 +131,7 @@ class Server:
 
     def _make_room(self) -> bool:
         """Cut off the slowest; with the lock held."""
-        reading = [connection for connection in self._connections if connection.reading]
+        reading = [connection for connection in self._connections if connection.phase is _Phase.READING]
         slowest = min(reading, key=lambda connection: connection.since, default=None)
         if slowest is None or time.monotonic() - slowest.since < FAIR:
             return False
@@ -132,12 +143,12 @@ class Server:
         try:
             try:
                 request = read_request(connection.socket, self._limits)
-                connection.reading = False
+                connection.phase = _Phase.ANSWERING
                 self._gate.check(request.headers)
                 response = self._answer(request)
             except Refusal as refusal:
-                connection.reading = False
                 response = Response.refusing(refusal)
+            connection.phase = _Phase.SENDING
             connection.socket.settimeout(ANSWER_SECONDS)
             connection.socket.sendall(response.sent())
             self._leave(connection.socket)

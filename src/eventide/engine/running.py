@@ -219,8 +219,9 @@ class Running(ABC):
         with self._ending:
             last_calls, self._last_calls = self._last_calls or [], None
         try:
-            for function in last_calls:
-                function()
+            # None is kept: once the end is known the interpreter may end too, and nothing can be let go of any more.
+            while last_calls:
+                last_calls.pop()()
         finally:
             self.ended.set()
 
