@@ -17,11 +17,10 @@ import pyarrow as pa
 from eventide.api.arrow_rows import ArrowRows
 from eventide.commands.why_words import window_words
 from eventide.endpoint.address import Address
+from eventide.endpoint.limits import Limits
 from eventide.endpoint.listening import Endpoint, listen
-from eventide.endpoint.request import Limits
 from eventide.engine.local_engine import LocalEngine
 from eventide.language.script import read_script
-
 
 SCRIPT = """
 CREATE STREAM doors (at BIGINT, door STRING, floor INT, people INT) TIMESTAMP BY at DELAY 100;
@@ -104,7 +103,7 @@ def answer_on(connection: socket.socket) -> Answer:
 
 
 @contextmanager
-def asked(folder: Path, limits: Limits | None = None, connections: int | None = None) -> Iterator[Asked]:
+def asked(folder: Path, limits: Limits | None = None) -> Iterator[Asked]:
     """An engine that has taken the rows, and listens."""
     coming: queue.Queue[pa.RecordBatch | None] = queue.Queue()
     coming.put(ROWS.to_batches()[0])
@@ -115,5 +114,5 @@ def asked(folder: Path, limits: Limits | None = None, connections: int | None = 
         while engine.status().round < 0:
             assert not engine.ended.is_set(), engine.failure
             time.sleep(0.01)
-        yield Asked(engine, listen(engine, Address(), window_words, limits, connections), coming)
+        yield Asked(engine, listen(engine, Address(), window_words, limits), coming)
         coming.put(None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -19,15 +18,10 @@ from tests.endpoint.asking import Answer, Asked
 
 def rows(answer: Answer) -> list[tuple[Any, ...]]:
     assert answer.status == 200, answer
-    return sorted(((r["window_end"], r["door"] or "", r["floor"], r["people"]) for r in answer.data["rows"]))
+    return sorted((r["window_end"], r["door"] or "", r["floor"], r["people"]) for r in answer.data["rows"])
 
 
 ALL = [(10, "north", 0, 1), (10, "south", 1, 2), (20, "", 1, 4), (20, "north", 0, 3)]
-
-
-@pytest.fixture(autouse=True)
-def _within_the_rate() -> None:
-    time.sleep(0.1)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +151,8 @@ def test_other_paths_methods_and_parameters_are_refused(engine: Asked, line: str
 )
 def test_no_body_brings_anything_but_an_object_or_a_refusal(body: bytes) -> None:
     try:
-        assert set(asked_of(body, PROD_KEYS)) <= set(PROD_KEYS)
+        status, understood = 200, asked_of(body, PROD_KEYS)
     except Refusal as refusal:
-        assert refusal.status == 400
+        status, understood = refusal.status, {}
+    assert status in (200, 400)
+    assert set(understood) <= set(PROD_KEYS)

@@ -12,18 +12,16 @@ import math
 from collections.abc import Callable, Mapping
 
 from eventide.endpoint.address import Address, same_origin
+from eventide.endpoint.limits import Limits
 from eventide.endpoint.rate_limit import TokenBucket
 from eventide.endpoint.refusal import Refusal
-
-REQUESTS_PER_SECOND, BURST = 50.0, 100.0
-GUESSES_PER_SECOND, GUESSES_AT_ONCE = 5.0, 20.0
 
 
 class Gate:
     """Lets requests pass, or refuses them.
 
     >>> import time
-    >>> gate = Gate(Address(), "secret", time.monotonic)
+    >>> gate = Gate(Address(), "secret", Limits(), time.monotonic)
     >>> gate.check({"host": "localhost", "authorization": "Bearer secret"})
     >>> gate.check({"host": "localhost"})
     Traceback (most recent call last):
@@ -31,18 +29,11 @@ class Gate:
     eventide.endpoint.refusal.Refusal: the token is missing or wrong
     """
 
-    def __init__(
-        self,
-        address: Address,
-        token: str,
-        clock: Callable[[], float],
-        rate: float = REQUESTS_PER_SECOND,
-        burst: float = BURST,
-    ) -> None:
+    def __init__(self, address: Address, token: str, limits: Limits, clock: Callable[[], float]) -> None:
         self._address = address
         self._token = token.encode()
-        self._requests = TokenBucket(rate, burst, clock)
-        self._guesses = TokenBucket(GUESSES_PER_SECOND, GUESSES_AT_ONCE, clock)
+        self._requests = TokenBucket(limits.rate, limits.burst, clock)
+        self._guesses = TokenBucket(limits.guesses, limits.guesses_at_once, clock)
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Raise a refusal unless a request with these headers may be answered."""

@@ -16,9 +16,9 @@ from typing import Self
 
 from eventide.endpoint.address import Address
 from eventide.endpoint.gate import Gate
+from eventide.endpoint.limits import Limits
 from eventide.endpoint.private_file import new_token
 from eventide.endpoint.published import Published, clear
-from eventide.endpoint.request import Limits
 from eventide.endpoint.routes import Routes, Words
 from eventide.endpoint.server import Server
 from eventide.engine.local_storage import LocalStorage
@@ -81,7 +81,6 @@ def listen(
     address: Address | None = None,
     words: Words | None = None,
     limits: Limits | None = None,
-    connections: int | None = None,
 ) -> Endpoint:
     """Let a running engine be asked over HTTP; `words` tells an open window in a sentence."""
     if running.ended.is_set():
@@ -89,9 +88,9 @@ def listen(
     asked = address or Address()
     token = new_token()
     routes = Routes(running, words)
-    more = {} if connections is None else {"most": connections}
+    permitted = limits or Limits()
     try:
-        server = Server(asked, lambda at: Gate(at, token, time.monotonic), routes.answer, limits, **more)
+        server = Server(asked, lambda at: Gate(at, token, permitted, time.monotonic), routes.answer, permitted)
     except OSError as error:
         raise EngineError(
             f"cannot listen at {asked.shown}: {error.strerror or error}. Name another address, or port 0 for a free one"

@@ -13,21 +13,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eventide.endpoint.limits import Limits
 from eventide.endpoint.refusal import Refusal
 
 LINE = re.compile(rb"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.([01])")
 HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}):[ \t]*([\x09\x20-\x7e\x80-\xff]*)")
 PIECE = 8192
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much one request may be, and how long it may take to come."""
-
-    head: int = 16 * 1024
-    headers: int = 64
-    body: int = 64 * 1024
-    seconds: float = 5.0
 
 
 @dataclass(frozen=True)

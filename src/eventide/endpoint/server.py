@@ -19,13 +19,14 @@ from enum import Enum, auto
 
 from eventide.endpoint.address import Address
 from eventide.endpoint.gate import Gate
+from eventide.endpoint.limits import Limits
 from eventide.endpoint.refusal import Refusal
-from eventide.endpoint.request import GoneError, Limits, Request, read_request
+from eventide.endpoint.request import GoneError, Request, read_request
 from eventide.endpoint.response import Response
 
 log = logging.getLogger(__name__)
 
-MOST_CONNECTIONS = 32
+BACKLOG = 128
 FAIR = 1.0
 """Seconds for a request that nobody is cut off before."""
 ANSWER_SECONDS = 20.0
@@ -59,13 +60,12 @@ class Server:
         address: Address,
         gate: Callable[[Address], Gate],
         answer: Callable[[Request], Response],
-        limits: Limits | None = None,
-        most: int = MOST_CONNECTIONS,
+        limits: Limits,
     ) -> None:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        self._listening = socket.create_server((address.host, address.port), family=family, backlog=most)
+        self._listening = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
         self.address = Address(address.host, self._listening.getsockname()[1])
-        self._gate, self._answer, self._limits, self._most = gate(self.address), answer, limits or Limits(), most
+        self._gate, self._answer, self._limits = gate(self.address), answer, limits
         self._connections: dict[_Connection, threading.Thread] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -115,7 +115,7 @@ class Server:
         connection = _Connection(accepted, time.monotonic())
         thread = threading.Thread(target=self._serve, args=(connection,), name="eventide-asked", daemon=True)
         with self._lock:
-            room = len(self._connections) < self._most or self._make_room()
+            room = len(self._connections) < self._limits.connections or self._make_room()
             if room:
                 self._connections[connection] = thread
         try:
