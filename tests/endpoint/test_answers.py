@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from eventide.endpoint.asked import PROD_KEYS, asked_of
 from eventide.endpoint.refusal import Refusal
+from eventide.engine.prodding import EarlyResults
 from eventide.eventtime.prod import Prod
 from eventide.sinks.lines import Lines
-from tests.endpoint.asking import Answer, Asked
+from tests.endpoint.asking import ROWS, Answer, Asked, asked
 
 
 def rows(answer: Answer) -> list[tuple[Any, ...]]:
@@ -25,7 +27,7 @@ ALL = [(10, "north", 0, 1), (10, "south", 1, 2), (20, "", 1, 4), (20, "north", 0
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("more", "told"),
     [
         ({}, ALL),
         ({"groups": None}, ALL),
@@ -40,9 +42,9 @@ ALL = [(10, "north", 0, 1), (10, "south", 1, 2), (20, "", 1, 4), (20, "north", 0
     ],
 )
 def test_a_prod_gives_early_rows_of_what_it_asks_for(
-    engine: Asked, asked: dict[str, Any], told: list[tuple[Any, ...]]
+    engine: Asked, more: dict[str, Any], told: list[tuple[Any, ...]]
 ) -> None:
-    assert rows(engine.post({"query": "people", **asked})) == told
+    assert rows(engine.post({"query": "people", **more})) == told
 
 
 def test_the_rows_are_those_that_run_json_would_print(engine: Asked) -> None:
@@ -57,11 +59,37 @@ def test_the_rows_are_those_that_run_json_would_print(engine: Asked) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "timing"), [({"up_to": -1000}, "too late"), ({"after": 1000}, "too early"), ({"up_to": 11}, "repeated")]
+    ("more", "timing"), [({"up_to": -1000}, "too late"), ({"after": 1000}, "too early"), ({"up_to": 11}, "repeated")]
 )
-def test_the_answer_says_how_the_prod_came(engine: Asked, asked: dict[str, Any], timing: str) -> None:
+def test_the_answer_says_how_the_prod_came(engine: Asked, more: dict[str, Any], timing: str) -> None:
     engine.post({"query": "people", "up_to": 11})
-    assert engine.post({"query": "people", **asked}).data["timing"] == timing
+    assert engine.post({"query": "people", **more}).data["timing"] == timing
+
+
+def test_asking_again_while_nothing_happens_asks_the_engine_only_once(
+    engine: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, prod = list[str](), engine.engine.prod
+
+    def counting(name: str, given: Prod | None = None) -> EarlyResults:
+        counted.append(name)
+        return prod(name, given)
+
+    monkeypatch.setattr(engine.engine, "prod", counting)
+    first = engine.post({"query": "people", "after": -5})
+    again = [engine.post({"query": "people", "after": -5}) for _ in range(20)]
+    assert counted == ["people"]
+    assert {answer.data["timing"] for answer in again} == {"repeated"}
+    assert all(answer.data["rows"] == first.data["rows"] for answer in again)
+
+
+def test_an_answer_that_was_given_before_is_not_given_after_the_next_round(tmp_path: Path) -> None:
+    with asked(tmp_path) as own:
+        assert rows(own.post({"query": "people"})) == ALL
+        own.coming.put(ROWS.slice(0, 1).to_batches()[0])
+        while own.engine.status().round < 1:
+            assert not own.engine.ended.is_set()
+        assert rows(own.post({"query": "people"})) == [(10, "north", 0, 2), *ALL[1:]]
 
 
 def test_status_why_and_queries_are_those_of_the_engine(engine: Asked) -> None:
