@@ -205,20 +205,25 @@ def test_listening_to_other_machines_has_to_be_asked_for_and_is_warned_of(tmp_pa
     assert "other machines" not in here("run", "doors.sql", "--engine", "local", "--listen", "0").err
 
 
-def test_a_terminal_is_told_how_to_ask(tmp_path: Path) -> None:
+def test_a_terminal_is_told_how_to_ask_and_shows_a_table(tmp_path: Path) -> None:
     doors(tmp_path, NAMED)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "first.csv").write_text(ROWS, encoding="utf-8")
     screen, other_side = pty.openpty()
+    terminal = ENVIRONMENT | {"TERM": "xterm-256color", "COLUMNS": "300"}
     process = subprocess.Popen(
-        [*COMMAND, "run", "doors.sql", "--engine", "local", "--json"],
+        [*COMMAND, "run", "doors.sql", "--engine", "local", "--json", "--checkpoint", "state"],
         cwd=tmp_path,
-        env=ENVIRONMENT | {"TERM": "xterm-256color", "COLUMNS": "300"},
+        env=terminal,
         stdout=subprocess.DEVNULL,
         stderr=other_side,
     )
     try:
         assert "to ask: eventide prod QUERY --checkpoint " in shown_until(screen, "round 0, ")
+        ask = [*COMMAND, "prod", "people", "--checkpoint", "state"]
+        subprocess.run(ask, cwd=tmp_path, env=terminal, stdout=other_side, check=True, timeout=60)
+        shown = shown_until(screen, "north")
+        assert re.search(r"2026-01-31 09:03:00 - 09:04:00 +early +north +7", shown), shown
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
     finally:

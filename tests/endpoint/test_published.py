@@ -147,6 +147,14 @@ def test_a_file_of_something_else_is_told(tmp_path: Path, content: str) -> None:
         Published.read(tmp_path)
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_an_address_that_somebody_else_laid_beside_our_token_is_not_believed(tmp_path: Path) -> None:
+    Published.write(tmp_path, "http://127.0.0.1:1", "secret")
+    os.chown(tmp_path / "endpoint.json", 12345, 12345)
+    with pytest.raises(InputError, match="belong to different users"):
+        Client.of_checkpoint(tmp_path)
+
+
 @pytest.mark.parametrize("token", [None, "", "two words", "\N{SNOWMAN}"])
 def test_a_token_that_cannot_be_one_is_told(tmp_path: Path, token: str | None) -> None:
     if token is not None:

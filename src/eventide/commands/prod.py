@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import rich.console
 
 from eventide.commands.endings import ReaderGoneError
 from eventide.commands.notes import say
@@ -59,9 +60,7 @@ def prod_query(request: ProdRequest) -> None:
     if request.json:
         _print_lines(rows)
     elif rows:
-        console = Console(ALL_ROWS)
-        console.emit(Results.of_table(request.query, int(answer["round"]), table_of(rows)))
-        console.close()
+        _show(request.query, int(answer["round"]), table_of(rows))
     timing = str(answer.get("timing"))
     if timing in SAID:
         say(SAID[timing])
@@ -143,6 +142,16 @@ def _column(values: list[Any]) -> pa.Array:
         # Numbers and NaN, which is a text in JSON; or a moment beyond Arrow's calendar.
         column = pa.array([None if value is None else str(value) for value in values], pa.string())
     return column
+
+
+def _show(query: str, round: int, rows: pa.Table) -> None:
+    """All rows: drawn once on a terminal, however many there are, and as lines elsewhere."""
+    output = rich.console.Console()
+    screen = Console(ALL_ROWS, output)
+    if screen.is_live:
+        output.print(screen.table(query, rows))
+    else:
+        screen.emit(Results.of_table(query, round, rows))
 
 
 def _print_lines(rows: list[dict[str, Any]]) -> None:

@@ -81,10 +81,17 @@ def names(engine: Engine) -> list[str]:
     return sorted({*engine.plan.queries, *engine.plan.operators} & {step.name for step in engine.program.steps})
 
 
+def times_of(engine: Engine, name: str) -> TimeKind:
+    """What `up_to` and `after` are: times of what a query reads, also where its windows are over counts of rows."""
+    bound = engine.plan.queries.get(name)
+    kind = kind_of_times(engine.program, name) if bound is None else bound.stream.time_kind
+    return TimeKind.SEQUENCE if kind is TimeKind.SEQUENCE else TimeKind.TIMESTAMP
+
+
 def prod_of(engine: Engine, asked: Mapping[str, Any]) -> tuple[str, Prod]:
     """The query that is asked, and the prod."""
     name = named(engine, asked.get("query"))
-    kind = kind_of_times(engine.program, name)
+    kind = times_of(engine, name)
     groups = asked.get("groups")
     if groups is not None and not isinstance(groups, dict):
         raise Refusal(400, "the groups are no object", 'give names and values: "groups": {"detector": "1045"}')

@@ -59,6 +59,9 @@ class Published:
             raise InputError(
                 f"{folder / ENDPOINT} was not written by this Eventide: stop the engine, and start it again"
             )
+        if _owner(folder / ENDPOINT) != _owner(folder / TOKEN):
+            # Somebody else may have laid an address there, to be sent the token.
+            raise InputError(f"{ENDPOINT} and {TOKEN} in {folder} belong to different users: neither is believed")
         if found.machine == this_machine() and not is_alive(found.process):
             raise nobody_at(folder, f" any more: process {found.process}, which listened at {found.url}, is gone")
         return found
@@ -77,6 +80,13 @@ def clear(folder: Path) -> None:
     for name in (ENDPOINT, TOKEN):
         with suppress(OSError):
             (folder / name).unlink()
+
+
+def _owner(file: Path) -> int | None:
+    try:
+        return file.lstat().st_uid
+    except OSError:
+        return None
 
 
 def nobody_at(folder: Path, more: str = "") -> EngineError:

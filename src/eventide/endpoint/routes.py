@@ -14,12 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.endpoint.asked import PROD_KEYS, asked_of, named, names, parameters_of, prod_of
+from eventide.endpoint.asked import PROD_KEYS, asked_of, named, names, parameters_of, prod_of, times_of
 from eventide.endpoint.refusal import Refusal
 from eventide.endpoint.remembered import Answered, Remembered
 from eventide.endpoint.request import Request
 from eventide.endpoint.response import Response, as_json
-from eventide.engine.open_windows import kind_of_times
 from eventide.engine.prodding import EarlyResults
 from eventide.engine.running import Running
 from eventide.engine.why import OpenWindow
@@ -146,7 +145,7 @@ class Routes:
                 {
                     "query": name,
                     "groups": {} if bound is None else {key.name: key.type for key in bound.keys},
-                    "times": kind_of_times(engine.program, name).value,
+                    "times": times_of(engine, name).value,
                     "prods_itself": isinstance(step, Query) and step.prods is not None,
                 }
             )

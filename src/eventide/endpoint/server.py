@@ -1,8 +1,8 @@
 """The server: connections, each in a thread of its own, none of which can hold up the others.
 
-Law: there are at most so many connections. When one more comes, the one that has been sending its request for longest
-is cut off, if it had a second to do so; otherwise the new one is refused. A connection brings one request, has so many
-seconds to send it and to take the answer, and is closed. What goes wrong with one connection ends that connection.
+Law: there are at most so many connections. When one more comes, the slowest is cut off of those that have their answer,
+or had a second to send their request; where there is none the new one is refused. A connection brings one request, has
+so many seconds to send it and to take the answer, and is closed. What goes wrong with one ends that one.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class _Phase(Enum):
     READING = auto()
     ANSWERING = auto()
     SENDING = auto()
+    LEAVING = auto()
 
 
 @dataclass(eq=False)
@@ -84,10 +85,13 @@ class Server:
         with self._lock:
             left = dict(self._connections)
         for connection in left:
-            if connection.phase is _Phase.READING:
+            if connection.phase in (_Phase.READING, _Phase.LEAVING):
                 _cut(connection.socket)
         started = time.monotonic()
-        for patience, phases in ((TAKING, (_Phase.READING, _Phase.SENDING)), (ANSWERING, tuple(_Phase))):
+        for patience, phases in (
+            (TAKING, (_Phase.READING, _Phase.SENDING, _Phase.LEAVING)),
+            (ANSWERING, tuple(_Phase)),
+        ):
             for connection, thread in left.items():
                 if thread is not threading.current_thread():
                     thread.join(max(0.0, started + patience - time.monotonic()))
@@ -130,14 +134,18 @@ class Server:
             self._end(connection)
 
     def _make_room(self) -> bool:
-        """Cut off the slowest; with the lock held."""
-        reading = [connection for connection in self._connections if connection.phase is _Phase.READING]
-        slowest = min(reading, key=lambda connection: connection.since, default=None)
-        if slowest is None or time.monotonic() - slowest.since < FAIR:
-            return False
-        del self._connections[slowest]
-        _cut(slowest.socket)
-        return True
+        """Cut off the slowest of those that have had their chance, or their answer; with the lock held."""
+        late = time.monotonic() - FAIR
+        cut = [
+            connection
+            for connection in self._connections
+            if connection.phase is _Phase.LEAVING or (connection.phase is _Phase.READING and connection.since <= late)
+        ]
+        if cut:
+            slowest = min(cut, key=lambda connection: connection.since)
+            del self._connections[slowest]
+            _cut(slowest.socket)
+        return bool(cut)
 
     def _serve(self, connection: _Connection) -> None:
         try:
@@ -151,6 +159,7 @@ class Server:
             connection.phase = _Phase.SENDING
             connection.socket.settimeout(ANSWER_SECONDS)
             connection.socket.sendall(response.sent())
+            connection.phase = _Phase.LEAVING
             self._leave(connection.socket)
         except (GoneError, OSError):
             # It has closed, or was cut off.
