@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,13 @@ GOOD = {"host": "localhost", "authorization": "Bearer secret"}
 
 
 def still_answers(engine: Asked) -> bool:
-    return engine.get("/status").status == 200
+    """Perhaps not at once, where others have just taken every place."""
+    for _ in range(100):
+        with suppress(ConnectionError, AssertionError):
+            if engine.get("/status").status == 200:
+                return True
+        time.sleep(0.1)
+    return False
 
 
 @pytest.mark.parametrize(
@@ -188,10 +195,9 @@ def test_clients_that_say_nothing_cannot_keep_others_out(tmp_path: Path) -> None
     with asked(tmp_path, Limits(seconds=600, connections=4)) as engine:
         silent = [engine.connect() for _ in range(4)]
         # Whoever comes before the silent ones had a fair chance is refused, or waits for none of them.
-        with engine.connect() as early:
+        with engine.connect() as early, suppress(ConnectionError):
             early.sendall(engine.head("GET /status HTTP/1.1").encode())
             assert early.recv(12) in (b"HTTP/1.1 503", b"HTTP/1.1 200", b"")
-        time.sleep(1.1)
         for _ in range(8):
             assert still_answers(engine)
         assert silent[0].recv(10) == b""

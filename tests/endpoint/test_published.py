@@ -15,12 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from eventide.endpoint.address import Address
 from eventide.endpoint.client import Client
 from eventide.endpoint.listening import listen
 from eventide.endpoint.private_file import write_whole
 from eventide.endpoint.published import Published
+from eventide.engine.remote_storage import RemoteStorage
 from eventide.errors import DeclarationError, EngineError, InputError
 from tests.commands.processes import ENVIRONMENT, REPOSITORY
 from tests.endpoint.asking import answer_on, asked
@@ -101,6 +103,19 @@ def test_closing_an_endpoint_leaves_the_engine_running_and_it_may_listen_again(t
         # What another engine has told meanwhile is not ours to take away.
         engine.endpoint._published.withdraw()
         assert again.token_file.exists()
+
+
+def test_a_token_never_goes_into_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with asked(tmp_path) as engine:
+        engine.endpoint.close()
+        store = RemoteStorage(SubTreeFileSystem(str(tmp_path), LocalFileSystem()), "bucket", "s3a://bucket")
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(engine.engine.engine.checkpoint, "storage", store)
+            endpoint = listen(engine.engine)
+        assert list((tmp_path / "bucket").iterdir()) == []
+        assert stat.S_IMODE(endpoint.folder.stat().st_mode) == 0o700
+        assert Client.of_checkpoint(endpoint.folder).ask("GET", "/status")
+    assert not endpoint.folder.exists()
 
 
 def test_an_address_that_is_taken_is_told_with_the_way_out(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from eventide.endpoint.published import Published, nobody_at
+from eventide.endpoint.published import Published, folder_of, nobody_at
 from eventide.errors import DeclarationError, EngineError, InputError
 
 SECONDS = 60.0
@@ -36,10 +36,11 @@ class Client:
     seconds: float = SECONDS
 
     @classmethod
-    def of_checkpoint(cls, folder: str | Path) -> Client:
+    def of_checkpoint(cls, checkpoint: str | Path) -> Client:
         """The engine that works on a checkpoint."""
-        found = Published.read(Path(folder))
-        return cls(found.url, read_token(found.token_file), Path(folder))
+        folder = folder_of(checkpoint)
+        found = Published.read(folder)
+        return cls(found.url, read_token(found.token_file), folder)
 
     @classmethod
     def of_url(cls, url: str, token_file: str | Path) -> Client:

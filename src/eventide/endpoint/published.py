@@ -12,10 +12,12 @@ import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from eventide.endpoint.private_file import write_whole
 from eventide.engine.lock import is_alive, this_machine
-from eventide.errors import EngineError, InputError
+from eventide.engine.storage import SCHEME
+from eventide.errors import DeclarationError, EngineError, InputError
 
 ENDPOINT, TOKEN = "endpoint.json", "endpoint.token"
 VERSION = 1
@@ -80,6 +82,29 @@ def clear(folder: Path) -> None:
     for name in (ENDPOINT, TOKEN):
         with suppress(OSError):
             (folder / name).unlink()
+
+
+def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
+    """Where the engine of a checkpoint tells where it listens.
+
+    >>> folder_of("file:///srv/state") == folder_of("/srv/state") == Path("/srv/state")
+    True
+    >>> folder_of("s3://bucket/state")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: s3://bucket/state is no folder of this machine, and no place for a token: give \
+the folder that the engine names when it is started with --listen
+    """
+    text = os.fspath(checkpoint)
+    found = SCHEME.match(text)
+    if found is None:
+        return Path(text)
+    if found[1].lower() != "file":
+        raise DeclarationError(
+            f"{text} is no folder of this machine, and no place for a token: give the folder that the engine names "
+            "when it is started with --listen"
+        )
+    return Path(unquote(urlsplit(text).path))
 
 
 def _owner(file: Path) -> int | None:
