@@ -80,6 +80,16 @@ One of them, by its start (in UTC): eventide why traffic.sql speeds 12:05 --chec
 For a program: eventide why traffic.sql speeds --checkpoint state --json | jq '.windows[].closes_at'
 {_CODES}"""
 
+_PROD_EXAMPLES = f"""
+[bold]Examples[/bold]
+
+All open windows of a query: eventide prod speeds --checkpoint state
+
+One group, and windows that end by noon (UTC): eventide prod speeds --group detector=1045 --up-to '2026-01-31 12:00'
+
+For a program: eventide prod speeds --checkpoint state --json | jq .mean
+{_CODES}"""
+
 _INIT_EXAMPLES = f"""
 [bold]Examples[/bold]
 
@@ -141,6 +151,11 @@ def run(
         str | None,
         typer.Option(metavar="FILE", help="Write one JSON line for every decision of the scheduler into this file."),
     ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Where it can be asked. Default: a free port, from this machine only."),
+    ] = None,
+    no_listen: Annotated[bool, typer.Option("--no-listen", help="Let nobody ask it while it runs.")] = False,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script, and show their results as they come."""
@@ -158,6 +173,8 @@ def run(
                 packages=package or [],
                 checkpoint=checkpoint,
                 trace=trace,
+                listen=listen,
+                no_listen=no_listen,
             )
         )
     except KeyboardInterrupt:
@@ -210,6 +227,38 @@ def why(
     from eventide.commands.why import why_file
 
     why_file(str(file), query, window, checkpoint, json)
+
+
+@app.command(epilog=_PROD_EXAMPLES)
+def prod(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A query of the running script.", show_default=False)],
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="The checkpoint it works on. Default: your one run with a temporary one."),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Only groups with this value; may be given again."),
+    ] = None,
+    null: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only groups in which this is NULL; may be given again.")
+    ] = None,
+    up_to: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only windows that end by then: a time (UTC), or a number.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the engine listens, in the place of --checkpoint.")
+    ] = None,
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The file with the engine's token, for --url.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each row, and nothing else.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Ask a running query for early results, from the windows that are still open."""
+    from eventide.commands.prod import ProdRequest, prod_query
+
+    prod_query(ProdRequest(query, checkpoint, url, token_file, group or [], null or [], up_to, json))
 
 
 @app.command(epilog=_INIT_EXAMPLES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -20,12 +20,17 @@ import pyarrow.parquet as pq
 from eventide.api.as_html import html_of
 from eventide.api.why_open import WhyOpen
 from eventide.commands.losses import Losses
+from eventide.commands.why_words import window_words
+from eventide.endpoint.address import EXPOSED, LOOPBACK, Address
+from eventide.endpoint.asked import groups_of
+from eventide.endpoint.listening import Endpoint, listen
 from eventide.engine.running import Running
 from eventide.engine.status import Status
 from eventide.errors import EngineError, EventideError, LostRowsWarning
 from eventide.eventtime.instant import FOREVER
 from eventide.eventtime.prod import Prod
 from eventide.results.accuracy import Summary
+from eventide.results.group_values import microseconds
 from eventide.sinks.memory import Memory
 from eventide.sinks.sink import Sink
 
@@ -46,6 +51,7 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         self._checkpoint = checkpoint
         self._queries = {name: RunningQuery(name, self, sink, folders.get(name)) for name, sink in sinks.items()}
         self._failure: EventideError | None = None
+        self._endpoint: Endpoint | None = None
 
     def __getitem__(self, name: str) -> RunningQuery:
         return self._queries[name]
@@ -72,6 +78,19 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
     def end_source(self, stream: str, source: str) -> None:
         """A source of a stream is over: time does not wait for it any more, unless it speaks again."""
         self.engine.end_source(stream, source)
+
+    def listen(self, host: str = LOOPBACK, port: int = 0) -> Endpoint:
+        """Let other processes ask: `eventide prod`, or HTTP with the token; until it ends, or `.close()` of the answer.
+
+        Port 0 is any free one. On another host than loopback other machines can ask, which is warned of.
+        """
+        if self._endpoint is not None and not self._endpoint.closed:
+            raise EngineError(f"it listens already, at {self._endpoint.url}: close that first")
+        address = Address.given(host, port)
+        if not address.is_loopback:
+            warnings.warn(f"{address.shown}: {EXPOSED}", stacklevel=2)
+        self._endpoint = listen(self.engine, address, window_words)
+        return self._endpoint
 
     def results(self) -> dict[str, pa.Table]:
         """All results so far of every query; see `RunningQuery.results`."""
@@ -155,8 +174,13 @@ class RunningQuery:
 
         Nothing changes by asking. The answer waits for the round under way at most.
         """
-        last = FOREVER if up_to is None else up_to if isinstance(up_to, int) else _microseconds(up_to)
-        return self.together.engine.prod(self.name, Prod(last, groups=dict(groups or {}))).table()
+        last = FOREVER if up_to is None else up_to if isinstance(up_to, int) else microseconds(up_to)
+        running = self.together.engine
+        return running.prod(self.name, Prod(last, groups=groups_of(running.engine, self.name, groups or {}))).table()
+
+    def listen(self, host: str = LOOPBACK, port: int = 0) -> Endpoint:
+        """Let other processes ask this query, and those started with it; see `RunningQueries.listen`."""
+        return self.together.listen(host, port)
 
     def accuracy(self) -> Summary | None:
         """How early results have done so far, measured by the final ones; None if there were none."""
@@ -228,9 +252,3 @@ class RunningQuery:
         shown = self.results() if isinstance(self.sink, Memory) else None
         kinds = {stream.name: stream.time_kind for stream in self.together.engine.engine.program.streams}
         return html_of(self.name, self.together._state, self.status(), shown, kinds)
-
-
-def _microseconds(moment: datetime) -> int:
-    """A time of a stream of timestamps; one that names no zone is in UTC."""
-    known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (known - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -30,6 +30,7 @@ from eventide.commands.engines import (
     temporary_checkpoint,
 )
 from eventide.commands.functions import Failures
+from eventide.commands.listening import checked_listening, listening
 from eventide.commands.losses import Losses
 from eventide.commands.notes import passing, say
 from eventide.commands.outputs import Outputs, outputs_of
@@ -58,6 +59,8 @@ class RunRequest:
     packages: list[str] = field(default_factory=list)
     checkpoint: str | None = None
     trace: str | None = None
+    listen: str | None = None
+    no_listen: bool = False
 
 
 def run_file(request: RunRequest) -> None:
@@ -88,6 +91,7 @@ def run_file(request: RunRequest) -> None:
 
 
 def _run(script: Script, request: RunRequest) -> None:
+    checked_listening(request.listen, not request.no_listen)
     settings = RunSettings.of(script.settings)
     where = _where(script, request, settings)
     given = request.checkpoint or settings.checkpoint
@@ -111,6 +115,7 @@ def _run(script: Script, request: RunRequest) -> None:
         ended_before = engine.engine.ended
         for watcher in (line, losses):
             watcher.watch(engine)
+        listening(engine, request.listen, not request.no_listen, quiet=bounded)
         engine.stop_on_signals()
         try:
             with passing(line.text):

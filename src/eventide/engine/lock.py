@@ -96,7 +96,7 @@ class Lease(Lock):
         self._storage = storage
         self._seconds = seconds
         self._name = f"{FOLDER}/{uuid.uuid4().hex}.json"
-        self._content = json.dumps({"owner": _owner(), "machine": _machine(), "process": os.getpid()}).encode()
+        self._content = json.dumps({"owner": _owner(), "machine": this_machine(), "process": os.getpid()}).encode()
         self._renewed = _elapsed()
         self._storage.write(self._name, self._content)
         self._released = threading.Event()
@@ -122,7 +122,7 @@ class Lease(Lock):
                 other, written = {}, self._storage.modified(name)
             # Both times were stamped by the storage, so clocks of machines need not agree.
             fresh = now is None or written is None or now - written <= self._seconds
-            died_here = other.get("machine") == _machine() and not _alive(int(other.get("process", 0)))
+            died_here = other.get("machine") == this_machine() and not is_alive(int(other.get("process", 0)))
             if fresh and not died_here:
                 raise _taken(
                     self._storage,
@@ -183,7 +183,7 @@ def _owner() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-def _machine() -> str:
+def this_machine() -> str:
     """Where a process number means one process: this machine since it started, this container."""
     parts = [socket.gethostname()]
     try:
@@ -195,7 +195,8 @@ def _machine() -> str:
     return " ".join(parts)
 
 
-def _alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether a process of this machine is there."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

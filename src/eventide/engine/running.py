@@ -50,6 +50,8 @@ class Running(ABC):
         self.failure: BaseException | None = None
         self._pace: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
         self._told: list[Callable[[Round], None]] = []
+        self._ending = threading.Lock()
+        self._last_calls: list[Callable[[], None]] | None = []
         self._begun = False
         self._holder: int | None = None
         self._handlers: dict[int, object] = {}
@@ -61,6 +63,14 @@ class Running(ABC):
     def on_round(self, function: Callable[[Round], None]) -> None:
         """Call a function after every committed round."""
         self._told.append(function)
+
+    def on_end(self, function: Callable[[], None]) -> None:
+        """Call a function when the last round is over, before `ended` is set; at once if it is over already."""
+        with self._ending:
+            if self._last_calls is not None:
+                self._last_calls.append(function)
+                return
+        function()
 
     def status(self) -> Status:
         """How the engine stands after its last round; never waits for the one under way."""
@@ -206,7 +216,14 @@ class Running(ABC):
             log.info("ended", extra={"round": self.engine.committed.round})
         else:
             log.error("failed", extra={"round": self.engine.committed.round, "why": str(self.failure)})
-        self.ended.set()
+        with self._ending:
+            last_calls, self._last_calls = self._last_calls or [], None
+        try:
+            # None is kept: once the end is known the interpreter may end too, and nothing can be let go of any more.
+            while last_calls:
+                last_calls.pop()()
+        finally:
+            self.ended.set()
 
     @abstractmethod
     def _stop(self) -> None:

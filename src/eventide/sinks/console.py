@@ -146,7 +146,10 @@ class Console:
 
     def _table(self, query: str, room: int) -> Table:
         newest = self.newest(query)
-        newest = newest.slice(max(0, newest.num_rows - room))
+        return self.table(query, newest.slice(max(0, newest.num_rows - room)))
+
+    def table(self, query: str, newest: pa.Table) -> Table:
+        """Results of a query as a table to draw."""
         title = self._printable(query)
         if "round" in newest.column_names and newest.num_rows:
             title += f", round {newest.column('round')[-1].as_py()}"

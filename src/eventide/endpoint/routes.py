@@ -1,0 +1,160 @@
+"""What can be asked of an engine, and the answers.
+
+Law: `ROUTES` is all there is; every other path is refused, and every other method. One prod is answered at a time, so
+that rounds never queue behind many; status and why never wait for a round. Rows of an answer are the objects that
+`eventide run --json` prints.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.endpoint.asked import PROD_KEYS, asked_of, named, names, parameters_of, prod_of, times_of
+from eventide.endpoint.refusal import Refusal
+from eventide.endpoint.remembered import Answered, Remembered
+from eventide.endpoint.request import Request
+from eventide.endpoint.response import Response, as_json
+from eventide.engine.prodding import EarlyResults
+from eventide.engine.running import Running
+from eventide.engine.why import OpenWindow
+from eventide.engine.why_data import operator_data, window_data
+from eventide.errors import DeclarationError, EngineError
+from eventide.eventtime.prod import Prod
+from eventide.plan.query import Query
+from eventide.sinks.lines import Lines
+
+log = logging.getLogger(__name__)
+
+MOST_ROWS = 100_000
+"""An answer with more rows is refused: it would be nobody's glance at a query."""
+WAITS = 30.0
+"""Seconds that a prod waits for its turn."""
+LEFT_OUT = ("rows", "heartbeat")
+"""Columns of every result that the lines of `eventide run --json` do not have either."""
+
+Words = Callable[[OpenWindow], str]
+
+
+class Routes:
+    """Answers requests for one engine; `words` tells an open window in a sentence."""
+
+    def __init__(self, running: Running, words: Words | None = None) -> None:
+        self._running = running
+        self._words = words
+        self._turn = threading.Lock()
+        self._remembered = Remembered()
+        self._lines: dict[str, tuple[pa.Schema, Lines]] = {}
+
+    def answer(self, request: Request) -> Response:
+        """The answer to a request that may be asked; never raises."""
+        try:
+            path, _, query = request.target.partition("?")
+            if path not in ROUTES:
+                raise Refusal(404, "there is no such path", f"there are: {', '.join(ROUTES)}")
+            method, route = ROUTES[path]
+            if request.method != method:
+                raise Refusal(405, f"{path} takes {method}", f"send {method} {path}", Allow=method)
+            return route(self, query, request.body)
+        except Refusal as refusal:
+            return Response.refusing(refusal)
+        except Exception as error:
+            # One request that goes wrong is no reason to fall silent; what it was is for our eyes.
+            log.warning("request failed", extra={"why": f"{type(error).__name__}: {error}"})
+            return Response.refusing(Refusal(500, "the engine could not answer this", "its log says more"))
+
+    def close(self) -> None:
+        """Let go of what was made to write answers, which must be gone before the interpreter is."""
+        if self._turn.acquire(timeout=1.0):
+            self._lines.clear()
+            self._turn.release()
+
+    def _prod(self, query: str, body: bytes) -> Response:
+        parameters_of(query, ())
+        asked = asked_of(body, PROD_KEYS)
+        if not self._turn.acquire(timeout=WAITS):
+            raise Refusal(503, "others are asking, one after another", "ask again", Retry_After="1")
+        try:
+            name, prod = prod_of(self._running.engine, asked)
+            found = self._answered(name, prod)
+        except DeclarationError as error:
+            raise Refusal(400, str(error)) from None
+        except EngineError as error:
+            raise Refusal(503, str(error)) from None
+        finally:
+            self._turn.release()
+        head = as_json({"query": name, "round": found.round, "timing": found.timing.value}).rstrip(b"}\n")
+        return Response(200, head + b',"rows":[' + found.rows + b"]}\n")
+
+    def _answered(self, name: str, prod: Prod) -> Answered:
+        """From the engine, or as it answered before if nothing has happened since."""
+        running = self._running
+        round, plan = running.engine.committed.round, running.engine.plan
+        known = None if running.stopping.is_set() else self._remembered.find(round, plan, name, prod)
+        if known is not None:
+            return known
+        found = running.prod(name, prod)
+        if found.rows > MOST_ROWS:
+            raise Refusal(
+                400,
+                f"the answer has {found.rows:,} rows, and {MOST_ROWS:,} are told at most",
+                "name groups, or an earlier up_to",
+            )
+        answer = Answered(found.round, found.timing, self._rows(found))
+        if found.round == round and running.engine.plan is plan:
+            self._remembered.keep(round, plan, name, prod, answer)
+        return answer
+
+    def _rows(self, found: EarlyResults) -> bytes:
+        table = found.table().drop_columns([name for name in LEFT_OUT if name in found.schema.names])
+        schema, lines = self._lines.get(found.query, (None, None))
+        if lines is None or not table.schema.equals(schema):
+            # Planning them takes longer than writing a few rows; they are used by one prod at a time.
+            lines = Lines("json", table.schema)
+            self._lines[found.query] = table.schema, lines
+        return lines.of(table).rstrip(b"\n").replace(b"\n", b",")
+
+    def _status(self, query: str, body: bytes) -> Response:
+        parameters_of(query, ())
+        return Response.of(self._running.status().as_json())
+
+    def _why(self, query: str, body: bytes) -> Response:
+        engine = self._running.engine
+        name = named(engine, parameters_of(query, ("query",)).get("query"))
+        told: dict[str, Any] = {"query": name, "round": engine.committed.round, "clock": engine.committed.clock}
+        if engine.program.operator(name) is not None:
+            standing = engine.committed.standing(engine.program, engine.scheduling)
+            return Response.of(told | ((standing and operator_data(standing, name)) or {}))
+        words = self._words
+        windows = self._running.why(name)
+        told["windows"] = [window_data(one) | ({} if words is None else {"words": words(one)}) for one in windows]
+        return Response.of(told)
+
+    def _queries(self, query: str, body: bytes) -> Response:
+        parameters_of(query, ())
+        engine = self._running.engine
+        told = []
+        for name in names(engine):
+            bound = engine.plan.queries.get(name)
+            step = engine.program.operator(name) or engine.program.query(name)
+            told.append(
+                {
+                    "query": name,
+                    "groups": {} if bound is None else {key.name: key.type for key in bound.keys},
+                    "times": times_of(engine, name).value,
+                    "prods_itself": isinstance(step, Query) and step.prods is not None,
+                }
+            )
+        return Response.of({"queries": told})
+
+
+ROUTES: dict[str, tuple[str, Callable[[Routes, str, bytes], Response]]] = {
+    "/prod": ("POST", Routes._prod),
+    "/status": ("GET", Routes._status),
+    "/why": ("GET", Routes._why),
+    "/queries": ("GET", Routes._queries),
+}
