@@ -160,3 +160,9 @@ def test_a_column_that_cannot_tell_prods_is_refused(columns: str, clauses: str, 
 def test_a_column_of_early_answers_is_refused_under_a_stream_with_prods() -> None:
     with pytest.raises(LanguageError, match="'point' is a column of early answers"):
         read_script(f"{PRODDED}CREATE QUERY q AS SELECT max(v) AS point FROM s [RANGE 5 min]")
+
+
+def test_the_kind_of_time_is_that_of_the_streams_a_query_reads() -> None:
+    """A stream of the same script whose times are timestamps made plain numbers of a sequence into seconds."""
+    other = "CREATE STREAM other (ts TIMESTAMP, v INT) TIMESTAMP BY ts;\n"
+    assert prods("PROD EVERY 100", NUMBERS + other, "[RANGE 50]") == Prods(every=100)

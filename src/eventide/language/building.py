@@ -230,7 +230,7 @@ class Builder:
         known = self.queries[name.lower()]
         if not isinstance(known.query, Query):
             raise self.source.error("PROD is for windows, and these are rows", asked[0], "leave it out")
-        kinds = {declared.stream.time_kind for declared in self.streams.values()}
+        kinds = {stream.time_kind for stream in self.program().streams_below(name)}
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
         prodded = {key for key, declared in self.streams.items() if declared.stream.prods is not None}
         below = {read.lower() for read in streams_below(self.program(), known.query.name)}
