@@ -45,6 +45,7 @@ from eventide.language.warnings import Warning, about_operator, about_query, abo
 from eventide.plan.binding import through
 from eventide.plan.columns import Column, spark_type
 from eventide.plan.prodded import streams_below
+from eventide.plan.prodded import streams_below
 from eventide.plan.program import NAME, Operator, Program, Step, reads
 from eventide.plan.query import Query
 from eventide.plan.queue import Queue, queued
@@ -230,7 +231,9 @@ class Builder:
         known = self.queries[name.lower()]
         if not isinstance(known.query, Query):
             raise self.source.error("PROD is for windows, and these are rows", asked[0], "leave it out")
-        kinds = {stream.time_kind for stream in self.program().streams_below(name)}
+        program = self.program()
+        below = streams_below(program, known.query.name)
+        kinds = {stream.time_kind for stream in program.streams if stream.name in below}
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
         prodded = {key for key, declared in self.streams.items() if declared.stream.prods is not None}
         below = {read.lower() for read in streams_below(self.program(), known.query.name)}

@@ -132,15 +132,6 @@ class Program:
         """The queries and operators that read the stream, query or operator of that name."""
         return tuple(step for step in self.steps if name in reads(step))
 
-    def streams_below(self, name: str) -> tuple[Stream, ...]:
-        """The streams that a query or operator reads in the end."""
-        known = {step.name: step for step in self.steps}
-        found, waiting = set[str](), [name]
-        while waiting:
-            found.add(one := waiting.pop())
-            waiting += [read for read in (reads(known[one]) if one in known else ()) if read not in found]
-        return tuple(stream for stream in self.streams if stream.name in found)
-
     def stream(self, name: str, because: str = "there is no") -> Stream:
         """The stream of that name, or an error that says which there are."""
         for stream in self.streams:
