@@ -45,7 +45,6 @@ from eventide.language.warnings import Warning, about_operator, about_query, abo
 from eventide.plan.binding import through
 from eventide.plan.columns import Column, spark_type
 from eventide.plan.prodded import streams_below
-from eventide.plan.prodded import streams_below
 from eventide.plan.program import NAME, Operator, Program, Step, reads
 from eventide.plan.query import Query
 from eventide.plan.queue import Queue, queued
