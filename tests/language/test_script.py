@@ -336,7 +336,33 @@ REFUSED = {
     "SELECT max(v) AS a, min(v) AS A FROM N [RANGE 5]": (3, 21, "two columns are named", None),
     "SELECT count(*) FROM N SEMI JOIN S ON N.k = S.k": (3, 34, "SEMI JOIN cannot be run yet", None),
     "SELECT max(v) FROM N UNION ALL SELECT max(v) FROM S": (3, 8, "this aggregate could never close", None),
-    "SELECT sum(v) OVER (PARTITION BY k) FROM N [RANGE 5]": (3, 8, "OVER cannot be run yet", None),
+    "SELECT sum(v) OVER (PARTITION BY k) FROM N [RANGE 5]": (
+        3,
+        8,
+        "OVER cannot be run yet",
+        "aggregate in a window, FROM s [RANGE 5 minutes]; over all groups of a window, "
+        "by a query over the query's name",
+    ),
+    "SELECT v, rank() OVER (ORDER BY count(*) DESC) AS r FROM N [RANGE 5] GROUP BY v": (
+        3,
+        11,
+        "OVER cannot be run yet",
+        "for the first n of each window: ORDER BY COUNT(*) DESC LIMIT n, behind GROUP BY",
+    ),
+    "SELECT v, count(*) AS n FROM N [RANGE 5] GROUP BY v HAVING rank() OVER (ORDER BY n) < 3": (
+        3,
+        60,
+        "OVER cannot be run yet",
+        "ORDER BY n LIMIT n",
+    ),
+    "SELECT v FROM N WHERE row_number() OVER (PARTITION BY v) = 1": (3, 23, "OVER cannot be run yet", None),
+    "SELECT v - lag(v) OVER (ORDER BY t) AS d FROM N": (
+        3,
+        12,
+        "OVER cannot be run yet",
+        "to compare a row with one before it, join the stream with itself: "
+        "ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE",
+    ),
     "SELECT count(*) FROM N [RANGE 5] WHERE v IN (SELECT 1)": (3, 53, "a query inside an expression", None),
     "SELECT count(*) FROM N [RANGE 5] INTO 'x' FORMAT pq": (3, 50, "cannot go to 'pq'", None),
     "SELECT count(*) FROM N [RANGE 5] INTO parquet": (3, 34, "needs a directory", None),
