@@ -360,8 +360,7 @@ REFUSED = {
         3,
         12,
         "OVER cannot be run yet",
-        "to compare a row with one before it, join the stream with itself: "
-        "ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE",
+        "to meet rows before it, join the stream with itself: ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE",
     ),
     "SELECT count(*) FROM N [RANGE 5] WHERE v IN (SELECT 1)": (3, 53, "a query inside an expression", None),
     "SELECT count(*) FROM N [RANGE 5] INTO 'x' FORMAT pq": (3, 50, "cannot go to 'pq'", None),
