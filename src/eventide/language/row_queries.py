@@ -15,6 +15,7 @@ from eventide.errors import DeclarationError, LanguageError
 from eventide.language.aggregate_words import has_aggregate
 from eventide.language.join_scope import told
 from eventide.language.known import TIME, Clock, Level
+from eventide.language.misreadings import aggregate_meant
 from eventide.language.output_names import name_for, unused
 from eventide.language.over import refuse_over
 from eventide.language.reading_from import FromReader
@@ -82,7 +83,8 @@ class RowsReader:
             raise self.source.error(
                 "this SELECT has a window and no aggregate",
                 level.window,
-                "leave the window out to get the rows, select count(*) or another aggregate, or write SELECT DISTINCT",
+                aggregate_meant(select)
+                or "leave the window out to get the rows, add count(*) or another aggregate, or write SELECT DISTINCT",
             )
         if (order := select.args.get("order")) is not None:
             self._check_order(order, select, level)
