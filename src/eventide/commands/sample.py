@@ -228,8 +228,8 @@ def _tried(sample: Sample) -> Sample:
     rows, broken = _broken(sample, texts)
     if rows and broken == rows:
         raise InputError(
-            f"{sample.argument}: none of its rows can be read: CSV needs a line for each row (a text in quotes must not "
-            "go on in the next line), JSON an object on a line"
+            f"{sample.argument}: none of its rows can be read: CSV needs a line for each row (a text in quotes must "
+            "not go on in the next line), JSON an object on a line"
         )
     most = broken + _exceptions(rows)
     if _broken(sample, proposed)[1] > broken:
