@@ -121,7 +121,7 @@ def check(text: str) -> bool:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_mutated_statement_is_a_script_or_an_error_with_a_place(part: int) -> None:
-    seed = part if settings.default.derandomize else random.randrange(2**32)
+    seed = part if settings().derandomize else random.randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
     good = bad = 0
