@@ -33,7 +33,6 @@ from eventide.plan.program import Program
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Sink
 from examples.freeway import (
-    CUT,
     EACH,
     MINUTE,
     SECOND,
@@ -113,6 +112,12 @@ class Screen:
         both = [(row[of], self.final[key][truth]) for key, row in self.early.items() if key in self.final]
         known = [(early, final) for early, final in both if early is not None]
         return np.array([abs(final - early) / abs(final) for early, final in known])
+
+    def worst(self) -> tuple[str, datetime]:
+        """The road whose number of cars was told worst, and the end of that window."""
+        both = {key: (row["cars"], self.final[key]["cars"]) for key, row in self.early.items() if key in self.final}
+        end, highway, direction = max(both, key=lambda key: abs(both[key][1] - both[key][0]) / abs(both[key][1]))
+        return f"{highway} {direction}", end
 
 
 def clock(after: int) -> str:
@@ -203,9 +208,11 @@ def account_of_early_answers(console: Console, screen: Screen) -> None:
         table.add_row(words, f"{np.mean(off):.1%}", f"{np.median(off):.1%}", f"{np.max(off):.1%}")
     console.print(table)
     earlier = np.mean(screen.waited) - np.mean(screen.asked)
+    road, end = screen.worst()
     console.print(
         f"They came {-np.mean(screen.asked):.0f} s before the end of a window, {earlier:.0f} s before the final ones. "
-        f"The worst are of I-84, when its line was cut at {clock(CUT[0])}: nobody can count cars not heard of yet.",
+        f"The worst was of {road} in the window up to {end:%H:%M} (the recording begins at {clock(0)}: its first windows "
+        "are not full, and what is missing weighs more there).",
         highlight=False,
     )
 
