@@ -211,8 +211,8 @@ def account_of_early_answers(console: Console, screen: Screen) -> None:
     road, end = screen.worst()
     console.print(
         f"They came {-np.mean(screen.asked):.0f} s before the end of a window, {earlier:.0f} s before the final ones. "
-        f"The worst was of {road} in the window up to {end:%H:%M} (the recording begins at {clock(0)}: its first windows "
-        "are not full, and what is missing weighs more there).",
+        f"The worst was of {road} in the window up to {end:%H:%M} (the recording begins at {clock(0)}: its first "
+        "windows are not full, and what is missing weighs more there).",
         highlight=False,
     )
 
