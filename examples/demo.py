@@ -3,7 +3,8 @@
     python -m examples.demo [--engine local]
 
 It writes the readings of `freeway.py` as files, runs the script `freeway.sql` over them to the end, shows the slowest
-road as windows close, and closes with an account: what was lost, how long windows waited, whom they did not wait for.
+road as windows are told early and as they close, and closes with an account: how good early answers were and how much
+sooner they came, what was lost, how long windows waited, whom they did not wait for.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import shutil
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -29,39 +32,101 @@ from eventide.language.script import read_script
 from eventide.plan.program import Program
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Sink
-from examples.freeway import EACH, MINUTE, SECOND, SILENT, SILENT_FROM, START, STRAGGLER, Micros, readings, write_files
+from examples.freeway import (
+    EACH,
+    MINUTE,
+    SECOND,
+    SILENT,
+    SILENT_FROM,
+    START,
+    STRAGGLER,
+    Micros,
+    readings,
+    write_files,
+)
 
 OUT = Path("out/demo")
 SCRIPT = Path(__file__).with_name("freeway.sql")
-SHOWN_EVERY = 5 * MINUTE
+SHOWN_EVERY = 10 * MINUTE
 WATERMARKS = (5, 30, 120)
 """Delays in seconds that someone might give Spark's `withWatermark`."""
+
+Road = tuple[datetime, str, str]
+"""The end of a window, a highway and a direction."""
 
 
 @dataclass
 class Screen:
-    """Shows every fifth window as it closes, and remembers how long after its end each one closed."""
+    """Shows every tenth window, first as it is told early and then as it closes, and remembers all of them.
+
+    `waited` has how long after its end each window closed; `early` and `final` what was told of each window and road.
+    """
 
     console: Console
     waited: list[float] = field(default_factory=list)
+    early: dict[Road, dict[str, float]] = field(default_factory=dict)
+    final: dict[Road, dict[str, float]] = field(default_factory=dict)
+    asked: list[float] = field(default_factory=list)
+    left_out: bool = False
 
     def show(self, work: Round) -> None:
         """Look at the results of a round."""
         if work.ending:
             # The end of the recording closes what is left; nobody waited for that.
             return
+        now = START + (work.number + 1) * EACH
+        for row in work.results["speeds"].table().to_pylist():
+            told = self.early if row["kind"] == "early" else self.final
+            told[row["window_end"], row["highway"], row["direction"]] = row
         for row in work.results["slowest"].table().to_pylist():
             end = int(row["window_end"].timestamp()) * SECOND
-            seconds = (START + (work.number + 1) * EACH - end) / SECOND
-            self.waited.append(seconds)
-            if end % SHOWN_EVERY == 0:
-                road = f"{row['highway']} {row['direction']}"
-                self.console.print(
-                    f"  {row['window_start']:%H:%M} to {row['window_end']:%H:%M}   slowest: {road:<13} "
-                    f"{row['mean']:5.1f} km/h   closed {seconds:4.0f} s after its end",
-                    highlight=False,
-                    soft_wrap=True,
-                )
+            (self.asked if row["kind"] == "early" else self.waited).append((now - end) / SECOND)
+            if end % SHOWN_EVERY == 0 and end > START:
+                self._print(row, (now - end) / SECOND)
+
+    def watch_sources(self, engine: Running, work: Round) -> None:
+        """Say it when the silent detector is waited for no more."""
+        if self.left_out or START + (work.number + 1) * EACH < START + SILENT_FROM:
+            return
+        out = {name for rule in engine.status().streams[0].left_out for name in rule["sources"]}
+        if SILENT in out:
+            self.left_out = True
+            self._say(f"  {clock((work.number + 1) * EACH)}            {SILENT} is silent: nobody waits for it", "bold")
+
+    def _print(self, row: dict[str, Any], after: float) -> None:
+        early = row["kind"] == "early"
+        window = f"{row['window_start']:%H:%M} to {row['window_end']:%H:%M}"
+        told = f"{-after:3.0f} s before its end" if after < 0 else f"{after:3.0f} s after its end"
+        error = "" if not early or row["mean_error"] is None else f" ± {row['mean_error']:.1%}"
+        road = f"{row['highway']} {row['direction']}"
+        self._say(
+            f"  {window}   {row['kind']}, {told + ':':<21} slowest is {road:<13} {row['mean']:5.1f} km/h{error}",
+            "yellow" if early else "green",
+        )
+
+    def _say(self, text: str, style: str) -> None:
+        self.console.print(text, style=style, highlight=False, soft_wrap=True)
+
+    def error(self, of: str, truth: str) -> NDArray[np.float64]:
+        """By how much each early value was off, as a share of the final one; one entry for each window and road."""
+        both = [(row[of], self.final[key][truth]) for key, row in self.early.items() if key in self.final]
+        known = [(early, final) for early, final in both if early is not None]
+        return np.array([abs(final - early) / abs(final) for early, final in known])
+
+    def worst(self) -> tuple[str, datetime]:
+        """The road whose number of cars was told worst, and the end of that window."""
+        both = {key: (row["cars"], self.final[key]["cars"]) for key, row in self.early.items() if key in self.final}
+        end, highway, direction = max(both, key=lambda key: abs(both[key][1] - both[key][0]) / abs(both[key][1]))
+        return f"{highway} {direction}", end
+
+
+def clock(after: int) -> str:
+    """The time of day, so long after the start.
+
+    >>> clock(45 * MINUTE)
+    '08:45'
+    """
+    return f"{datetime.fromtimestamp((START + after) / SECOND, UTC):%H:%M}"
 
 
 @dataclass(frozen=True)
@@ -119,13 +184,35 @@ def account(console: Console, engine: Running, screen: Screen, rows: pa.Table) -
         fixed = fixed_watermark(rows, delay * SECOND)
         table.add_row(f"withWatermark {delay} s", f"{fixed.lost:.2%}", f"{fixed.waited:.0f} s after its end")
     console.print(table)
-    silent = datetime.fromtimestamp((START + SILENT_FROM) / SECOND, UTC)
     console.print(
         f"{stream.rows:,} rows of {stream.sources} detectors in {status.round + 1} rounds on {status.engine}. "
         f"Nobody told Eventide a delay: it found one that {STRAGGLER}, always late, can live with.\n"
-        f"{SILENT} fell silent at {silent:%H:%M}, and windows went on closing.\n"
+        f"{SILENT} fell silent at {clock(SILENT_FROM)}, and windows went on closing.\n"
         f"{stream.late:,} rows came too late, {stream.drop_ratio:.2%} (1 % is permitted): every one of them, with the "
         f"reason, is in {OUT / 'checkpoint' / 'late'}. Results: {OUT / 'speeds'}.",
+        highlight=False,
+    )
+
+
+def account_of_early_answers(console: Console, screen: Screen) -> None:
+    """How good the early answers were, once the final ones had come."""
+    table = Table(title="\nEarly answers, measured by the final ones", title_justify="left", title_style="bold")
+    for column in ("", "off by (mean)", "half are off by less than", "worst"):
+        table.add_column(column, justify="right" if column else "left")
+    for words, of, truth in (
+        ("mean speed", "mean", "mean"),
+        ("cars, counted so far", "cars", "cars"),
+        ("cars, extrapolated", "cars_estimate", "cars"),
+    ):
+        off = screen.error(of, truth)
+        table.add_row(words, f"{np.mean(off):.1%}", f"{np.median(off):.1%}", f"{np.max(off):.1%}")
+    console.print(table)
+    earlier = np.mean(screen.waited) - np.mean(screen.asked)
+    road, end = screen.worst()
+    console.print(
+        f"They came {-np.mean(screen.asked):.0f} s before the end of a window, {earlier:.0f} s before the final ones. "
+        f"The worst was of {road} in the window up to {end:%H:%M} (the recording begins at {clock(0)}: its first "
+        "windows are not full, and what is missing weighs more there).",
         highlight=False,
     )
 
@@ -149,9 +236,12 @@ def main() -> None:
     screen = Screen(console)
     with engine:
         engine.on_round(screen.show)
+        engine.on_round(lambda work: screen.watch_sources(engine, work))
         engine.stop_on_signals()
         engine.start(bounded=True).await_end()
-        account(console, engine, screen, rows)
+        if engine.engine.ended:
+            account_of_early_answers(console, screen)
+            account(console, engine, screen, rows)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import queue
+import re
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import eventide
+from eventide.api.as_html import html_of
+from eventide.engine.status import Status
 from eventide.errors import DeclarationError, EngineError
 
 TABLE = pa.table({"t": [1, 4, 12, 15, 21], "k": ["a", "b", "a", "a", "b"], "v": [1, 2, 3, 4, 5]})
@@ -51,6 +54,15 @@ def test_a_query_that_declares_prods_tells_early_results_beside_the_final_ones()
         ("final", 20, 7, None),
         ("final", 30, 5, None),
     ]
+
+
+def test_a_notebook_shows_an_early_row_until_the_final_one_takes_its_place() -> None:
+    own = {"kind": ["early", "early", "final"], "window_start": [0, 10, 0], "window_end": [10, 20, 10], "n": [3, 4, 5]}
+    about = {"point": [0.5, 0.5, None], "completeness": [0.6, 0.6, None], "n_error": [0.4, 0.4, None]}
+    shown = html_of("counts", "running", Status("local", 3, 0, False, (), ()), pa.table({**own, **about}), {})
+    assert re.findall(r"<td>(.*?)</td>", shown) == ["final", "0", "10", "5", "early 60 %", "10", "20", "4 ± 40 %"]
+    assert shown.count("font-style: italic") == 1
+    assert "n_error" not in shown
 
 
 def test_prods_need_to_know_when() -> None:

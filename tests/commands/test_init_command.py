@@ -171,6 +171,8 @@ def test_whole_numbers_of_json_that_are_missing_in_places_stay_whole(tmp_path: P
     ("name", "content", "said"),
     [
         ("latin.csv", "ts,s\n2026-01-31,caf\xe9\n".encode("latin1") * 9, "line 2 is not UTF-8: .* iconv"),
+        ("wide.csv", "ts,s\n2026-01-31,a\n".encode("utf-16") * 9, "it is UTF-16: .* iconv -f utf-16"),
+        ("lines.csv", b"ts,s,n\n" + b'2026-01-31,"a\nb",1\n' * 4, "a text in quotes must not go on in the next line"),
         ("latin.jsonl", '{"s": "caf\xe9"}\n'.encode("latin1") * 9, "is not UTF-8: .* iconv"),
         ("huge.csv", b"ts,s\n2026-01-31," + b"x" * 3_000_000 + b"\n", "is too long to be a row"),
     ],

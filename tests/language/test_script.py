@@ -336,7 +336,6 @@ REFUSED = {
     "SELECT max(v) AS a, min(v) AS A FROM N [RANGE 5]": (3, 21, "two columns are named", None),
     "SELECT count(*) FROM N SEMI JOIN S ON N.k = S.k": (3, 34, "SEMI JOIN cannot be run yet", None),
     "SELECT max(v) FROM N UNION ALL SELECT max(v) FROM S": (3, 8, "this aggregate could never close", None),
-    "SELECT sum(v) OVER (PARTITION BY k) FROM N [RANGE 5]": (3, 8, "OVER cannot be run yet", None),
     "SELECT count(*) FROM N [RANGE 5] WHERE v IN (SELECT 1)": (3, 53, "a query inside an expression", None),
     "SELECT count(*) FROM N [RANGE 5] INTO 'x' FORMAT pq": (3, 50, "cannot go to 'pq'", None),
     "SELECT count(*) FROM N [RANGE 5] INTO parquet": (3, 34, "needs a directory", None),

@@ -200,3 +200,66 @@ def test_a_reader_that_went_away_is_told() -> None:
 def test_a_console_that_shows_nothing_is_refused() -> None:
     with pytest.raises(DeclarationError, match="give 1 or more"):
         Console(rows=0)
+
+
+def volumes(round: int, kind: str, total: int, known: bool = True, start: int = NINE) -> Results:
+    """A row of a query that declares prods, with what is expected of it; of final rows nothing is."""
+    early = kind == "early"
+    table = pa.table(
+        {
+            "query": ["speeds"],
+            "kind": [kind],
+            "window_start": pa.array([start], pa.timestamp("us", "UTC")),
+            "window_end": pa.array([start + 5 * MINUTE], pa.timestamp("us", "UTC")),
+            "round": pa.array([round], pa.int64()),
+            "rows": [7],
+            "heartbeat": pa.array([FOREVER], pa.timestamp("us", "UTC")),
+            "detector": ["north"],
+            "total": [total],
+            "point": pa.array([0.75 if early else None], pa.float64()),
+            "completeness": pa.array([0.79 if early and known else None], pa.float64()),
+            "total_error": pa.array([0.2123 if early and known else None], pa.float64()),
+            "total_estimate": pa.array([total / 0.79 if early else None], pa.float64()),
+        }
+    )
+    return Results.of_table("speeds", round, table)
+
+
+def test_on_a_terminal_an_early_row_tells_its_error_until_the_final_one_takes_its_place() -> None:
+    console, file = terminal()
+    sink = Console(console=console)
+    with closing(sink):
+        sink.emit(volumes(0, "final", 500, start=NINE - 5 * MINUTE))
+        sink.emit(volumes(1, "early", 303))
+        sink.emit(volumes(2, "early", 614))
+    drawn = last_drawing(file)
+    assert drawn[1] == "window kind detector total rows"
+    assert drawn[3:] == [
+        "2026-01-31 08:55:00 - 09:00:00 final north 500 7",
+        "2026-01-31 09:00:00 - 09:05:00 early 79 % north 614 ± 21 %, ~777 7",
+    ]
+    sink = Console(console=console)
+    with closing(sink):
+        sink.emit(volumes(2, "early", 614))
+        sink.emit(volumes(3, "final", 780))
+    assert last_drawing(file)[3:] == ["2026-01-31 09:00:00 - 09:05:00 final north 780 7"]
+
+
+def test_into_a_pipe_goes_every_early_row_with_its_error_and_the_final_one() -> None:
+    file = io.StringIO()
+    sink = Console(console=rich.console.Console(file=file))
+    for results in (volumes(0, "early", 303, known=False), volumes(1, "early", 614), volumes(2, "final", 780)):
+        sink.emit(results)
+    window = "[2026-01-31 09:00:00, 2026-01-31 09:05:00) detector=north"
+    assert file.getvalue().splitlines() == [
+        f"speeds round=0 early {window} total=303 rows=7",
+        f"speeds round=1 early 79% {window} total=614±21%,~777 rows=7",
+        f"speeds round=2 final {window} total=780 rows=7",
+    ]
+
+
+def test_columns_that_only_look_like_those_of_early_answers_are_the_users_own() -> None:
+    file = io.StringIO()
+    table = pa.table({"kind": ["final"], "point": [1], "completeness": [2], "n_error": [3]})
+    Console(console=rich.console.Console(file=file)).emit(Results.of_table("q", 0, table))
+    assert file.getvalue() == "q round=0 final point=1 completeness=2 n_error=3\n"

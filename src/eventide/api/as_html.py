@@ -18,9 +18,17 @@ import pyarrow as pa
 
 from eventide.engine.status import Status, StreamStatus
 from eventide.plan.stream import TimeKind
+from eventide.results.early_columns import EarlyColumns, readings
+from eventide.results.results import Kind
 
 SHOWN = 20
 """Results that are shown: the last ones."""
+
+LOOKED_AT = 500
+"""Results among which an early one may have been told again."""
+
+PALE = ' style="opacity: 0.6; font-style: italic"'
+"""How early rows look, until the final ones take their place."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -48,11 +56,22 @@ def _line(stream: StreamStatus, kind: TimeKind, ended: bool) -> str:
 
 
 def _table(results: pa.Table) -> str:
-    last = results.slice(max(0, results.num_rows - SHOWN)).to_pylist()
-    names = [name for name in results.column_names if name not in ("query", "heartbeat")]
+    early = EarlyColumns.of(results.column_names)
+    last = results.slice(max(0, results.num_rows - LOOKED_AT))
+    last = last if early is None else early.latest(last)
+    last = last.slice(max(0, last.num_rows - SHOWN))
+    texts = {name: [_value(value) for value in last.column(name).to_pylist()] for name in last.column_names}
+    texts |= {} if early is None else readings(early, last, texts)
+    hidden = {"query", "heartbeat"} | (set() if early is None else early.added)
+    names = [name for name in results.column_names if name not in hidden]
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    body = "".join(f"<tr>{''.join(f'<td>{_value(row[name])}</td>' for name in names)}</tr>" for row in reversed(last))
-    more = f"<caption>the last {len(last)} of {results.num_rows:,} results, newest first</caption>"
+    kinds = last.column("kind").to_pylist() if "kind" in names else [""] * last.num_rows
+    body = "".join(
+        f"<tr{PALE if kinds[at] == Kind.EARLY.value else ''}>"
+        f"{''.join(f'<td>{texts[name][at]}</td>' for name in names)}</tr>"
+        for at in reversed(range(last.num_rows))
+    )
+    more = f"<caption>the last {last.num_rows} of {results.num_rows:,} results, newest first</caption>"
     return f"<table>{more}<tr>{head}</tr>{body}</table>"
 
 

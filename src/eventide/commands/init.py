@@ -40,8 +40,12 @@ def init_file(sample: str, output: Path | None, time: str | None, source: str | 
 
 def _said(sample: Sample, roles: Roles) -> list[str]:
     said = [f"{sample.rows:,} rows looked at, {len(sample.columns)} columns"]
+    unread = [column.name for column in sample.columns if column.lost_time]
+    why = f" ({', '.join(unread)}: only times written as 2026-01-31 09:00:00 can be read)" if unread else ""
+    if sample.left_out:
+        said.append(f"columns left out, which cannot be declared: {', '.join(sample.left_out)}")
     said.append(
-        "no column tells the time: rows get the time at which they are read"
+        f"no column tells the time: rows get the time at which they are read{why}"
         if roles.time is None
         else f"time: {roles.time}"
     )

@@ -108,7 +108,15 @@ def look_at(argument: str) -> Sample:
             sample = Sample(argument, kind, options, found, left_out, 0, 0)
             return _counted(connection, scan, _opened(sample) if kind == "parquet" else _tried(sample))
     except (duckdb.Error, pa.ArrowInvalid) as error:
-        raise InputError(f"{argument}: cannot be read as {kind}: {_reason(str(error))}") from error
+        wide = kind != "parquet" and _begins_wide(parts[0])
+        reason = "it is UTF-16: write it anew, iconv -f utf-16 -t utf-8 OLD > NEW" if wide else _reason(str(error))
+        raise InputError(f"{argument}: cannot be read as {kind}: {reason}") from error
+
+
+def _begins_wide(path: str) -> bool:
+    """Whether a file begins as Windows programs write Unicode, two bytes for a letter."""
+    with open(path, "rb") as file:
+        return file.read(2) in (b"\xff\xfe", b"\xfe\xff")
 
 
 def _reason(said: str) -> str:
@@ -220,7 +228,8 @@ def _tried(sample: Sample) -> Sample:
     rows, broken = _broken(sample, texts)
     if rows and broken == rows:
         raise InputError(
-            f"{sample.argument}: none of its rows can be read: CSV needs a line for each row, JSON an object on a line"
+            f"{sample.argument}: none of its rows can be read: CSV needs a line for each row (a text in quotes must "
+            "not go on in the next line), JSON an object on a line"
         )
     most = broken + _exceptions(rows)
     if _broken(sample, proposed)[1] > broken:

@@ -111,8 +111,8 @@ def _time(sample: Sample, roles: Roles) -> list[str]:
         for column in sample.columns:
             if column.lost_time:
                 said.append(
-                    f"-- {column.name} looks like a time, but {column.example!r} is not written as in "
-                    "2026-01-31 09:00:00, which can be read."
+                    f"-- {column.name} looks like a time, but is not written as in 2026-01-31 09:00:00 in the file, "
+                    "which can be read."
                 )
         return [*said, "TIMESTAMP BY ARRIVAL"]
     column = sample.column(roles.time)

@@ -1,6 +1,7 @@
 """What DuckDB lacks of Spark's functions: macros in SQL, and sketches through Arrow.
 
-Law: after `register`, whatever `plan.dialect.to_duckdb` writes can be run on the connection.
+Law: after `register`, whatever `plan.dialect.to_duckdb` writes can be run on the connection; after `Macros.ready`, the
+statement that it was given. Making all macros takes a tenth of a second, and a statement needs few of them.
 
 >>> import duckdb
 >>> connection = duckdb.connect()
@@ -9,10 +10,14 @@ Law: after `register`, whatever `plan.dialect.to_duckdb` writes can be run on th
 [(2, -3)]
 >>> missing_functions(connection, "SELECT my_own(name), upper(name) FROM t")
 ['my_own']
+>>> few = Macros(duckdb.connect())
+>>> few.connection.execute(few.ready("SELECT spark_pmod(-7, 3)")).fetchall(), len(few.made) < 10
+([(2,)], True)
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from typing import Any
@@ -29,11 +34,30 @@ from eventide.plan.duckdb_macros import MACROS
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
-    """Add to a connection what the dialect needs."""
-    for name, function, parameters, result in FUNCTIONS:
-        connection.create_function(name, function, parameters, result, type=ARROW, null_handling=SPECIAL)
-    for macro in MACROS:
-        connection.execute(macro)
+    """Add to a connection what the dialect needs, all of it."""
+    Macros(connection).ready(" ".join(BODIES))
+
+
+class Macros:
+    """The macros of a connection, each made when a statement first speaks of it."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self.made: set[str] = set()
+        for name, function, parameters, result in FUNCTIONS:
+            connection.create_function(name, function, parameters, result, type=ARROW, null_handling=SPECIAL)
+
+    def ready(self, sql: str) -> str:
+        """The same statement, whose macros are there now."""
+        needed, waiting = set[str](), set(NAMES.findall(sql)) & BODIES.keys() - self.made
+        while waiting:
+            needed |= waiting
+            waiting = {other for name in waiting for other in NAMES.findall(BODIES[name])} & BODIES.keys()
+            waiting -= needed | self.made
+        if needed:
+            self.connection.execute(";\n".join(body for name, body in BODIES.items() if name in needed))
+            self.made |= needed
+        return sql
 
 
 def missing_functions(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
@@ -41,7 +65,7 @@ def missing_functions(connection: duckdb.DuckDBPyConnection, sql: str) -> list[s
     known = {name for (name,) in connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()}
     tree = sqlglot.parse_one(to_duckdb(sql), read="duckdb")
     called = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
-    return sorted(called - known)
+    return sorted(called - known - BODIES.keys())
 
 
 def _of_one(function: Callable[[Any], Any], kind: pa.DataType) -> Callable[[pa.ChunkedArray], pa.Array]:
@@ -107,6 +131,11 @@ def _upper(text: str | None) -> str | None:
 def _lower(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
+
+NAMES = re.compile(r"\bspark_\w+")
+
+BODIES = {name.group(): macro for macro in MACROS if (name := NAMES.search(macro)) is not None}
+"""The macros by their names, each after those it speaks of."""
 
 FUNCTIONS: tuple[tuple[str, Callable[..., Any], list[Any], Any], ...] = (
     ("eventide_hll_of_numbers", _of_two(_hll_of, pa.binary()), ["BIGINT[]", "INTEGER"], "BLOB"),

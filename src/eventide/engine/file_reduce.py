@@ -162,7 +162,7 @@ def reduced(task: FileTask, bench: Workbench) -> TaskAnswer:
         f"FROM read_parquet([{files}], hive_partitioning = false)"
     )
     try:
-        partials = connection.sql(task.sql).to_arrow_table()
+        partials = connection.sql(bench.ready(task.sql)).to_arrow_table()
     except OF_VALUES as error:
         return TaskAnswer(declined=first_line(error))
     sink = pa.BufferOutputStream()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -85,7 +86,17 @@ def local_session(
         with _output_of_children(log_file):
             return builder.getOrCreate()
     except Exception as failure:
-        raise EngineError(f"Spark did not start on {master}: {_first_line(failure)}. Its log: {log_file}") from failure
+        why = without_java() or _first_line(failure).rstrip(".")
+        raise EngineError(f"Spark did not start on {master}: {why}. Its log: {log_file}") from failure
+
+
+def without_java() -> str | None:
+    """Why there is no Java for Spark, as far as one can see from here; None where there is one."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        there = shutil.which("java", path=str(Path(home) / "bin"))
+        return None if there else f"JAVA_HOME is {home}, where there is no bin/java: point it to a Java 17, or unset it"
+    return None if shutil.which("java") else "there is no Java: install Java 17, or set JAVA_HOME to one"
 
 
 def _cores(master: str) -> int:

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from eventide.engine.arrow_types import spark_type_of
-from eventide.engine.duckdb_functions import missing_functions, register
+from eventide.engine.duckdb_functions import Macros, missing_functions
 from eventide.engine.faults import OF_VALUES, of_duckdb
 from eventide.errors import DeclarationError
 from eventide.plan.columns import Column
@@ -43,7 +43,7 @@ class Workbench:
         self.connection = duckdb.connect(config=settings)
         self.connection.execute("SET TimeZone = 'UTC'")
         self.connection.execute("SET enable_progress_bar = false")
-        register(self.connection)
+        self._macros = Macros(self.connection)
 
     def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
         """The answer of a statement over these tables; `inner` are columns that it makes and uses itself.
@@ -53,7 +53,8 @@ class Workbench:
         for name, table in tables.items():
             self.connection.register(name, table)
         try:
-            return self.connection.sql(to_duckdb(spark_sql, (*_columns(spark_sql, tables), *inner))).to_arrow_table()
+            said = to_duckdb(spark_sql, (*_columns(spark_sql, tables), *inner))
+            return self.connection.sql(self.ready(said)).to_arrow_table()
         except OF_VALUES as error:
             raise of_duckdb(error, "this cannot be computed") from error
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
@@ -69,10 +70,15 @@ class Workbench:
             for name in tables:
                 self.connection.unregister(name)
 
+    def ready(self, duckdb_sql: str) -> str:
+        """A statement in DuckDB's words, which may be run on the connection now."""
+        return self._macros.ready(duckdb_sql)
+
     def close(self) -> None:
         """Free everything; safe to call again."""
         # A connection that is still held somewhere when Python ends makes DuckDB complain on the terminal.
         connection = self.__dict__.pop("connection", None)
+        self.__dict__.pop("_macros", None)
         if connection is not None:
             connection.close()
 

@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.lengths import QUOTAS, UNITS
+from eventide.language.misreadings import meant_by, not_closed
 from eventide.language.nearest import nearest
 from eventide.language.nodes import Amount, Clause
 from eventide.plan.spark_grammar import Spark4
@@ -109,7 +110,7 @@ class ClauseParser(Spark4.Parser):
             message = f"unexpected {found.text!r}" if self._curr else "the statement ends too early"
         message = message.replace("Expecting", "Expected", 1)
         offset = found.end + 1 if not self._curr and found is self._prev else found.start
-        raise MisreadError(message[0].lower() + message[1:], offset)
+        raise MisreadError(message[0].lower() + message[1:], offset, self._meant(found))
 
     def _refuse(self, message: str, known: Iterable[str] = (), token: Any = None) -> NoReturn:
         at = token or self._curr
@@ -118,8 +119,17 @@ class ClauseParser(Spark4.Parser):
         hint = f"did you mean {close}?" if close else None
         if at and at.text.upper() in BEGINNINGS and at is self._curr and self._prev and at.line > self._prev.line:
             hint = "end the statement before it with ;"
+        hint = self._meant(at) or hint
         end = at.start if at else (self._prev.end + 1 if self._prev else 0)
         raise MisreadError(message + found, end, hint)
+
+    def _meant(self, at: Any) -> str | None:
+        """What the word at fault was probably meant to be, by those before it."""
+        if not at:
+            return None
+        before = [token.text for token in self._tokens if token.end < at.start]
+        after = next((token.text for token in self._tokens if token.start > at.end), "")
+        return not_closed(before, at.text) or meant_by(before, at.text, after)
 
     def _expect(self, word: str) -> None:
         if self._curr.text.upper() != word or self._curr.token_type in (TokenType.STRING, TokenType.IDENTIFIER):

@@ -17,6 +17,7 @@ from eventide.language.groups import Group, GroupReader
 from eventide.language.known import TIME, Clock, Level
 from eventide.language.ordering import OrderReader
 from eventide.language.output_names import name_for, unused
+from eventide.language.over import refuse_over
 from eventide.language.reading_from import FromReader
 from eventide.language.source_text import SourceText
 from eventide.language.windows import Asked, WindowReader
@@ -102,9 +103,8 @@ class QueryReader:
         return query, asked, tuple(columns), _clock(query, reading)
 
     def _check_rows(self, select: exp.Select) -> None:
+        refuse_over(select, self.source)
         for item in select.expressions:
-            if (over := item.find(exp.Window)) is not None:
-                raise self.source.error("OVER cannot be run yet", over, "group by a window of the stream instead")
             if item.is_star:
                 raise self.source.error(
                     "* is every column of a row, and a window has many rows", item, "select aggregates"

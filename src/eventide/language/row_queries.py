@@ -15,7 +15,9 @@ from eventide.errors import DeclarationError, LanguageError
 from eventide.language.aggregate_words import has_aggregate
 from eventide.language.join_scope import told
 from eventide.language.known import TIME, Clock, Level
+from eventide.language.misreadings import aggregate_meant
 from eventide.language.output_names import name_for, unused
+from eventide.language.over import refuse_over
 from eventide.language.reading_from import FromReader
 from eventide.language.resolving import stars_in
 from eventide.language.source_text import SourceText
@@ -69,9 +71,7 @@ class RowsReader:
         return rows, columns, clock_of(outputs, level)
 
     def _check(self, select: exp.Select, level: Level) -> None:
-        for item in select.expressions:
-            if (over := item.find(exp.Window)) is not None:
-                raise self.source.error("OVER cannot be run yet", over, "group by a window of the stream instead")
+        refuse_over(select, self.source)
         if (having := select.args.get("having")) is not None:
             raise self.source.error("HAVING chooses among groups, and this has none", having, "put this into WHERE")
         if (limit := select.args.get("limit")) is not None:
@@ -83,7 +83,8 @@ class RowsReader:
             raise self.source.error(
                 "this SELECT has a window and no aggregate",
                 level.window,
-                "leave the window out to get the rows, select count(*) or another aggregate, or write SELECT DISTINCT",
+                aggregate_meant(select)
+                or "leave the window out to get the rows, add count(*) or another aggregate, or write SELECT DISTINCT",
             )
         if (order := select.args.get("order")) is not None:
             self._check_order(order, select, level)

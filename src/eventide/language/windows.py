@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.language.amounts import Amounts
+from eventide.language.misreadings import instead_of, window_function_in
 from eventide.language.nearest import meant
 from eventide.language.nodes import Clause, StreamWindow
 from eventide.language.source_text import SourceText
@@ -123,6 +124,10 @@ class WindowReader:
                 select,
                 f"select {time} below it, too",
             )
+        foreign = window_function_in(select.parent_select or select)
+        if foreign is not None:
+            hint = instead_of(foreign, self._spoken, time)
+            return self.source.error("this aggregate could never close: it has no window", select, hint)
         return self.source.error(
             "this aggregate could never close: it has no window",
             select,

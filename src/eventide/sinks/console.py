@@ -3,6 +3,7 @@
 Law: the terminal is drawn a few times a second, however fast results come, and shows at most so many rows of each
 query, the newest at the bottom. Into a pipe or a file goes a line for each result, at most so many of one round, and
 how many were left out is said. What a screen has shown cannot be taken back: a round that comes again is shown again.
+Early rows tell how far off they may be; on a terminal the next row of their window and group takes their place.
 
 >>> import io
 >>> from eventide.results.results import Results
@@ -19,8 +20,10 @@ speeds round=42 final [300, 600) detector=A mean=48.25 rows=4
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -33,11 +36,14 @@ from rich.text import Text
 
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.query import RESERVED
-from eventide.results.results import Results
+from eventide.results.early_columns import EarlyColumns, readings
+from eventide.results.results import Kind, Results
 
 DRAWN_PER_SECOND = 4
 STYLES = {"early": "yellow", "final": "green", "revised": "magenta"}
 LINES_AROUND_A_TABLE = 4
+KEPT = 100_000
+"""Rows of a query that are kept for the screen, however many go into a pipe."""
 
 
 class Console:
@@ -57,7 +63,7 @@ class Console:
     ) -> None:
         if rows < 1:
             raise DeclarationError(f"a console of {rows} rows shows nothing: give 1 or more")
-        self._limit = rows
+        self._limit, self._kept = rows, min(rows, KEPT)
         self._console = console or rich.console.Console()
         self._lock = threading.Lock()
         self._shown: dict[str, dict[int, pa.Table]] = {}
@@ -82,7 +88,7 @@ class Console:
         if not rounds:
             return pa.table({})
         together = pa.concat_tables(rounds, promote_options="default")
-        return together.slice(max(0, together.num_rows - self._limit))
+        return together.slice(max(0, together.num_rows - self._kept))
 
     def emit(self, results: Results) -> None:
         """Show the newest rows of the round."""
@@ -90,8 +96,11 @@ class Console:
         with self._lock:
             rounds = self._shown.setdefault(results.query, {})
             rounds.pop(results.round, None)
+            if self.is_live and (early := EarlyColumns.of(tail.column_names)) is not None:
+                for round, older in list(rounds.items()):
+                    rounds[round] = early.outlived(older, tail)
             if tail.num_rows:
-                rounds[results.round] = tail
+                rounds[results.round] = tail.slice(max(0, tail.num_rows - self._kept))
             self._forget_old(rounds)
         try:
             if self.is_live:
@@ -117,22 +126,25 @@ class Console:
         held = sum(table.num_rows for table in rounds.values())
         for round in list(rounds):
             held -= rounds[round].num_rows
-            if held < self._limit:
+            if held < self._kept:
                 break
             del rounds[round]
 
     def _print(self, results: Results, tail: pa.Table) -> None:
         left_out = results.rows - tail.num_rows
         lines = [f"{results.query} round={results.round}: {left_out:,} more"] if left_out else []
-        columns = {name: _readable(tail.column(name)) for name in tail.column_names}
+        columns, said = _shown(tail, _readable)
+        early = EarlyColumns.of(tail.column_names)
+        values = () if early is None else early.values
         for at in range(tail.num_rows):
             row = {name: values[at] for name, values in columns.items()}
             words = [results.query, f"round={results.round}"]
-            words += [row["kind"]] if "kind" in row else []
+            words += [row["kind"].replace(" %", "%")] if "kind" in row else []
             words += (
                 [f"[{row['window_start']}, {row['window_end']})"] if {"window_start", "window_end"} <= set(row) else []
             )
-            words += [f"{name}={_word(row[name])}" for name in _columns_of_value(tail)]
+            told = values if row.get("kind", "").startswith(Kind.EARLY.value) else ()
+            words += [f"{name}={_word(_close(row[name]) if name in told else row[name])}" for name in said]
             lines.append(" ".join(words))
         self._console.file.write("".join(self._printable(line) + "\n" for line in lines))
         self._console.file.flush()
@@ -159,14 +171,16 @@ class Console:
             drawn.add_column("window", no_wrap=True)
             starts, ends = _readable(newest.column("window_start")), _readable(newest.column("window_end"))
             cells.append([Text(_span(start, end)) for start, end in zip(starts, ends, strict=True)])
+        columns, names = _shown(newest, _short)
         if "kind" in newest.column_names:
-            drawn.add_column("kind")
-            cells.append([Text(kind, style=STYLES.get(kind, "")) for kind in _readable(newest.column("kind"))])
-        for name in _columns_of_value(newest):
-            column = newest.column(name)
-            number = types.is_integer(column.type) or types.is_floating(column.type) or types.is_decimal(column.type)
+            drawn.add_column("kind", no_wrap=True)
+            styles = [STYLES.get(kind, "") for kind in newest.column("kind").to_pylist()]
+            cells.append([Text(kind, style=style) for kind, style in zip(columns["kind"], styles, strict=True)])
+        for name in names:
+            kind = newest.schema.field(name).type
+            number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
             drawn.add_column(Text(self._printable(name)), justify="right" if number else "left", overflow="ellipsis")
-            cells.append([Text(self._printable(value)) for value in _readable(column)])
+            cells.append([Text(self._printable(value)) for value in columns[name]])
         for row in zip(*cells, strict=True):
             drawn.add_row(*row)
         return drawn
@@ -175,6 +189,7 @@ class Console:
         """Nothing in the data may move the cursor, ring the bell, or be more than this screen can show."""
         encoding = self._console.encoding
         plain = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+        plain = plain if _can_say(encoding, "±") else plain.replace("±", "+-")
         return plain.encode(encoding, "replace").decode(encoding)
 
 
@@ -192,6 +207,33 @@ def _columns_of_value(table: pa.Table) -> list[str]:
     """The user's own columns, then how many rows went in."""
     own = [name for name in table.column_names if name not in RESERVED]
     return own + [name for name in table.column_names if name == "rows"]
+
+
+def _shown(table: pa.Table, words: Callable[[pa.ChunkedArray], list[str]]) -> tuple[dict[str, list[str]], list[str]]:
+    """All columns as text, and the names of those that are shown; what is said of early values is part of them."""
+    texts = {name: words(table.column(name)) for name in table.column_names}
+    early = EarlyColumns.of(table.column_names)
+    if early is None:
+        return texts, _columns_of_value(table)
+    return texts | readings(early, table, texts), [n for n in _columns_of_value(table) if n not in early.added]
+
+
+def _short(column: pa.ChunkedArray) -> list[str]:
+    """As `_readable`, for a table with little room: of a fraction, four digits.
+
+    >>> _short(pa.chunked_array([[5.159663865, 0.0123456789, 1234567.0, None]]))
+    ['5.1597', '0.01235', '1234567', 'null']
+    """
+    if not types.is_floating(column.type):
+        return _readable(column)
+    plain = zip(column.to_pylist(), _readable(column), strict=True)
+    return [text if value is None or len(text) < 8 or "e" in text else _cut(value) for value, text in plain]
+
+
+def _cut(value: float) -> str:
+    if not math.isfinite(value) or abs(value) < 1:
+        return format(value, ".4g")
+    return format(value, ".4f").rstrip("0").rstrip(".")
 
 
 def _readable(column: pa.ChunkedArray) -> list[str]:
@@ -225,6 +267,20 @@ def _span(start: str, end: str) -> str:
     """
     day, _, time = end.partition(" ")
     return f"{start} - {time if time and start.startswith(day + ' ') else end}"
+
+
+def _close(amount: str) -> str:
+    """A value with its error, as one word of a line.
+
+    >>> _close("614 ± 21 %, ~773")
+    '614±21%,~773'
+    """
+    return amount.replace(" ± ", "±").replace(" %", "%").replace(", ~", ",~")
+
+
+@cache
+def _can_say(encoding: str, letter: str) -> bool:
+    return letter.encode(encoding, "replace").decode(encoding) == letter
 
 
 def _word(text: str) -> str:
