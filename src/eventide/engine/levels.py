@@ -9,6 +9,7 @@ DuckDB where that gives Spark's answer, in Spark where it does not. A result is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
 import pyarrow as pa
@@ -43,6 +44,14 @@ class Level:
         self._reducer = Reducer.of(stream, above)
         self._rows = ResultRows(stream, self._bench(backend))
         self._step = ReduceStep(self._rows)
+
+    def apart(self, cluster: Cluster | None) -> Level:
+        """The same for one asking beside the rounds: what it is working on is its own, and so is where it stores."""
+        other = copy(self)
+        other._cluster = cluster
+        other._rows = ResultRows(self.stream, self._rows.bench)
+        other._step = ReduceStep(other._rows)
+        return other
 
     def bring(self, work: Round, final: Answer) -> None:
         """Give the rows of a round to whatever is above."""
@@ -84,12 +93,12 @@ class ResultRows:
 
     def __init__(self, stream: Derived, bench: Bench) -> None:
         self._view = batch_view(stream)
-        self._bench = bench
+        self.bench = bench
         self.table: pa.Table | None = None
 
     def ask(self, sql: str) -> pa.Table:
         """The answer of a statement over them."""
-        return self._bench.ask(sql, {self._view: self.table})
+        return self.bench.ask(sql, {self._view: self.table})
 
     def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
         """The same: they are all here."""

@@ -28,7 +28,7 @@ from eventide.engine.groupwise_run import met, told_to
 from eventide.engine.ledger import Ledger
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
-from eventide.engine.prodding import EarlyResults, Prodding
+from eventide.engine.prodding import EarlyResults
 from eventide.engine.promising import Promise
 from eventide.engine.record import Intent
 from eventide.engine.reduce_step import ReduceStep
@@ -94,19 +94,19 @@ class Engine:
         self._last_rows = FEW_ROWS
         self._has_run = False
         self._asker = Asker(self.scheduling.timestamps)
-        self._prodding = Prodding(self)
-        self.early = EarlyStep(self, self._prodding)
+        self.early = EarlyStep(self)
         for name in self.sinks:
             if program.operator(name) is None:
                 program.query(name)
         self.plan = BoundProgram.of(program, backend, told=self.sinks)
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
-            self._cluster = Cluster(backend, self.checkpoint) if backend.has_cluster else None
-            placement = Placement(self._cluster, driver_bytes)
+            self.cluster = Cluster(backend, self.checkpoint) if backend.has_cluster else None
+            placement = Placement(self.cluster, driver_bytes)
             self.committed = Committed(self.plan, self.checkpoint, backend, placement)
             self._write_statements()
-            self._reduce_step = ReduceStep(backend, self._cluster)
+            self.early.publish()
+            self._reduce_step = ReduceStep(backend, self.cluster)
             self.ledger = Ledger(self.checkpoint.storage)
             self._rewind()
         except BaseException:
@@ -198,7 +198,7 @@ class Engine:
         return self._run({}, clock, dict.fromkeys(self.streams, FOREVER), None, self.committed.positions, ending=True)
 
     def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
-        """Ask a query for early results, of every open window or of those that the prod names; nothing changes."""
+        """Early results of a query after the last round: of every open window, or those that are named. In any thread."""
         return self.early.answer(query, prod or Prod())
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
@@ -221,6 +221,7 @@ class Engine:
         # Made anew, not changed: someone may be reading the status.
         self.committed.runs = {**self.committed.runs, query.name: run}
         self._write_statements()
+        self.early.publish()
 
     def remove(self, name: str) -> None:
         """Forget a query and its slices; windows that it has open are not answered."""
@@ -231,6 +232,7 @@ class Engine:
             sink.close()
         self.committed.saved.forget(name)
         self._write_statements()
+        self.early.publish()
 
     def close(self) -> None:
         """Let go of the checkpoint and the sinks."""
@@ -296,7 +298,6 @@ class Engine:
         if work.reductions:
             self._last_rows = sum(reduction.rows for reduction in work.reductions.values())
         self._has_run = True
-        self._prodding.since.clear()
         self.early.commit(work)
         return work
 
@@ -352,7 +353,7 @@ class Engine:
     def _write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their slices, change."""
         self._scheduler = self._made_scheduler()
-        self.levels = levels_of(self.plan, self.backend, self._cluster)
+        self.levels = levels_of(self.plan, self.backend, self.cluster)
         self.early.begin()
         placed = self._on_cluster()
         self._reducers = {
