@@ -198,7 +198,7 @@ class Engine:
         return self._run({}, clock, dict.fromkeys(self.streams, FOREVER), None, self.committed.positions, ending=True)
 
     def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
-        """Early results of a query after the last round: of every open window, or those that are named. In any thread."""
+        """Early results of a query after the last round: of all open windows, or of some; in any thread."""
         return self.early.answer(query, prod or Prod())
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
@@ -241,7 +241,8 @@ class Engine:
         self.checkpoint.close()
 
     def status(self) -> Status:
-        """How things stand after the last round."""
+        """How things stand after the last round, which is the one that prods are answered from."""
+        last = self.early.standing
         standing, state = self.committed.standing(self.program, self.scheduling), self.committed
         streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
         queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
@@ -249,7 +250,7 @@ class Engine:
         queries = self.early.told_of(queries)
         seconds, words = dict(self._seconds), self.scheduling.words
         return Status(
-            self.backend.name, state.round, state.clock, state.ended, streams, queries, seconds, scheduling=words
+            self.backend.name, last.number, last.clock, state.ended, streams, queries, seconds, scheduling=words
         )
 
     # The round
