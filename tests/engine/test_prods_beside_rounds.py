@@ -341,8 +341,8 @@ def test_early_answers_are_scored_whenever_in_a_round_they_were_told(tmp_path: P
     engine.close()
     assert [answer.round for answer in answers] == [0, 1]
     assert summary.vanished == 0
-    # The window closes in the second of these rounds; told after that step, there is nothing left to score it by.
-    assert (summary.windows, summary.worst) == (2 if step in ("reduce", "promise", "advance") else 1, 0.6)
+    # The window closes in the second of these rounds; told after its end, there is nothing left to score it by.
+    assert (summary.windows, summary.worst) == (1 if step == "commit" else 2, 0.6)
 
 
 def test_a_query_in_the_place_of_another_of_its_name_is_not_scored_by_what_that_one_told(tmp_path: Path) -> None:

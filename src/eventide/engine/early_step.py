@@ -1,9 +1,10 @@
-"""The step of a round that asks for early answers, and scores those whose final answers have come.
+"""The step of a round that asks for early answers; and scores those whose final answers have come.
 
 Laws. It comes after windows have closed, so what a round can tell for good it does not tell early. A round run again
 asks for the same and tells the same: what falls due depends on the clocks of this round and of the one before. Queries
-that nobody prods pay nothing. Early rows of a query that declares prods carry the point of the slide, the share of the
-rows to expect there, and of each value the error to expect, as learned so far; final rows have NULL in these columns.
+that nobody prods pay nothing; of those that declare no prods, final answers are told before early ones are scored.
+Early rows of a query that declares prods carry the point of the slide, the share of the rows to expect there, and of
+each value the error to expect, as learned so far; final rows have NULL in these columns.
 
 *Beside the round*: whoever asks from outside, in any thread, is answered from the standing that the last committed
 round has left. It is replaced all at once, when a round has been committed or a query has come or gone, so an answer is
@@ -12,7 +13,7 @@ that of one round, the last that was committed when it was asked, and waits for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,7 @@ class EarlyStep:
     told: ToldAnswers = field(default_factory=ToldAnswers)
     standing: Standing = field(init=False)
     """What those are answered from who ask beside the round."""
-    _scored: tuple[EarlyTold, ...] = ()
+    _scored: list[EarlyTold] = field(default_factory=list)
 
     def begin(self) -> None:
         """Go on from the last record."""
@@ -70,24 +71,27 @@ class EarlyStep:
         self.standing = Standing.after(self.engine)
 
     def run(self, work: Round) -> None:
-        """Score what has become final, and ask for what has fallen due."""
-        states, bound = dict(self.states), self.engine.bound
-        told = self._scored = self.told.all()
-        for name in {one.query.name for one in told} & bound.keys():
-            states[name] = states.get(name) or self._started(name)
-        for name, state in states.items():
-            if name not in work.runs:
-                continue
-            work.early[name] = state = state.copy()
-            now = moment(Standing.within(self.engine, work), name, work.clock)
-            for one in told:
-                if one.is_of(bound[name].query):
-                    early = one.still_open(self.engine.committed.runs[name], self.engine.committed.round)
-                    state.accuracy.told(early, _points(bound[name], state, early, one.when), one.when.clock)
-            self._score(work, name, state, now)
-            if bound[name].query.prods is not None:
+        """For queries that declare prods: score what has become final, and ask for what has fallen due."""
+        self._scored = []
+        told = self.told.all()
+        for name, bound in self.engine.bound.items():
+            if bound.query.prods is not None:
+                self._scored += [one for one in told if one.query.name == name]
+                now = moment(Standing.within(self.engine, work), name, work.clock)
+                state = self._learn(work, bound, now, told)
                 self._ask(work, name, state, now)
-            work.saved[name] = {**work.saved.get(name, {}), "prods": state.saved()}
+                _keep(work, name, state)
+
+    def settle(self, work: Round) -> None:
+        """For the others: score what has become final, when it has been told."""
+        declared = {name for name, bound in self.engine.bound.items() if bound.query.prods is not None}
+        told = [one for one in self.told.all() if one.query.name not in declared]
+        self._scored += told
+        for name in self.states.keys() | {one.query.name for one in told}:
+            bound = self.engine.bound.get(name)
+            if bound is not None and name not in declared:
+                now = moment(Standing.within(self.engine, work), name, work.clock)
+                _keep(work, name, self._learn(work, bound, now, told))
 
     def commit(self, work: Round) -> None:
         """The round has happened."""
@@ -143,6 +147,17 @@ class EarlyStep:
             )
         kinds = {stream.time_kind for stream in self.engine.program.streams if stream.name in needed}
         return EarlyState.start(bound, by_progress=kinds == {TimeKind.SEQUENCE})
+
+    def _learn(self, work: Round, bound: Bound, now: Moment, told: Iterable[EarlyTold]) -> EarlyState:
+        """What a query knows of its early answers, with what was told since and what has become final."""
+        name, last = bound.query.name, self.engine.committed
+        state = (self.states.get(name) or self._started(name)).copy()
+        for one in told:
+            if one.is_of(bound.query):
+                early = one.still_open(last.runs[name], last.round)
+                state.accuracy.told(early, _points(bound, state, early, one.when), one.when.clock)
+        self._score(work, name, state, now)
+        return state
 
     def _due(self, state: EarlyState, now: Moment, closed: int) -> list[Prod]:
         """What has fallen due; the clock alone does not ask again for what nothing has been added to."""
@@ -210,6 +225,12 @@ def _points(bound: Bound, state: EarlyState, table: pa.Table, now: Moment) -> Fl
     ends = table.column("window_end").cast(pa.int64()).to_numpy()
     points: Floats = np.maximum(0.0, 1.0 - (ends - np.float64(state.hand(now))) / state.ends.slide)
     return points
+
+
+def _keep(work: Round, name: str, state: EarlyState) -> None:
+    """Let a round commit what is known."""
+    work.early[name] = state
+    work.saved[name] = {**work.saved.get(name, {}), "prods": state.saved()}
 
 
 def schema_with_early(schema: pa.Schema, bound: Bound) -> pa.Schema:

@@ -9,6 +9,7 @@ scored for the windows that are still open: the final rows of the others have co
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from eventide.eventtime.prodder import Moment
 from eventide.plan.query import Query
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EarlyTold:
     """Early rows of a query after some round, and when they were told."""
 
@@ -60,7 +61,7 @@ class ToldAnswers:
         """Those that are here now, in the order in which they came."""
         return self._told
 
-    def forget(self, scored: tuple[EarlyTold, ...]) -> None:
+    def forget(self, scored: Collection[EarlyTold]) -> None:
         """A round that has taken these is committed."""
         with self._mutex:
-            self._told = self._told[len(scored) :]
+            self._told = tuple(one for one in self._told if one not in scored)

@@ -216,8 +216,7 @@ class Engine:
         if sink is not None:
             sink.rewind(query.name, self.committed.round)
             self.sinks[query.name] = sink
-        self.plan = plan
-        run = kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
+        self.plan, run = plan, kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
         # Made anew, not changed: someone may be reading the status.
         self.committed.runs = {**self.committed.runs, query.name: run}
         self._write_statements()
@@ -330,6 +329,7 @@ class Engine:
 
     def _commit(self, work: Round) -> None:
         placed = self._on_cluster()
+        self.early.settle(work)
         self.committed.commit(self.program, work)
         if self._on_cluster() != placed:
             self._write_statements()
