@@ -1,35 +1,36 @@
-"""How soon an early answer comes from an engine under load: `python -m benchmarks.early_answers [--quick] [--json FILE]`.
+"""How soon early answers come under load: `python -m benchmarks.early_answers [--quick] [--json FILE]`.
 
-A stream of Parquet files in real time on Spark, `local[2]`, windows of 10 s by 1,000 groups, a file a round. First the
-engine's round is measured, file after file; then files are shown so slowly that rounds fill 80 % of the time. Meanwhile
-a thread prods at random moments for all open windows. Three ways take turns over the same files:
+A stream of Parquet files in real time on Spark, `local[2]`, windows of 10 s by 1,000 groups, a file a round, in one
+engine. Files are shown so slowly that rounds fill 80 % of the time, by how long the rounds before have taken. Meanwhile
+a thread prods at random moments for all open windows. Three ways take turns, a few files each, so that whatever else
+the machine does strikes all of them:
 
 - *alone*: nobody prods;
 - *beside*: prods are answered beside the round under way, which is what the engine does;
 - *waiting*: prods wait for the round under way, which is what it did before.
 
-Final results must be the right ones every time, or the benchmark ends. Final delay is the time from the file that lets
-a window close to its results in the sink; the first quarter of the files warms up.
+Final results must be the right ones, or the benchmark ends. Final delay is the time from the file that lets a window
+close to its results in the sink. The first turn of each way warms up.
 
 The last line is one JSON object:
 
 - `prod_ms`: from asking to the answer, `p50` and `p99`, beside the rounds; `waiting.prod_ms` is the same the old way.
 - `round_ms`: the median round, from trigger to commit, while prods were answered beside it; `load`: the share of the
-  time that rounds took.
-- `final_delay_ratio`: the mean final delay beside prods over that without any: the median over the turns;
-  `spread`: the largest of these ratios over the smallest, less 1.
+  time that these rounds took.
+- `final_delay_ratio`: the mean final delay beside prods over that without any; `spread`: the standard error of that
+  ratio, from the turns.
 - `prods`: how many were answered beside; `final_delay_ms`: means of the three ways; `rows_per_second` that were fed.
 """
 
 from __future__ import annotations
 
 import random
-import shutil
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import hypot, sqrt
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from time import monotonic, perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ from benchmarks.disorder import Disorder, Disordered
 from benchmarks.harness import as_duration, as_percent, finish, options, say, scratch, show_table
 from benchmarks.question import QUERY, TUMBLING, Truth
 from benchmarks.spark_native.latency import closers, feed, times
-from benchmarks.spark_native.sides import EVENTIDE, Task, rounds_of
+from benchmarks.spark_native.sides import KEPT_PROGRESS, Task, rounds_of
 from eventide.engine.running import Running
 from eventide.engine.spark_engine import SparkEngine
 from eventide.engine.spark_session import local_session
@@ -52,22 +53,30 @@ if TYPE_CHECKING:
 
 GROUPS = 1000
 LOAD = 0.8
+FIRST_ROUND_MS = 500.0
+"""As long as a round is taken to be before the first was measured."""
+
 PATIENCE = 120.0
 """Seconds after the last file in which all windows must have closed."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured; `gap` is the mean number of seconds from one prod to the next."""
+    """How much is measured: `turns` of so many `files` for each way; `gap`: mean seconds from one prod to the next."""
 
     file_rows: int
     files: int
-    repeats: int
-    gap: float = 0.2
+    turns: int
+    gap: float = 0.5
+
+    @property
+    def all_files(self) -> int:
+        """Those of all ways, and of the turns that warm up."""
+        return len(WAYS) * (self.turns + 1) * self.files
 
 
-QUICK = Sizes(file_rows=500_000, files=40, repeats=1)
-FULL = Sizes(file_rows=500_000, files=120, repeats=3)
+QUICK = Sizes(file_rows=200_000, files=8, turns=5)
+FULL = Sizes(file_rows=200_000, files=8, turns=16)
 
 Ask = Callable[[Running], object]
 
@@ -143,118 +152,136 @@ class Asker:
 
 @dataclass
 class Ran:
-    """Runs of one way, taken together but for the mean delay of each turn."""
+    """What was measured of one way; of the final delays the mean of each turn."""
 
     prod_ms: list[float] = field(default_factory=list)
     round_ms: list[float] = field(default_factory=list)
-    delays_ms: list[float] = field(default_factory=list)
+    delay_ms: list[float] = field(default_factory=list)
     seconds: float = 0.0
+    rows: int = 0
 
 
-def measured_round(spark: SparkSession, data: Disordered, folder: Path) -> float:
-    """Milliseconds of a round over one file, when files wait for it: the median of the second half, after a warm-up."""
-    found: tuple[float, ...] = ()
-    for turn in range(2):
-        task = Task(TUMBLING, data, 1, folder / f"rounds-{turn}")
-        task.results.mkdir(parents=True)
-        found = EVENTIDE.run(spark, task).round_ms
-        shutil.rmtree(task.folder)
-    return median(found[len(found) // 2 :])
+class Feeding:
+    """An engine at work, and the turns of those who ask it."""
 
+    def __init__(self, spark: SparkSession, data: Disordered, sizes: Sizes, place: Path) -> None:
+        self.task = Task(TUMBLING, replace(data, folder=place / "in"), 1, place)
+        self.task.data.folder.mkdir(parents=True)
+        self.task.results.mkdir()
+        self._sizes = sizes
+        self._data = data
+        self._closed_by = closers(*times(data), data.delay)
+        self._sink = Told(self.task.results)
+        self.engine = SparkEngine(
+            spark, self.task.question.program(self.task.data, 1), self.task.checkpoint, {QUERY: self._sink}
+        ).start()
+        [self._query] = spark.streams.active
+        self._round_ms: list[float] = []
 
-def run(
-    spark: SparkSession, data: Disordered, ask: Ask | None, pace: float, sizes: Sizes, place: Path, ran: Ran
-) -> None:
-    """Feed the files once, and add what was measured to `ran`."""
-    task = Task(TUMBLING, replace(data, folder=place / "in"), 1, place)
-    task.data.folder.mkdir(parents=True)
-    task.results.mkdir()
-    sink = Told(task.results)
-    closed_by = closers(*times(data), data.delay)
-    engine = SparkEngine(spark, task.question.program(task.data, 1), task.checkpoint, {QUERY: sink})
-    # The same session runs one engine after the other.
-    known = {query.id for query in spark.streams.active}
-    with engine.start():
-        [query] = (query for query in spark.streams.active if query.id not in known)
-        asker = None if ask is None else Asker(engine, ask, sizes.gap).start()
+    def turn(self, number: int, ask: Ask | None, ran: Ran) -> None:
+        """Show the files of one turn while someone asks, wait for the rounds, and note what was measured."""
+        size = self._sizes.files
+        mine = range(number * size, (number + 1) * size)
+        pace = median(self._round_ms[-3 * size :] or [FIRST_ROUND_MS]) / 1000 / LOAD
+        asker = None if ask is None else Asker(self.engine, ask, self._sizes.gap).start()
         began = monotonic()
-        shown = feed(data.files, task.data.folder, pace)
-        _await(engine, sink, closed_by)
-        ran.seconds += monotonic() - began
+        shown = dict(zip(mine, feed([self._data.files[i] for i in mine], self.task.data.folder, pace), strict=True))
+        last = shown[mine[-1]]
+        ends = {end: shown[file] for end, file in self._closed_by.items() if file in shown}
+        self._await(lambda: ends.keys() <= self._sink.moments.keys() and self._rounds() >= mine.stop)
         ran.prod_ms += [] if asker is None else asker.end()
-        ran.round_ms += rounds_of(query)
-    warm = len(data.files) // 4
-    delays = [1000 * (sink.moments[end] - shown[number]) for end, number in closed_by.items() if number >= warm]
-    ran.delays_ms.append(fmean(delays))
-    Truth(TUMBLING, data).check("eventide", f"{task.results}/{QUERY}-*.parquet", complete=False)
-    shutil.rmtree(place)
+        rounds = list(rounds_of(self._query))[len(self._round_ms) :]
+        self._round_ms += rounds
+        ran.round_ms += rounds
+        # A pace after the last file the next one would have come.
+        ran.seconds += max(monotonic(), last + pace) - began
+        ran.rows += size * self._sizes.file_rows
+        delays = [1000 * (self._sink.moments[end] - moment) for end, moment in ends.items()]
+        # The first files close nothing.
+        ran.delay_ms += [fmean(delays)] if delays else []
 
+    def _rounds(self) -> int:
+        """The rounds that Spark has told of: it does so a moment after their end."""
+        progress = self._query.lastProgress
+        return 0 if progress is None or "addBatch" not in progress.durationMs else progress.batchId + 1
 
-def _await(engine: Running, sink: Told, closed_by: Mapping[int, int]) -> None:
-    deadline = monotonic() + PATIENCE
-    while not closed_by.keys() <= sink.moments.keys():
-        if monotonic() > deadline or engine.ended.is_set():
-            engine.await_end(0.0)
-            missing = len(closed_by.keys() - sink.moments.keys())
-            raise SystemExit(f"{missing} of {len(closed_by)} windows that could be closed have no answer")
-        sleep(0.05)
+    def _await(self, there: Callable[[], bool]) -> None:
+        deadline = monotonic() + PATIENCE
+        while not there():
+            if monotonic() > deadline or self.engine.ended.is_set():
+                self.engine.await_end(0.0)
+                raise SystemExit("windows that could be closed have no answer")
+            sleep(0.02)
 
 
 def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
-    """Measure a round, then let the three ways take turns."""
-    rows = sizes.file_rows * sizes.files
-    say(f"making {rows:,} rows in {sizes.files} files")
-    data = Disorder(rows, GROUPS, sizes.files, 10 * sizes.files).into(folder / "all")
+    """In a session of its own."""
     spark = local_session("local[2]", log_file=folder / "spark.log")
-    # Of all rounds of a run Spark is to know how long they took.
-    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", 2 * sizes.files)
-    ran = {way: Ran() for way in WAYS}
     try:
-        few = data.first(max(8, sizes.files // 4), folder / "few")
-        alone_ms = measured_round(spark, few, folder)
-        pace = alone_ms / 1000 / LOAD
-        say(f"a round of {sizes.file_rows:,} rows takes {alone_ms:.0f} ms; a file every {1000 * pace:.0f} ms")
-        for turn in range(sizes.repeats):
-            for way, ask in WAYS.items():
-                run(spark, data, ask, pace, sizes, folder / f"{way}-{turn}", ran[way])
+        ran = take_turns(spark, sizes, folder)
     finally:
         spark.stop()
-    found = headline(ran) | {"rows_per_second": round(sizes.file_rows / pace)}
+    found = headline(ran)
     show(ran, found)
     return found
 
 
-def ratios(ran: Mapping[str, Ran], way: str) -> list[float]:
-    """Turn by turn, the mean final delay of a way over that of nobody asking.
+def take_turns(spark: SparkSession, sizes: Sizes, folder: Path) -> dict[str, Ran]:
+    """Let the three ways take turns; the benchmark ends if the final results are not the right ones."""
+    rows = sizes.file_rows * sizes.all_files
+    say(f"making {rows:,} rows in {sizes.all_files} files")
+    data = Disorder(rows, GROUPS, sizes.all_files, 10 * sizes.all_files).into(folder / "all")
+    # Of all rounds Spark is to know how long they took.
+    spark.conf.set(KEPT_PROGRESS, 4 * sizes.all_files)
+    ran = {way: Ran() for way in WAYS}
+    feeding = Feeding(spark, data, sizes, folder / "run")
+    with feeding.engine:
+        for number in range(sizes.all_files // sizes.files):
+            # Whoever comes after whom changes from time to time.
+            order = list(WAYS)[:: 1 if number // len(WAYS) % 2 else -1]
+            way = order[number % len(WAYS)]
+            feeding.turn(number, WAYS[way], ran[way] if number >= len(WAYS) else Ran())
+    Truth(TUMBLING, data).check("eventide", f"{feeding.task.results}/{QUERY}-*.parquet", complete=False)
+    return ran
 
-    >>> ratios({"alone": Ran(delays_ms=[10.0, 20.0]), "beside": Ran(delays_ms=[11.0, 20.0])}, "beside")
-    [1.1, 1.0]
+
+def ratio(ran: Mapping[str, Ran], way: str) -> tuple[float, float]:
+    """The mean final delay of a way over that of nobody asking, and the standard error of it.
+
+    >>> ratio({"alone": Ran(delay_ms=[10.0, 10.0]), "beside": Ran(delay_ms=[10.0, 12.0])}, "beside")
+    (1.1, 0.1)
     """
-    both = zip(ran[way].delays_ms, ran["alone"].delays_ms, strict=True)
-    return [with_prods / without for with_prods, without in both]
+    (over, one), (under, other) = (_mean(ran[name].delay_ms) for name in (way, "alone"))
+    return round(over / under, 3), round(over / under * hypot(one / over, other / under), 3)
+
+
+def _mean(values: list[float]) -> tuple[float, float]:
+    """The mean, and its standard error."""
+    return fmean(values), stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
 
 
 def headline(ran: Mapping[str, Ran]) -> dict[str, Any]:
-    """The JSON object of the last line, but for the rows.
+    """The JSON object of the last line.
 
-    >>> one = Ran(prod_ms=[10.0, 20.0, 30.0], round_ms=[400.0, 500.0], delays_ms=[600.0], seconds=1.0)
+    >>> one = Ran([10.0, 20.0, 30.0], round_ms=[400.0, 500.0], delay_ms=[600.0], seconds=1.0, rows=1_000)
     >>> found = headline({"alone": one, "beside": one, "waiting": one})
     >>> found["prod_ms"], found["round_ms"], found["load"], found["final_delay_ratio"]
     ({'p50': 20.0, 'p99': 29.8}, 450.0, 0.9, 1.0)
     """
     asked = ran["beside"]
-    turns = ratios(ran, "beside")
+    beside_alone, error = ratio(ran, "beside")
     return {
         "prod_ms": _percentiles(asked.prod_ms),
         "round_ms": round(median(asked.round_ms), 1),
-        "final_delay_ratio": round(median(turns), 3),
-        "spread": round(max(turns) / min(turns) - 1, 3),
+        "final_delay_ratio": beside_alone,
+        "spread": error,
         "prods": len(asked.prod_ms),
         "load": round(sum(asked.round_ms) / 1000 / asked.seconds, 3),
-        "final_delay_ms": {way: round(fmean(one.delays_ms), 1) for way, one in ran.items()},
+        "final_delay_ms": {way: round(fmean(one.delay_ms), 1) for way, one in ran.items()},
+        "rows_per_second": round(asked.rows / asked.seconds),
         "waiting": {
             "prod_ms": _percentiles(ran["waiting"].prod_ms),
-            "final_delay_ratio": round(median(ratios(ran, "waiting")), 3),
+            "final_delay_ratio": ratio(ran, "waiting")[0],
         },
     }
 
@@ -274,7 +301,7 @@ def show(ran: Mapping[str, Ran], found: Mapping[str, Any]) -> None:
                 way,
                 len(one.prod_ms),
                 *([as_duration(ms) for ms in _percentiles(one.prod_ms).values()] if one.prod_ms else ("", "")),
-                as_duration(fmean(one.delays_ms)),
+                as_duration(fmean(one.delay_ms)),
             )
             for way, one in ran.items()
         ],

@@ -241,6 +241,44 @@ def test_a_round_that_is_held_up_keeps_no_early_answer_back(
     assert not list((tmp_path / "checkpoint" / "slices").glob("_early*"))
 
 
+@pytest.mark.parametrize("driver_bytes", [None, 0], ids=["driver", "cluster"])
+def test_rounds_that_are_committed_while_an_answer_is_made_take_nothing_from_it(
+    session: SparkSession | None, tmp_path: Path, driver_bytes: int | None
+) -> None:
+    if session is None and driver_bytes is not None:
+        pytest.skip("the local engine has no cluster")
+    files, over, failures, answers = 10, threading.Event(), list[BaseException](), list[EarlyResults]()
+    most = Query("most", "q", SameWindow(), named_as(n="max(n)"))
+    program = Program((stream(tmp_path / "in"),), (tumbling("q"), most))
+    options = {} if driver_bytes is None else {"driver_bytes": driver_bytes}
+    with made(session, program, tmp_path / "checkpoint", {"q": Memory()}, **options) as running:
+
+        def keep_asking(query: str) -> None:
+            try:
+                while not over.is_set():
+                    answers.append(running.prod(query))
+            except BaseException as failure:
+                failures.append(failure)
+
+        running.start()
+        askers = [threading.Thread(target=keep_asking, args=(query,)) for query in ("q", "most")]
+        for asker in askers:
+            asker.start()
+        for number in range(files):
+            # Two files for each window.
+            put(tmp_path / "in", number, [10 * (number // 2) + 3 * (number % 2) + place for place in (1, 2)])
+            wait_until(lambda number=number: running.status().round == number, running)  # type: ignore[misc]
+        over.set()
+        for asker in askers:
+            asker.join()
+    assert failures == []
+    assert {answer.query for answer in answers} == {"q", "most"}
+    for answer in answers:
+        open_now = [(10 * (answer.round // 2) + 10, 2 + 2 * (answer.round % 2))] if answer.round >= 0 else []
+        assert told(answer.table()) == open_now
+    assert not list((tmp_path / "checkpoint" / "slices").glob("_early*"))
+
+
 def test_an_expensive_function_in_a_round_keeps_no_early_answer_back(tmp_path: Path) -> None:
     held = Held()
 
