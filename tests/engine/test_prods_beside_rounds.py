@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eventide.engine.early_told import MOST, EarlyTold, ToldAnswers
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.prodding import EarlyResults
 from eventide.engine.rounds import Engine
@@ -22,6 +23,7 @@ from eventide.engine.workbench import Workbench
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.instant import FOREVER
 from eventide.eventtime.prod import Prod
+from eventide.eventtime.prodder import Moment
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.stream import Stream, columns
@@ -175,3 +177,13 @@ def test_a_query_in_the_place_of_another_of_its_name_is_not_scored_by_what_that_
     engine.round(numbers(31), 2)
     engine.close()
     assert "sums" not in engine.early.states or engine.early.states["sums"].accuracy.summary().windows == 0
+
+
+def test_of_very_many_answers_the_last_wait_for_a_round() -> None:
+    told = ToldAnswers()
+    answers = [EarlyTold(SUMS, 0, pa.table({}), Moment(clock)) for clock in range(MOST + 2)]
+    for answer in answers:
+        told.add(answer)
+    assert told.all() == tuple(answers[2:])
+    told.forget(answers[:5])
+    assert told.all() == tuple(answers[5:])

@@ -24,7 +24,7 @@ from eventide.eventtime.prod import Prod
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.stream import Stream, columns
-from eventide.plan.window import SameWindow, Window
+from eventide.plan.window import RowWindow, SameWindow, Window
 from eventide.results.results import Results
 from eventide.sinks.memory import Memory
 from tests.engine.small_streams import PATIENCE, in_a_thread, made, put, stream, tumbling, wait_until
@@ -255,6 +255,21 @@ def test_slices_on_the_cluster_stay_until_they_were_read_and_then_go(spark: Spar
     assert answer.table().column("total").to_pylist() == [3]
     assert before
     assert not before & set(slices.glob("*/*.parquet"))
+
+
+@pytest.mark.spark
+def test_a_query_on_the_driver_is_asked_below_one_on_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    from eventide.engine.spark_backend import SparkBackend
+
+    lower = Query("lower", "s", RowWindow(2, 2), named_as(total="sum(v)"))
+    upper = Query("upper", "lower", Window(2), named_as(most="max(total)"))
+    program = Program((Stream("s", columns("t BIGINT, v INT"), time="t", policy=FixedDelay(0)),), (lower, upper))
+    engine = Engine(program, SparkBackend(spark), str(tmp_path / "checkpoint"), driver_bytes=0)
+    engine.round(numbers(1, 2, 3, 4, 5), 0)
+    assert [one.placement for one in engine.status().queries] == ["driver", "cluster"]
+    assert [engine.prod(name).rows for name in ("lower", "upper")] == [1, 1]
+    engine.close()
+    engine.backend.close()
 
 
 def test_garbage_that_someone_reads_goes_after_they_have_let_it_go(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 Laws. They come from any thread, at any moment; a round scores those that were there when it came to that step, and what
 comes later waits for the next one. A round that fails has scored none. An answer from the last round is scored as if it
 had come between two rounds. One from an earlier round, because the next was committed while it was being told, is
-scored for the windows that are still open: the final rows of the others have come and gone.
+scored for the windows that are still open: the final rows of the others have come and gone. Of very many that are told
+during one round, the last are scored.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from eventide.engine.query_run import QueryRun
 from eventide.engine.work import Run
 from eventide.eventtime.prodder import Moment
 from eventide.plan.query import Query
+
+MOST = 256
+"""So many answers wait for a round, however long it takes: they are kept in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +59,7 @@ class ToldAnswers:
     def add(self, told: EarlyTold) -> None:
         """Someone was told."""
         with self._mutex:
-            self._told = (*self._told, told)
+            self._told = (*self._told, told)[-MOST:]
 
     def all(self) -> tuple[EarlyTold, ...]:
         """Those that are here now, in the order in which they came."""
@@ -64,4 +68,5 @@ class ToldAnswers:
     def forget(self, scored: Collection[EarlyTold]) -> None:
         """A round that has taken these is committed."""
         with self._mutex:
-            self._told = tuple(one for one in self._told if one not in scored)
+            gone = frozenset(scored)
+            self._told = tuple(one for one in self._told if one not in gone)

@@ -80,7 +80,8 @@ class Prodding:
             return self._schema(name).empty_table()
         # Each goes by its own inputs, whatever the rest of the plan waits for.
         holding = Holding(plan, Level.OPERATOR)
-        levels = {one: level.apart(self.cluster) for one, level in standing.levels.items() if one in needed}
+        apart = {one: standing.levels[one].apart(needed, self.cluster) for one in needed & standing.levels.keys()}
+        levels = {one: level for one, level in apart.items() if level is not None}
         Advance(plan, levels, standing.streams, holding).sweep(work, needed - over)
         table = work.results[name].table()
         true = min(standing.time(way.source) for way in plan.ways_into(name))
