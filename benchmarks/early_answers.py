@@ -19,6 +19,8 @@ The last line is one JSON object:
   time that these rounds took.
 - `final_delay_ratio`: the mean final delay beside prods over that without any; `spread`: the standard error of that
   ratio, from the turns.
+- `prod_cpu_ms`: the processor time of the thread that asks, for one prod beside the rounds, the median. On a machine
+  that others use, the difference to `prod_ms` is mostly theirs.
 - `prods`: how many were answered beside; `final_delay_ms`: means of the three ways; `rows_per_second` that were fed.
 """
 
@@ -31,7 +33,7 @@ from dataclasses import dataclass, field, replace
 from math import hypot, sqrt
 from pathlib import Path
 from statistics import fmean, median, stdev
-from time import monotonic, perf_counter, sleep
+from time import monotonic, perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,10 +120,11 @@ class Told:
 
 
 class Asker:
-    """A thread that prods at random moments, and how long each answer took, in milliseconds."""
+    """A thread that prods at random moments; how long each answer took, and how much of its own processor time."""
 
     def __init__(self, running: Running, ask: Ask, gap: float) -> None:
         self.ms: list[float] = []
+        self.cpu_ms: list[float] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, args=(running, ask, gap), name="asker", daemon=True)
         self._failure: BaseException | None = None
@@ -131,21 +134,21 @@ class Asker:
         self._thread.start()
         return self
 
-    def end(self) -> list[float]:
+    def end(self) -> None:
         """Prod no more."""
         self._over.set()
         self._thread.join()
         if self._failure is not None:
             raise self._failure
-        return self.ms
 
     def _work(self, running: Running, ask: Ask, gap: float) -> None:
         moments = random.Random(1)
         try:
             while not self._over.wait(moments.expovariate(1 / gap)):
-                started = perf_counter()
+                started, before = perf_counter(), thread_time()
                 ask(running)
                 self.ms.append(1000 * (perf_counter() - started))
+                self.cpu_ms.append(1000 * (thread_time() - before))
         except BaseException as failure:
             self._failure = failure
 
@@ -157,6 +160,7 @@ class Ran:
     prod_ms: list[float] = field(default_factory=list)
     round_ms: list[float] = field(default_factory=list)
     delay_ms: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
     seconds: float = 0.0
     rows: int = 0
 
@@ -189,7 +193,10 @@ class Feeding:
         last = shown[mine[-1]]
         ends = {end: shown[file] for end, file in self._closed_by.items() if file in shown}
         self._await(lambda: ends.keys() <= self._sink.moments.keys() and self._rounds() >= mine.stop)
-        ran.prod_ms += [] if asker is None else asker.end()
+        if asker is not None:
+            asker.end()
+            ran.prod_ms += asker.ms
+            ran.cpu_ms += asker.cpu_ms
         rounds = list(rounds_of(self._query))[len(self._round_ms) :]
         self._round_ms += rounds
         ran.round_ms += rounds
@@ -263,7 +270,7 @@ def _mean(values: list[float]) -> tuple[float, float]:
 def headline(ran: Mapping[str, Ran]) -> dict[str, Any]:
     """The JSON object of the last line.
 
-    >>> one = Ran([10.0, 20.0, 30.0], round_ms=[400.0, 500.0], delay_ms=[600.0], seconds=1.0, rows=1_000)
+    >>> one = Ran([10.0, 20.0, 30.0], [400.0, 500.0], delay_ms=[600.0], cpu_ms=[9.0], seconds=1.0, rows=1_000)
     >>> found = headline({"alone": one, "beside": one, "waiting": one})
     >>> found["prod_ms"], found["round_ms"], found["load"], found["final_delay_ratio"]
     ({'p50': 20.0, 'p99': 29.8}, 450.0, 0.9, 1.0)
@@ -272,6 +279,7 @@ def headline(ran: Mapping[str, Ran]) -> dict[str, Any]:
     beside_alone, error = ratio(ran, "beside")
     return {
         "prod_ms": _percentiles(asked.prod_ms),
+        "prod_cpu_ms": round(median(asked.cpu_ms), 1),
         "round_ms": round(median(asked.round_ms), 1),
         "final_delay_ratio": beside_alone,
         "spread": error,

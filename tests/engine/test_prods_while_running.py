@@ -262,7 +262,7 @@ def test_a_query_on_the_driver_is_asked_below_one_on_the_cluster(spark: SparkSes
     from eventide.engine.spark_backend import SparkBackend
 
     lower = Query("lower", "s", RowWindow(2, 2), named_as(total="sum(v)"))
-    upper = Query("upper", "lower", Window(2), named_as(most="max(total)"))
+    upper = Query("upper", "lower", Window(10), named_as(most="max(total)"))
     program = Program((Stream("s", columns("t BIGINT, v INT"), time="t", policy=FixedDelay(0)),), (lower, upper))
     engine = Engine(program, SparkBackend(spark), str(tmp_path / "checkpoint"), driver_bytes=0)
     engine.round(numbers(1, 2, 3, 4, 5), 0)
