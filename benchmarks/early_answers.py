@@ -69,7 +69,7 @@ class Sizes:
     file_rows: int
     files: int
     turns: int
-    gap: float = 0.5
+    gap: float = 0.25
 
     @property
     def all_files(self) -> int:
