@@ -38,6 +38,7 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.idle_waiting --quick
 	$(BIN)/python -m benchmarks.operator_heartbeats --quick
 	$(BIN)/python -m benchmarks.gigascope --quick
+	$(BIN)/python -m benchmarks.early_answers --quick
 
 $(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)

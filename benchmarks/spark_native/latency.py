@@ -156,7 +156,7 @@ def pace_for(round_ms: float) -> float:
 
 def measure(spark: SparkSession, data: Disordered, pace: float, repeats: int, folder: Path) -> dict[str, Latencies]:
     """Feed each side in turn; one `Latencies` for each, of all turns."""
-    closed_by = closers(*_times(data), data.delay)
+    closed_by = closers(*times(data), data.delay)
     found: dict[str, list[float]] = {name: [] for name in SIDES}
     for turn in range(repeats):
         for name, start in SIDES.items():
@@ -177,7 +177,7 @@ def measure(spark: SparkSession, data: Disordered, pace: float, repeats: int, fo
     return {name: Latencies(tuple(ms)) for name, ms in found.items()}
 
 
-def _times(data: Disordered) -> tuple[list[int], list[int]]:
+def times(data: Disordered) -> tuple[list[int], list[int]]:
     """The largest time of each file, and the ends of all windows."""
     slide = TUMBLING.slide * 1_000_000
     connection = database()

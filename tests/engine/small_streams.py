@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -71,3 +72,22 @@ def wait_until(condition: Callable[[], bool], running: Running | None = None) ->
             assert not running.await_end(0.02), "the engine has ended"
         else:
             time.sleep(0.02)
+
+
+def in_a_thread(function: Callable[[], Any]) -> Any:
+    """Call it in another thread; what it returns or raises."""
+    found: list[Any] = []
+
+    def call() -> None:
+        try:
+            found.append(function())
+        except BaseException as failure:
+            found.append(failure)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert found, "it did not come back"
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]

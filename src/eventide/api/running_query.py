@@ -172,7 +172,7 @@ class RunningQuery:
     def prod(self, up_to: int | datetime | None = None, groups: Mapping[str, Any] | None = None) -> pa.Table:
         """Early results now: of every open window, or of those that end by `up_to`; of `groups` with these values.
 
-        Nothing changes by asking. The answer waits for the round under way at most.
+        Nothing changes by asking. The answer is that of the last round, and waits for nothing, from whatever thread.
         """
         last = FOREVER if up_to is None else up_to if isinstance(up_to, int) else microseconds(up_to)
         running = self.together.engine

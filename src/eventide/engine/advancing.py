@@ -20,6 +20,7 @@ from eventide.engine.holding import Holding
 from eventide.engine.ledger import lost_rows, lost_values
 from eventide.engine.levels import Level
 from eventide.engine.operator_run import Frontier, OperatorRun
+from eventide.engine.stream_point import StreamPoint
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.taken import Answer, Answers
 from eventide.engine.trace import Trace, TraceLine
@@ -38,7 +39,7 @@ class Advance:
         self,
         plan: BoundProgram,
         levels: Mapping[str, Level],
-        streams: Mapping[str, StreamTime],
+        streams: Mapping[str, StreamTime] | Mapping[str, StreamPoint],
         holding: Holding,
         flush_rows: int | None = None,
         trace: Trace | None = None,
@@ -69,9 +70,11 @@ class Advance:
                 self._turn(work, step.name)
 
     def _asked(self, work: Round, stream: str) -> int:
-        beats = self._streams[stream].promise(work.silent[stream])
+        time = self._streams[stream]
+        assert isinstance(time, StreamTime), "only a round asks a stream for its time"
+        beats = time.promise(work.silent[stream])
         for query in self._plan.program.of_stream(stream):
-            work.runs[query.name] = met(work.runs[query.name], self._streams[stream].sources, beats.by_source)
+            work.runs[query.name] = met(work.runs[query.name], time.sources, beats.by_source)
         return beats.combined
 
     def _most(self, work: Round, name: str) -> int | None:

@@ -23,7 +23,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import PurePosixPath
 from types import TracebackType
 
@@ -222,6 +222,10 @@ class Checkpoint:
             size = self.storage.size(name)
             files.append(StateFile(name, size, self._sum(name, tail=size > WHOLE_BELOW)))
         return tuple(files)
+
+    def holding(self, names: frozenset[str], folder: str) -> AbstractContextManager[None]:
+        """While someone reads these files beside the rounds, and writes in a folder: they stay, also as garbage."""
+        return self._garbage.holding(names, folder)
 
     def _nothing_good(self, sentences: Iterable[str]) -> CheckpointError:
         return CheckpointError(

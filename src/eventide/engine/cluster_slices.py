@@ -61,14 +61,15 @@ class Cluster:
     """Writes and reads the Parquet files of a checkpoint, with Spark."""
 
     def __init__(self, backend: Backend, checkpoint: Checkpoint) -> None:
-        self._backend = backend
-        self._checkpoint = checkpoint
+        self.backend = backend
+        self.checkpoint = checkpoint
+        self._storage = checkpoint.storage
         self._stored = 0
 
     def store_round(self, query: Bound, sql: str, round: int) -> Chunk:
         """Reduce the rows of a round into files."""
         folder = self._folder(query, round)
-        self._backend.store(sql, self._checkpoint.storage.uri(folder))
+        self.backend.store(sql, self._storage.uri(folder))
         return self._chunk(query, folder)
 
     def store_over(self, query: Bound, sql: str, chunks: Sequence[Chunk], round: int) -> Chunk:
@@ -82,20 +83,19 @@ class Cluster:
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd", coerce_timestamps="us")
         folder = self._folder(query, round)
-        self._checkpoint.storage.write(f"{folder}/moved.parquet", sink.getvalue())
+        self._storage.write(f"{folder}/moved.parquet", sink.getvalue())
         return self._chunk(query, folder)
 
     def answer(self, query: Bound, chunks: Sequence[Chunk], windows: pa.Table, changed: Chunk | None) -> Answer:
         """The results of windows, in files that are gone after the round."""
-        self._stored += 1
-        folder = f"slices/_answers/{query.query.name}-{self._stored}"
+        folder = self._folder_of_answer(query)
         lossy = False
         try:
             self._merge(query, chunks, windows, changed, folder)
         except DataFaultError:
             lossy = True
             self._merge(careful_values(query), chunks, windows, changed, folder)
-        files = self._checkpoint.adopt(folder)
+        files = self._adopted(folder)
         rows = sum(self._opened(file).metadata.num_rows for file in files)
         return Answer(rows, lambda: self._tables(files), lossy)
 
@@ -121,20 +121,27 @@ class Cluster:
         folder: str,
         changed: Chunk | None = None,
     ) -> None:
-        uri = self._checkpoint.storage.uri
+        uri = self._storage.uri
         named = {"slices": chunks} if changed is None else {"slices": chunks, "changed": [changed]}
         files = {
             name: ([uri(file.name) for chunk in given for file in chunk.files], slice_ddl(query))
             for name, given in named.items()
         }
-        self._backend.store_over(sql, files, tables, uri(folder))
+        self.backend.store_over(sql, files, tables, uri(folder))
 
     def _folder(self, query: Bound, round: int) -> str:
         self._stored += 1
         return f"slices/{query.query.name}/{round:010d}-{self._stored}"
 
+    def _folder_of_answer(self, query: Bound) -> str:
+        self._stored += 1
+        return f"slices/_answers/{query.query.name}-{self._stored}"
+
+    def _adopted(self, folder: str) -> tuple[StateFile, ...]:
+        return self.checkpoint.adopt(folder)
+
     def _chunk(self, query: Bound, folder: str) -> Chunk:
-        files = self._checkpoint.adopt(folder)
+        files = self._adopted(folder)
         columns = ["__pane"] if query.keeps_rows else ["__pane", "__n"]
         panes: set[int] = set()
         rows = 0
@@ -150,7 +157,7 @@ class Cluster:
                 yield pa.Table.from_batches([batch])
 
     def _opened(self, file: StateFile) -> pq.ParquetFile:
-        return pq.ParquetFile(pa.BufferReader(self._checkpoint.storage.read(file.name)))
+        return pq.ParquetFile(pa.BufferReader(self._storage.read(file.name)))
 
 
 @dataclass(frozen=True)

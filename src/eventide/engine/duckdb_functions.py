@@ -47,15 +47,15 @@ class Macros:
         for name, function, parameters, result in FUNCTIONS:
             connection.create_function(name, function, parameters, result, type=ARROW, null_handling=SPECIAL)
 
-    def ready(self, sql: str) -> str:
-        """The same statement, whose macros are there now."""
+    def ready(self, sql: str, connection: duckdb.DuckDBPyConnection | None = None) -> str:
+        """The same statement, whose macros are there now; they are made by this connection, or another of the same."""
         needed, waiting = set[str](), set(NAMES.findall(sql)) & BODIES.keys() - self.made
         while waiting:
             needed |= waiting
             waiting = {other for name in waiting for other in NAMES.findall(BODIES[name])} & BODIES.keys()
             waiting -= needed | self.made
         if needed:
-            self.connection.execute(";\n".join(body for name, body in BODIES.items() if name in needed))
+            (connection or self.connection).execute(";\n".join(body for name, body in BODIES.items() if name in needed))
             self.made |= needed
         return sql
 

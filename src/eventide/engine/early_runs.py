@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.answers import nothing
+from eventide.engine.cluster_slices import Cluster, ClusterSlices
 from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.operator_run import OperatorRun
 from eventide.engine.query_run import QueryRun
@@ -66,13 +67,17 @@ def passing(run: OperatorRun) -> OperatorRun:
     return run.told_nothing() if isinstance(run, QueueRun) else run
 
 
-def prodded(run: Run, sources: pa.Array) -> Run:
+def prodded(run: Run, sources: pa.Array, cluster: Cluster | None) -> Run:
     """A copy of a run that answers early; `sources` are those of its stream, by number.
 
+    Slices on the cluster are merged by the `cluster` of this asking.
     One that closes source by source answers as it does in a round: each source up to where the prod goes.
     """
     if isinstance(run, GroupwiseRun):
         return run.meeting(sources, run.beats)
     if isinstance(run, RowRun):
         return EarlyRowRun(**{field.name: getattr(run, field.name) for field in fields(run)})
-    return EarlyQueryRun(**{field.name: getattr(run, field.name) for field in fields(run)})
+    early = EarlyQueryRun(**{field.name: getattr(run, field.name) for field in fields(run)})
+    if isinstance(early.slices, ClusterSlices) and cluster is not None:
+        return replace(early, slices=replace(early.slices, cluster=cluster))
+    return early

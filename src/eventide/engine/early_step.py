@@ -1,14 +1,19 @@
-"""The step of a round that asks for early answers, and scores those whose final answers have come.
+"""The step of a round that asks for early answers; and scores those whose final answers have come.
 
 Laws. It comes after windows have closed, so what a round can tell for good it does not tell early. A round run again
 asks for the same and tells the same: what falls due depends on the clocks of this round and of the one before. Queries
-that nobody prods pay nothing. Early rows of a query that declares prods carry the point of the slide, the share of the
-rows to expect there, and of each value the error to expect, as learned so far; final rows have NULL in these columns.
+that nobody prods pay nothing; of those that declare no prods, final answers are told before early ones are scored.
+Early rows of a query that declares prods carry the point of the slide, the share of the rows to expect there, and of
+each value the error to expect, as learned so far; final rows have NULL in these columns.
+
+*Beside the round*: whoever asks from outside, in any thread, is answered from the standing that the last committed
+round has left. It is replaced all at once, when a round has been committed or a query has come or gone, so an answer is
+that of one round, the last that was committed when it was asked, and waits for none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,13 +21,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.engine.early_cluster import reading
 from eventide.engine.early_state import EarlyState, estimates_of
-from eventide.engine.prodding import EarlyResults, Prodding, Standing, needed_for
+from eventide.engine.early_told import EarlyTold, ToldAnswers
+from eventide.engine.prodding import EarlyResults, Prodding, asked_query, needed_for
+from eventide.engine.standing import Standing
 from eventide.engine.status import QueryStatus
 from eventide.engine.stream_prods import StreamProds, asked_for, widest
 from eventide.engine.work import Round
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.eventtime.instant import NEVER
 from eventide.eventtime.prod import Prod
 from eventide.eventtime.prodder import Every, Moment
 from eventide.plan.bound import Bound
@@ -42,10 +50,11 @@ class EarlyStep:
     """Asks the queries of an engine."""
 
     engine: Engine
-    prodding: Prodding
-    states: dict[str, EarlyState] = field(default_factory=dict)
-    asked: list[tuple[str, pa.Table, Moment]] = field(default_factory=list)
-    """Early rows that were told to someone between two rounds, and when: they are scored too."""
+    states: Mapping[str, EarlyState] = field(default_factory=dict)
+    told: ToldAnswers = field(default_factory=ToldAnswers)
+    standing: Standing = field(init=False)
+    """What those are answered from who ask beside the round."""
+    _scored: list[EarlyTold] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._in_rows = StreamProds(self.engine)
@@ -54,49 +63,73 @@ class EarlyStep:
         """Go on from the last record."""
         self._in_rows.begin()
         record = self.engine.committed.record
+        states = {name: state for name, state in self.states.items() if name in self.engine.bound}
         for name, bound in self.engine.bound.items():
-            if bound.query.prods is not None and name not in self.states:
+            if bound.query.prods is not None and name not in states:
                 state = self._started(name)
                 saved = None if record is None else record.queries.get(name, {}).get("prods")
-                self.states[name] = state if saved is None else state.restored(saved)
-        self.states = {name: state for name, state in self.states.items() if name in self.engine.bound}
+                states[name] = state if saved is None else state.restored(saved)
+        self.states = states
+
+    def publish(self) -> None:
+        """From now on answers are those of the plan as it stands."""
+        self.standing = Standing.after(self.engine)
 
     def run(self, work: Round) -> None:
-        """Score what has become final, and ask for what has fallen due."""
-        states, came = dict(self.states), self._in_rows.of(work)
-        for name in {name for name, *_ in self.asked} & self.engine.bound.keys():
-            states[name] = states.get(name) or self._started(name)
-        for name, state in states.items():
-            if name not in work.runs:
-                continue
-            work.early[name] = state = state.copy()
-            now = self.moment(name, work.clock)
-            for other, early, when in self.asked:
-                if other == name:
-                    work.prodded[name] = FOREVER
-                    state.accuracy.told(early, self._points(name, state, early, when), when.clock)
-            self._score(work, name, state, now)
-            if self.engine.bound[name].query.prods is not None:
+        """For queries that declare prods: score what has become final, and ask for what has fallen due."""
+        self._scored = []
+        told, came = self.told.all(), self._in_rows.of(work)
+        for one in told:
+            work.prodded[one.query.name] = max(work.prodded.get(one.query.name, NEVER), one.up_to)
+        for name, bound in self.engine.bound.items():
+            if bound.query.prods is not None:
+                self._scored += [one for one in told if one.query.name == name]
+                now = moment(Standing.within(self.engine, work), name, work.clock)
+                state = self._learn(work, bound, now, told)
                 self._ask(work, name, state, now, came.get(name))
-            work.saved[name] = {**work.saved.get(name, {}), "prods": state.saved()}
+                _keep(work, name, state)
+
+    def settle(self, work: Round) -> None:
+        """For the others: score what has become final, when it has been told."""
+        declared = {name for name, bound in self.engine.bound.items() if bound.query.prods is not None}
+        told = [one for one in self.told.all() if one.query.name not in declared]
+        self._scored += told
+        for name in self.states.keys() | {one.query.name for one in told}:
+            bound = self.engine.bound.get(name)
+            if bound is not None and name not in declared:
+                now = moment(Standing.within(self.engine, work), name, work.clock)
+                _keep(work, name, self._learn(work, bound, now, told))
 
     def commit(self, work: Round) -> None:
         """The round has happened."""
         self.states = {**self.states, **work.early}
-        self.asked.clear()
+        self.told.forget(self._scored)
+        self.publish()
 
     def answer(self, name: str, prod: Prod) -> EarlyResults:
-        """Answer a prod from outside, between two rounds; it is scored like any other."""
-        results = self.prodding.answer(name, prod)
-        bound = self.engine.bound.get(name)
+        """Answer a prod from outside, at once and in any thread; it is scored like any other."""
+        standing, results = self._answered(name, prod)
+        bound = standing.plan.queries.get(name)
         if bound is None:
             return results
-        table, now = results.table(), self.moment(name, self.engine.committed.clock)
+        table, now = results.table(), moment(standing, name, standing.clock)
         if bound.query.prods is not None:
-            table = self._dressed(table, bound, self.states[name], self._points(name, self.states[name], table, now))
-        self.asked.append((name, table, now))
+            state = standing.states[name]
+            table = self._dressed(table, bound, state, _points(bound, state, table, now))
+        self.told.add(EarlyTold(bound.query, standing.number, table, now, prod.up_to))
         plain = Results.of_table(name, results.round, table)
         return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, results.timing)
+
+    def _answered(self, name: str, prod: Prod) -> tuple[Standing, EarlyResults]:
+        while True:
+            standing = self.standing
+            asked_query(standing.plan, name, prod)
+            needed = needed_for(standing.plan, name)
+            runs = (run for other, run in standing.runs.items() if other in needed)
+            with reading(self.engine.cluster, runs) as cluster:
+                # Files of the last round are there, and held from now on; those of one before may have gone already.
+                if cluster is None or self.standing is standing:
+                    return standing, Prodding(standing, cluster).answer(name, prod)
 
     def told_of(self, queries: tuple[QueryStatus, ...]) -> tuple[QueryStatus, ...]:
         """The status of queries, with how their early answers have done, and where a point that finds itself is."""
@@ -107,16 +140,9 @@ class EarlyStep:
         """Whether a query that holds something is to be asked by now."""
         for name, state in self.states.items():
             run = self.engine.committed.runs[name]
-            if len(run.holds) and self._due(state.copy(), self.moment(name, clock), run.promised()):
+            if len(run.holds) and self._due(state.copy(), moment(self.standing, name, clock), run.promised()):
                 return True
         return False
-
-    def moment(self, name: str, clock: int) -> Moment:
-        """The clock and the progress of the streams that a query reads in the end."""
-        needed = needed_for(self.engine.plan, name)
-        streams = [stream for other, stream in self.engine.streams.items() if other in needed]
-        clocks = [stream.moment_of(clock) for stream in streams]
-        return Moment(max(clocks, default=clock), max((stream.latest for stream in streams), default=NEVER))
 
     def _started(self, name: str) -> EarlyState:
         bound, needed = self.engine.bound[name], needed_for(self.engine.plan, name)
@@ -128,6 +154,17 @@ class EarlyStep:
             )
         kinds = {stream.time_kind for stream in self.engine.program.streams if stream.name in needed}
         return EarlyState.start(bound, by_progress=kinds == {TimeKind.SEQUENCE})
+
+    def _learn(self, work: Round, bound: Bound, now: Moment, told: Iterable[EarlyTold]) -> EarlyState:
+        """What a query knows of its early answers, with what was told since and what has become final."""
+        name, last = bound.query.name, self.engine.committed
+        state = (self.states.get(name) or self._started(name)).copy()
+        for one in told:
+            if one.is_of(bound.query):
+                early = one.still_open(last.runs[name], last.round)
+                state.accuracy.told(early, _points(bound, state, early, one.when), one.when.clock)
+        self._score(work, name, state, now)
+        return state
 
     def _due(self, state: EarlyState, now: Moment, closed: int) -> list[Prod]:
         """What has fallen due; the clock alone does not ask again for what nothing has been added to."""
@@ -154,9 +191,16 @@ class EarlyStep:
         needed = needed_for(self.engine.plan, name)
         state.fresh = state.fresh or any(one.rows and stream in needed for stream, one in work.reductions.items())
         prods = [] if work.ending else self._due(state, now, work.runs[name].promised())
-        answers = [self.prodding.answer(name, prod, Standing.within(work)).table() for prod in prods]
+        standing = Standing.within(self.engine, work)
+        runs = [run for other, run in work.runs.items() if other in needed]
+
+        def answered(prod: Prod) -> pa.Table:
+            with reading(self.engine.cluster, runs) as cluster:
+                return Prodding(standing, cluster).answer(name, prod).table()
+
+        answers = [answered(prod) for prod in prods]
         if came is not None:
-            table = self.prodding.answer(name, Prod(widest(came)), Standing.within(work)).table()
+            table = answered(Prod(widest(came)))
             by_time = not isinstance(bound.query.window, RowWindow)
             answers.append(table.filter(pa.array(asked_for(table, came, by_time))))
         tables = []
@@ -165,19 +209,11 @@ class EarlyStep:
             work.prodded[name] = max(work.prodded.get(name, NEVER), asked_to)
         for table in answers:
             if table.num_rows:
-                points = self._points(name, state, table, now)
+                points = _points(bound, state, table, now)
                 tables.append(self._dressed(table, bound, state, points))
                 state.accuracy.told(tables[-1], points, now.clock)
         state.fresh = state.fresh and not prods
         work.results[name] = with_early(work.results[name], schema_with_early(work.results[name].schema, bound), tables)
-
-    def _points(self, name: str, state: EarlyState, table: pa.Table, now: Moment) -> Floats:
-        """The point of the slide at which each row was told; 1 where windows have no points."""
-        if isinstance(self.engine.bound[name].query.window, RowWindow):
-            return np.ones(table.num_rows)
-        ends = table.column("window_end").cast(pa.int64()).to_numpy()
-        points: Floats = np.maximum(0.0, 1.0 - (ends - np.float64(state.hand(now))) / state.ends.slide)
-        return points
 
     def _dressed(self, table: pa.Table, bound: Bound, state: EarlyState, points: Floats) -> pa.Table:
         """Early rows with what is known of them."""
@@ -191,6 +227,29 @@ class EarlyStep:
         for name, values in columns.items():
             table = table.append_column(name, pa.array(values, from_pandas=True))
         return estimated(table, estimates_of(bound), shares)
+
+
+def moment(standing: Standing, name: str, clock: int) -> Moment:
+    """The clock and the progress of the streams that a query reads in the end."""
+    needed = needed_for(standing.plan, name)
+    streams = [stream for other, stream in standing.streams.items() if other in needed]
+    clocks = [stream.moment_of(clock) for stream in streams]
+    return Moment(max(clocks, default=clock), max((stream.latest for stream in streams), default=NEVER))
+
+
+def _points(bound: Bound, state: EarlyState, table: pa.Table, now: Moment) -> Floats:
+    """The point of the slide at which each row was told; 1 where windows have no points."""
+    if isinstance(bound.query.window, RowWindow):
+        return np.ones(table.num_rows)
+    ends = table.column("window_end").cast(pa.int64()).to_numpy()
+    points: Floats = np.maximum(0.0, 1.0 - (ends - np.float64(state.hand(now))) / state.ends.slide)
+    return points
+
+
+def _keep(work: Round, name: str, state: EarlyState) -> None:
+    """Let a round commit what is known."""
+    work.early[name] = state
+    work.saved[name] = {**work.saved.get(name, {}), "prods": state.saved()}
 
 
 def schema_with_early(schema: pa.Schema, bound: Bound) -> pa.Schema:

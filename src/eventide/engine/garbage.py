@@ -2,6 +2,7 @@
 
 Law: a file is removed only after the record that last named it is gone, and never while a live record names it. A crash
 before or during a removal leaves garbage that the next engine sweeps; it never leaves a record without its files.
+A file that someone holds, to read it beside the rounds, goes with the first removal after it was let go.
 
 Near storage is cleaned at once (20 microseconds a file). Elsewhere each removal is a request through a network, so one
 thread does them while the next round runs.
@@ -20,8 +21,10 @@ thread does them while the next round runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 from eventide.engine.storage import Storage, plain
@@ -34,6 +37,8 @@ class Garbage:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._names = set[str]()
+        self._holding: list[tuple[frozenset[str], str]] = []
+        self._mutex = threading.Lock()
         self._worker = None if storage.near else ThreadPoolExecutor(1, "eventide-garbage")
         self._going = frozenset[str]()
         self._removal: Future[list[str]] | None = None
@@ -48,9 +53,29 @@ class Garbage:
         if self._removal is not None and _folder(name) in map(_folder, self._going):
             self._removal.result()
 
+    @contextmanager
+    def holding(self, names: frozenset[str], folder: str) -> Iterator[None]:
+        """Keep these files, and all in this folder, for the time being; from any thread.
+
+        What a removal under way has taken up goes all the same: whoever holds makes sure that a live record names it.
+        """
+        held = names, f"{folder}/"
+        with self._mutex:
+            self._holding.append(held)
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._holding.remove(held)
+
     def remove(self, live: frozenset[str]) -> list[str]:
         """Remove what is not live. Gives the complaints of the last removals: garbage that stays is no catastrophe."""
-        names, self._names = frozenset(self._names) - live, set()
+        with self._mutex:
+            holding = tuple(self._holding)
+        held = {name for name in self._names if any(name in files or name.startswith(at) for files, at in holding)}
+        names, self._names = frozenset(self._names) - live - held, held - live
+        # A folder in which a file is held is none that may go.
+        live = live | held
         complaints = self.wait()
         if not names:
             return complaints

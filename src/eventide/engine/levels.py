@@ -8,7 +8,8 @@ DuckDB where that gives Spark's answer, in Spark where it does not. A result is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import replace
 
 import pyarrow as pa
@@ -37,12 +38,26 @@ class Level:
 
     def __init__(self, stream: Derived, ways: Sequence[Way], backend: Backend, cluster: Cluster | None) -> None:
         self.stream = stream
-        self._ways = ways
+        self._ways = self._readers = ways
         above = self._above = [way.bound for way in ways]
         self._cluster = cluster
         self._reducer = Reducer.of(stream, above)
         self._rows = ResultRows(stream, self._bench(backend))
         self._step = ReduceStep(self._rows)
+
+    def apart(self, needed: Collection[str], cluster: Cluster | None) -> Level | None:
+        """The same for one asking beside the rounds, and for the readers that it needs; None if it needs none.
+
+        What it is working on is its own, and so is the cluster that it stores with.
+        """
+        other = copy(self)
+        other._readers = [way for way in self._ways if way.step in needed]
+        if not other._readers:
+            return None
+        other._cluster = cluster
+        other._rows = ResultRows(self.stream, self._rows.bench)
+        other._step = ReduceStep(other._rows)
+        return other
 
     def bring(self, work: Round, final: Answer) -> None:
         """Give the rows of a round to whatever is above."""
@@ -55,7 +70,7 @@ class Level:
                 assert isinstance(chunk, pa.Table)
                 chunks[name].append(chunk)
         self._rows.table = None
-        for way in self._ways:
+        for way in self._readers:
             parts = chunks[way.name]
             table = pa.concat_tables(parts) if parts else slice_schema(way.bound).empty_table()
             taken = deliver(work, way, self._placed(work, way, table))
@@ -84,12 +99,12 @@ class ResultRows:
 
     def __init__(self, stream: Derived, bench: Bench) -> None:
         self._view = batch_view(stream)
-        self._bench = bench
+        self.bench = bench
         self.table: pa.Table | None = None
 
     def ask(self, sql: str) -> pa.Table:
         """The answer of a statement over them."""
-        return self._bench.ask(sql, {self._view: self.table})
+        return self.bench.ask(sql, {self._view: self.table})
 
     def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
         """The same: they are all here."""

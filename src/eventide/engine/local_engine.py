@@ -162,6 +162,7 @@ class LocalEngine(Running):
         return found
 
     def _close(self) -> None:
+        self.door.shut()
         self.engine.close()
         self.engine.backend.close()
         for one in self._inputs.values():

@@ -39,6 +39,10 @@ class LocalStorage(Storage):
             with self.told("make", ""):
                 self._make(self.where)
 
+    def apart(self) -> LocalStorage:
+        """Bytes reach the disk when the operating system likes."""
+        return LocalStorage(self.where, sync=False, make=False)
+
     def path(self, name: str) -> str:
         """Where the file is on this machine."""
         return os.path.join(self.where, name)

@@ -3,13 +3,14 @@
 Law: an early answer is the query over the rows that have arrived and were not late, for the windows that the prod asks
 for and that have no final answer yet; of an operator without windows, the rows that it would tell. It is computed on
 copies, so prods change no state: whatever is asked, final answers are the same. (Prodding thesis, sections 3.1, 3.3.)
+All of it is read from one standing, so it may be computed beside a round, in any thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 
 from eventide.engine.advancing import Advance
 from eventide.engine.answers import operator_schema, result_schema
+from eventide.engine.cluster_slices import Cluster
 from eventide.engine.early_runs import passing, prodded
 from eventide.engine.holding import Holding
-from eventide.engine.operator_run import Frontier, OperatorRun
-from eventide.engine.work import Round, Run
+from eventide.engine.operator_run import Frontier
+from eventide.engine.standing import Standing
+from eventide.engine.work import Round
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, shift
@@ -32,9 +35,6 @@ from eventide.plan.window import RowWindow
 from eventide.results.accuracy import filtered
 from eventide.results.results import Kind, Results
 
-if TYPE_CHECKING:
-    from eventide.engine.rounds import Engine
-
 
 @dataclass(frozen=True)
 class EarlyResults(Results):
@@ -44,60 +44,34 @@ class EarlyResults(Results):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a plan stands when it is asked: after a round, or within one."""
-
-    number: int
-    clock: int
-    runs: Mapping[str, Run]
-    operators: Mapping[str, OperatorRun]
-    heartbeats: Mapping[str, int]
-
-    @classmethod
-    def within(cls, work: Round) -> Standing:
-        """In the middle of a round, when what can be closed is closed."""
-        return cls(work.number, work.clock, work.runs, work.operators, work.heartbeats)
-
-    def time(self, name: str) -> int:
-        """How far a stream, query or operator has come."""
-        if name in self.runs:
-            return self.runs[name].promised()
-        return self.operators[name].frontier.time if name in self.operators else self.heartbeats[name]
-
-
-@dataclass
 class Prodding:
-    """Answers prods; remembers those answered since the last round, to know the ones that are repeated."""
+    """Answers prods from one standing; slices on the cluster with a `cluster` for this asking alone."""
 
-    engine: Engine
-    since: dict[str, list[Prod]] = field(default_factory=dict)
+    standing: Standing
+    cluster: Cluster | None = None
 
-    def answer(self, name: str, prod: Prod, standing: Standing | None = None) -> EarlyResults:
-        """The early results of a query, marked `early`; from where the plan stands after the last round."""
-        engine = self.engine
-        if name not in engine.plan.operators:
-            engine.program.query(name)
-        bound = engine.plan.queries.get(name)
-        _check_groups(name, bound, prod.groups)
-        if standing is None:
-            state, heartbeats = engine.committed, {name: stream.heartbeat for name, stream in engine.streams.items()}
-            standing = Standing(state.round, state.clock, state.runs, state.operators, heartbeats)
-        table = self._swept(name, prod, standing)
+    def answer(self, name: str, prod: Prod) -> EarlyResults:
+        """The early results of a query, marked `early`."""
+        standing = self.standing
+        bound = asked_query(standing.plan, name, prod)
+        table = self._swept(name, prod)
         table = filtered(table.filter(pa.array(_asked(bound, prod, _lasts(table)))), prod.groups)
-        timing = self._timing(name, bound, prod, _lasts(table), standing)
-        self.since.setdefault(name, []).append(prod)
+        before = standing.prods.setdefault(name, [])
+        timing = self._timing(name, bound, prod, _lasts(table), tuple(before))
+        before.append(prod)
         plain = Results.of_table(name, standing.number, table)
         return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, timing)
 
-    def _swept(self, name: str, prod: Prod, standing: Standing) -> pa.Table:
+    def _swept(self, name: str, prod: Prod) -> pa.Table:
         """What it would tell if time had come to the prod's, with the heartbeat that it has really come to."""
-        engine = self.engine
-        needed = needed_for(engine.plan, name)
+        standing, plan = self.standing, self.standing.plan
+        needed = needed_for(plan, name)
         runs = dict(standing.runs)
         for other in needed & runs.keys():
-            stream = engine.streams.get(engine.bound[other].query.stream)
-            runs[other] = prodded(runs[other], pa.array([], pa.string()) if stream is None else stream.sources)
-        operators = {name: passing(run) for name, run in standing.operators.items()}
+            stream = standing.streams.get(plan.queries[other].query.stream)
+            sources = pa.array([], pa.string()) if stream is None else stream.sources
+            runs[other] = prodded(runs[other], sources, self.cluster)
+        operators = {one: passing(run) for one, run in standing.operators.items()}
         work = Round(standing.number, None, standing.clock, {}, {}, {}, False, runs, operators)
         work.heartbeats = {stream: max(beat, prod.up_to) for stream, beat in standing.heartbeats.items()}
         # What has ended has told all that it had.
@@ -106,10 +80,12 @@ class Prodding:
         if name in over:
             return self._schema(name).empty_table()
         # Each goes by its own inputs, whatever the rest of the plan waits for.
-        holding = Holding(engine.plan, Level.OPERATOR)
-        Advance(engine.plan, engine.levels, engine.streams, holding).sweep(work, needed - over)
+        holding = Holding(plan, Level.OPERATOR)
+        apart = {one: standing.levels[one].apart(needed, self.cluster) for one in needed & standing.levels.keys()}
+        levels = {one: level for one, level in apart.items() if level is not None}
+        Advance(plan, levels, standing.streams, holding).sweep(work, needed - over)
         table = work.results[name].table()
-        true = min(standing.time(way.source) for way in engine.plan.ways_into(name))
+        true = min(standing.time(way.source) for way in plan.ways_into(name))
         shown = pa.scalar(None if abs(true) >= EDGE else true, pa.int64())
         for column, value in (("kind", pa.scalar(Kind.EARLY.value)), ("heartbeat", shown)):
             place = table.schema.get_field_index(column)
@@ -118,19 +94,28 @@ class Prodding:
         return table
 
     def _schema(self, name: str) -> pa.Schema:
-        plan = self.engine.plan
+        plan = self.standing.plan
         return result_schema(plan.queries[name]) if name in plan.queries else operator_schema(plan.operators[name])
 
-    def _timing(self, name: str, bound: Bound | None, prod: Prod, held: Instants, standing: Standing) -> Timing:
+    def _timing(self, name: str, bound: Bound | None, prod: Prod, held: Instants, before: tuple[Prod, ...]) -> Timing:
         """By the windows that hold a row of the groups that are asked for."""
         if bound is None or isinstance(bound.query.window, RowWindow):
             # The numbers of rows, by which such windows close, are no times.
-            return Prod(groups=prod.groups).timing(NEVER, held, self.since.get(name, ()))
-        closed = standing.time(name)
+            return Prod(groups=prod.groups).timing(NEVER, held, before)
+        closed = self.standing.time(name)
         # The last window that it can ask for may end before its time.
         if ends_of(bound).at_or_before(shift(prod.up_to, 1)) <= shift(closed, 1):
             return Timing.TOO_LATE
-        return prod.timing(closed, held, self.since.get(name, ()))
+        return prod.timing(closed, held, before)
+
+
+def asked_query(plan: BoundProgram, name: str, prod: Prod) -> Bound | None:
+    """The query that a prod asks, None if it is an operator; an error if there is none, or none of its groups."""
+    if name not in plan.operators:
+        plan.program.query(name)
+    bound = plan.queries.get(name)
+    _check_groups(name, bound, prod.groups)
+    return bound
 
 
 def needed_for(plan: BoundProgram, name: str) -> frozenset[str]:

@@ -42,6 +42,10 @@ class RemoteStorage(Storage):
             with self.told("make", ""):
                 self._make(self._path)
 
+    def apart(self) -> RemoteStorage:
+        """Over the same connections, which Arrow shares out between threads."""
+        return RemoteStorage(self._filesystem, self._path, self.where, self._by_renaming, make=False)
+
     def _make(self, folder: str) -> None:
         if folder not in self._made:
             self._filesystem.create_dir(folder, recursive=True)

@@ -28,7 +28,7 @@ from eventide.engine.groupwise_run import met, told_to
 from eventide.engine.ledger import Ledger
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
-from eventide.engine.prodding import EarlyResults, Prodding
+from eventide.engine.prodding import EarlyResults
 from eventide.engine.promising import Promise
 from eventide.engine.queue_pace import QueuePace
 from eventide.engine.queue_run import QueueRun
@@ -100,19 +100,19 @@ class Engine:
         self._last_rows = FEW_ROWS
         self._has_run = False
         self._asker = Asker(self.scheduling.timestamps)
-        self._prodding = Prodding(self)
-        self.early = EarlyStep(self, self._prodding)
+        self.early = EarlyStep(self)
         for name in self.sinks:
             if program.operator(name) is None:
                 program.query(name)
         self.plan = BoundProgram.of(program, backend, told=self.sinks)
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
-            self._cluster = Cluster(backend, self.checkpoint) if backend.has_cluster else None
-            placement = Placement(self._cluster, driver_bytes)
+            self.cluster = Cluster(backend, self.checkpoint) if backend.has_cluster else None
+            placement = Placement(self.cluster, driver_bytes)
             self.committed = Committed(self.plan, self.checkpoint, backend, placement)
             self._write_statements()
-            self._reduce_step = ReduceStep(backend, self._cluster)
+            self.early.publish()
+            self._reduce_step = ReduceStep(backend, self.cluster)
             self.ledger = Ledger(self.checkpoint.storage)
             self._rewind()
         except BaseException:
@@ -209,7 +209,7 @@ class Engine:
         return self._run({}, clock, dict.fromkeys(self.streams, FOREVER), None, self.committed.positions, ending=True)
 
     def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
-        """Ask a query for early results, of every open window or of those that the prod names; nothing changes."""
+        """Early results of a query after the last round: of all open windows, or of some; in any thread."""
         return self.early.answer(query, prod or Prod())
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
@@ -227,11 +227,11 @@ class Engine:
         if sink is not None:
             sink.rewind(query.name, self.committed.round)
             self.sinks[query.name] = sink
-        self.plan = plan
-        run = kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
+        self.plan, run = plan, kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
         # Made anew, not changed: someone may be reading the status.
         self.committed.runs = {**self.committed.runs, query.name: run}
         self._write_statements()
+        self.early.publish()
 
     def remove(self, name: str) -> None:
         """Forget a query and its slices; windows that it has open are not answered."""
@@ -242,6 +242,7 @@ class Engine:
             sink.close()
         self.committed.saved.forget(name)
         self._write_statements()
+        self.early.publish()
 
     def close(self) -> None:
         """Let go of the checkpoint and the sinks."""
@@ -250,7 +251,8 @@ class Engine:
         self.checkpoint.close()
 
     def status(self) -> Status:
-        """How things stand after the last round."""
+        """How things stand after the last round, which is the one that prods are answered from."""
+        last = self.early.standing
         standing, state = self.committed.standing(self.program, self.scheduling), self.committed
         streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
         queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
@@ -258,7 +260,7 @@ class Engine:
         queries = self.early.told_of(queries)
         seconds, words = dict(self._seconds), self.scheduling.words
         return Status(
-            self.backend.name, state.round, state.clock, state.ended, streams, queries, seconds, scheduling=words
+            self.backend.name, last.number, last.clock, state.ended, streams, queries, seconds, scheduling=words
         )
 
     # The round
@@ -314,7 +316,6 @@ class Engine:
         for name in meant.rooms:
             self._pace.learn(name, *work.passed.get(name, (0, 0.0)))
         self._has_run = True
-        self._prodding.since.clear()
         self.early.commit(work)
         return work
 
@@ -347,6 +348,7 @@ class Engine:
 
     def _commit(self, work: Round) -> None:
         placed = self._on_cluster()
+        self.early.settle(work)
         self.committed.commit(self.program, work)
         if self._on_cluster() != placed:
             self._write_statements()
@@ -371,7 +373,7 @@ class Engine:
     def _write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their slices, change."""
         self._scheduler = self._made_scheduler()
-        self.levels = levels_of(self.plan, self.backend, self._cluster)
+        self.levels = levels_of(self.plan, self.backend, self.cluster)
         self.early.begin()
         placed = self._on_cluster()
         self._reducers = {

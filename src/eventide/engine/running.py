@@ -2,7 +2,8 @@
 
 Law: `stop` lets the round that is under way finish and commit; then nothing runs any more. What made an engine fail is
 told to whoever waits for it, once, as one of our own errors. A query is added or removed between two rounds, and that
-is committed when `add` or `remove` returns.
+is committed when `add` or `remove` returns. Prods do not wait for rounds, and rounds do not wait for prods; the end
+waits for those that are being answered.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import Self
 
+from eventide.engine.door import Door
 from eventide.engine.prodding import EarlyResults
 from eventide.engine.rounds import Engine, Round
 from eventide.engine.status import Status
@@ -45,6 +47,7 @@ class Running(ABC):
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.lock = threading.RLock()
+        self.door = Door()
         self.stopping = threading.Event()
         self.ended = threading.Event()
         self.failure: BaseException | None = None
@@ -84,9 +87,9 @@ class Running(ABC):
         return [] if standing is None else standing.windows(query)
 
     def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
-        """Ask a query for early results; waits for the round under way, not for rows that are still to be read."""
-        with self.exclusively():
-            self._going_on(f"prod query {query!r}")
+        """Ask a query for early results, of the last committed round: at once, whatever is under way, in any thread."""
+        with self.door.let_in(what := f"prod query {query!r}"):
+            self._going_on(what)
             return self.engine.prod(query, prod)
 
     def accuracy(self, query: str) -> Summary | None:

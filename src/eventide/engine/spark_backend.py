@@ -1,7 +1,13 @@
-"""The Spark engine's backend: Spark SQL over the micro-batch; only partials, late rows and rejects reach the driver."""
+"""The Spark engine's backend: Spark SQL over the micro-batch; only partials, late rows and rejects reach the driver.
+
+Law: statements over slices may be asked by any number of threads at once, of any number of engines in one session. A
+view is read when a statement is analysed, and means nothing afterwards; so naming and analysing are one step, and jobs
+run side by side.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +26,9 @@ from eventide.plan.stream import Stream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+NAMING = threading.Lock()
+"""Held while views have the meaning of one statement."""
+
 
 class SparkBench:
     """Spark itself over small Arrow tables: slower than DuckDB, and exact by definition."""
@@ -29,10 +38,8 @@ class SparkBench:
 
     def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
         """The answer of a statement over these tables."""
-        for name, table in tables.items():
-            _frame(self._spark, table).createOrReplaceTempView(name)
         try:
-            return self._spark.sql(spark_sql).toArrow()
+            return _analysed(self._spark, spark_sql, _frames(self._spark, tables)).toArrow()
         except Exception as error:
             raise of_spark(error, "windows cannot be closed") from error
 
@@ -136,12 +143,12 @@ class SparkBackend:
         self, sql: str, files: Mapping[str, tuple[list[str], str]], tables: Mapping[str, pa.Table], folder: str
     ) -> None:
         """Write the answer over Parquet files and small tables as Parquet, from the executors."""
-        for name, (paths, ddl) in files.items():
-            frame = self.spark.read.schema(ddl).parquet(*paths) if paths else self.spark.createDataFrame([], ddl)
-            frame.createOrReplaceTempView(name)
-        for name, table in tables.items():
-            _frame(self.spark, table).createOrReplaceTempView(name)
-        self._written(self.spark.sql(sql), folder)
+        spark = self.spark
+        stored = {
+            name: spark.read.schema(ddl).parquet(*paths) if paths else spark.createDataFrame([], ddl)
+            for name, (paths, ddl) in files.items()
+        }
+        self._written(_analysed(spark, sql, stored | _frames(spark, tables)), folder)
 
     def _written(self, frame: DataFrame, folder: str) -> None:
         try:
@@ -158,6 +165,18 @@ class SparkBackend:
     def release(self) -> None:
         """Let go of the batch."""
         self._batch = {}
+
+
+def _analysed(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """A statement over frames, of which Spark has understood every name."""
+    with NAMING:
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(name)
+        return spark.sql(sql)
+
+
+def _frames(spark: SparkSession, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+    return {name: _frame(spark, table) for name, table in tables.items()}
 
 
 def _frame(spark: SparkSession, table: pa.Table, ddl: str | None = None) -> DataFrame:

@@ -222,6 +222,7 @@ class SparkEngine(Running):
             self.finish()
 
     def _close(self) -> None:
+        self.door.shut()
         self.engine.close()
         self.engine.backend.close()
 

@@ -84,6 +84,10 @@ class Storage(ABC):
         return RemoteStorage(filesystem, path, spark_uri(text), make=make)
 
     @abstractmethod
+    def apart(self) -> Storage:
+        """The same folder for another thread, and for files that need not survive the machine; nothing is shared."""
+
+    @abstractmethod
     def write(self, name: str, data: bytes | pa.Buffer, flush: bool = True) -> None:
         """Put a whole file in place, over whatever had the name.
 

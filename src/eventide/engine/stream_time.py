@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eventide.engine.promises import SEPARATOR, take_promises
+from eventide.engine.stream_point import StreamPoint
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.expected import tell_end
 from eventide.eventtime.future_guard import FutureGuard
@@ -182,7 +183,11 @@ class StreamTime:
 
     def moment_of(self, clock: int) -> int:
         """The clock of a round without rows, for this stream."""
-        return self.clock if self.stream.arrival is not None else max(clock, self.clock)
+        return self.point().moment_of(clock)
+
+    def point(self) -> StreamPoint:
+        """How far it has come now."""
+        return StreamPoint(self.stream, self.sources, self.heartbeat, self.clock, self.latest)
 
     def name_of(self, number: int) -> str:
         """The name of a source."""

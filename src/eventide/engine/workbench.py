@@ -1,6 +1,8 @@
 """Spark's SQL over Arrow tables, on the driver, in DuckDB: slices are merged here, and the local engine reduces here.
 
-Law: a statement given in Spark's dialect has Spark's answer. Tables are looked at where they lie, not copied.
+Laws. A statement given in Spark's dialect has Spark's answer. Tables are looked at where they lie, not copied. Any
+number of threads may ask at once: each statement has a connection to itself while it runs, with the names of its own
+tables, and no one waits for the statement of another.
 
 >>> bench = Workbench()
 >>> bench.ask("SELECT sum(v) AS total FROM t", {"t": pa.table({"v": [1, 2]})}).column("total").to_pylist()
@@ -9,7 +11,9 @@ Law: a statement given in Spark's dialect has Spark's answer. Tables are looked 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 import duckdb
@@ -18,7 +22,7 @@ import pyarrow as pa
 from eventide.engine.arrow_types import spark_type_of
 from eventide.engine.duckdb_functions import Macros, missing_functions
 from eventide.engine.faults import OF_VALUES, of_duckdb
-from eventide.errors import DeclarationError
+from eventide.errors import DeclarationError, EngineError
 from eventide.plan.columns import Column
 from eventide.plan.dialect import tables_in, to_duckdb
 
@@ -32,7 +36,10 @@ class Bench(Protocol):
 
 
 class Workbench:
-    """One DuckDB connection in memory, in UTC; spills to disk when a statement needs more than its memory."""
+    """One DuckDB in memory, in UTC; spills to disk when a statement needs more than its memory.
+
+    Functions that are registered on its `connection` are known to all statements.
+    """
 
     def __init__(self, memory_limit: str | None = None, threads: int | None = None) -> None:
         settings: dict[str, str | bool | int | float | list[str]] = {"preserve_insertion_order": "false"}
@@ -40,25 +47,38 @@ class Workbench:
             settings["memory_limit"] = memory_limit
         if threads is not None:
             settings["threads"] = threads
-        self.connection = duckdb.connect(config=settings)
-        self.connection.execute("SET TimeZone = 'UTC'")
-        self.connection.execute("SET enable_progress_bar = false")
+        self.connection = _set_up(duckdb.connect(config=settings))
         self._macros = Macros(self.connection)
+        self._making = threading.Lock()
+        self._changed = threading.Condition()
+        self._idle = [self.connection]
+        self._busy = 0
+        self._closed = False
 
     def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
         """The answer of a statement over these tables; `inner` are columns that it makes and uses itself.
 
         A `DataFaultError` tells that the values of some row, not the statement, are at fault.
         """
+        with self._taken() as connection:
+            return self._answer(connection, spark_sql, tables, inner)
+
+    def _answer(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        spark_sql: str,
+        tables: Mapping[str, pa.Table],
+        inner: tuple[Column, ...],
+    ) -> pa.Table:
         for name, table in tables.items():
-            self.connection.register(name, table)
+            connection.register(name, table)
         try:
             said = to_duckdb(spark_sql, (*_columns(spark_sql, tables), *inner))
-            return self.connection.sql(self.ready(said)).to_arrow_table()
+            return connection.sql(self._ready(connection, said)).to_arrow_table()
         except OF_VALUES as error:
             raise of_duckdb(error, "this cannot be computed") from error
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
-            unknown = missing_functions(self.connection, spark_sql)
+            unknown = missing_functions(connection, spark_sql)
             if unknown:
                 names = ", ".join(unknown)
                 raise DeclarationError(f"the local engine has no function {names}: use the Spark engine") from error
@@ -68,19 +88,51 @@ class Workbench:
             ) from error
         finally:
             for name in tables:
-                self.connection.unregister(name)
+                connection.unregister(name)
+
+    @contextmanager
+    def _taken(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that nobody else uses meanwhile; there are as many as were ever needed at once."""
+        with self._changed:
+            if self._closed:
+                raise EngineError("nothing can be computed any more: the engine has ended")
+            connection = self._idle.pop() if self._idle else _set_up(self.connection.cursor())
+            self._busy += 1
+        try:
+            yield connection
+        finally:
+            with self._changed:
+                self._idle.append(connection)
+                self._busy -= 1
+                self._changed.notify_all()
 
     def ready(self, duckdb_sql: str) -> str:
         """A statement in DuckDB's words, which may be run on the connection now."""
-        return self._macros.ready(duckdb_sql)
+        return self._ready(self.connection, duckdb_sql)
+
+    def _ready(self, connection: duckdb.DuckDBPyConnection, duckdb_sql: str) -> str:
+        # Macros are known to all connections; two that make the same one at once would be in each other's way.
+        with self._making:
+            return self._macros.ready(duckdb_sql, connection)
 
     def close(self) -> None:
-        """Free everything; safe to call again."""
+        """Free everything; safe to call again. A statement under way has its answer first."""
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: self._busy == 0)
+            idle, self._idle = self._idle, []
         # A connection that is still held somewhere when Python ends makes DuckDB complain on the terminal.
-        connection = self.__dict__.pop("connection", None)
+        self.__dict__.pop("connection", None)
         self.__dict__.pop("_macros", None)
-        if connection is not None:
+        for connection in idle:
             connection.close()
+
+
+def _set_up(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Settings that DuckDB keeps for each connection."""
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def _reason(error: duckdb.Error) -> str:

@@ -230,12 +230,10 @@ class Builder:
         known = self.queries[name.lower()]
         if not isinstance(known.query, Query):
             raise self.source.error("PROD is for windows, and these are rows", asked[0], "leave it out")
-        program = self.program()
-        below = streams_below(program, known.query.name)
-        kinds = {stream.time_kind for stream in program.streams if stream.name in below}
+        below = {read.lower() for read in streams_below(self.program(), known.query.name)}
+        kinds = {declared.stream.time_kind for key, declared in self.streams.items() if key in below}
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
         prodded = {key for key, declared in self.streams.items() if declared.stream.prods is not None}
-        below = {read.lower() for read in streams_below(self.program(), known.query.name)}
         names = {key: declared.stream.name for key, declared in self.streams.items()}
         around = Around(names, {key: one.name for key, one in self.functions.items()}, bool(below & prodded))
         query = with_prods(known.query, asked, self.source, kind, around)
