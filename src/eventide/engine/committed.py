@@ -14,7 +14,7 @@ import pyarrow as pa
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.cluster_slices import ClusterSlices
-from eventide.engine.groupwise_run import GroupwiseRun
+from eventide.engine.groupwise_run import GroupwiseRun, told_to
 from eventide.engine.open_windows import OpenQuery, open_of_run
 from eventide.engine.operator_run import OperatorRun
 from eventide.engine.placement import Placement
@@ -110,6 +110,20 @@ class Committed:
 
             told = self._standing = record, runs, Standing(program, record, names, opened, waiting, scheduling)
         return told[2]
+
+    def reached(self, name: str) -> int:
+        """How far a stream, query or operator had come after the last round."""
+        if name in self.streams:
+            return self.streams[name].heartbeat
+        if name in self.operators:
+            return self.operators[name].frontier.time
+        return self.runs[name].promised()
+
+    def latest(self, name: str) -> int:
+        """The largest time of a row that has come from a stream, or from a query."""
+        if name in self.streams:
+            return self.streams[name].latest
+        return told_to(self.runs[name]) if name in self.runs else self.reached(name)
 
     def commit(self, program: Program, work: Round) -> None:
         """Make a round happen."""

@@ -25,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import CheckpointError
+from eventide.eventtime.instant import FOREVER
 
 FORMAT = 1
 READABLE = (1,)
@@ -91,6 +92,11 @@ class Intent:
     heartbeats: dict[str, int] = field(default_factory=dict)
     over: dict[str, list[str]] = field(default_factory=dict)
     rooms: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> bool:
+        """Whether this was to be the last round of a bounded run."""
+        return bool(self.heartbeats) and all(heartbeat == FOREVER for heartbeat in self.heartbeats.values())
 
     def to_json(self) -> Json:
         """As plain data."""

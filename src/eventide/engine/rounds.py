@@ -24,7 +24,7 @@ from eventide.engine.cluster_slices import Cluster
 from eventide.engine.committed import Committed, kind_of_run
 from eventide.engine.early_step import EarlyStep
 from eventide.engine.frontiers import of_stream
-from eventide.engine.groupwise_run import met, told_to
+from eventide.engine.groupwise_run import met
 from eventide.engine.ledger import Ledger
 from eventide.engine.levels import levels_of
 from eventide.engine.placement import DRIVER_BYTES, Placement
@@ -40,6 +40,7 @@ from eventide.engine.sidelining import set_bursts_aside
 from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.trace import Trace
+from eventide.engine.windows import first_after
 from eventide.engine.work import Observer, Positions, Round
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.asking import Asker
@@ -52,7 +53,6 @@ from eventide.plan.input_managers import as_run
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.stream import Timestamps
-from eventide.plan.window import SameWindow, Window
 from eventide.sinks.sink import Sink
 
 __all__ = ["Engine", "Observer", "Round"]
@@ -178,7 +178,7 @@ class Engine:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
         meant = self.checkpoint.pending(self.committed.round)
         if meant is not None:
-            if meant.batch is None and not _ends(meant):
+            if meant.batch is None and not meant.ends:
                 return self.resume()
             if meant.batch is not None and not self._has_run:
                 # Its rows are about to come again.
@@ -195,7 +195,7 @@ class Engine:
         Not the last round of a bounded run: more may have come since, and goes before the end.
         """
         meant = self.checkpoint.pending(self.committed.round)
-        if meant is None or meant.batch is not None or _ends(meant):
+        if meant is None or meant.batch is not None or meant.ends:
             return None
         positions = self.committed.positions
         return self._run({}, meant.clock, meant.heartbeats, None, positions, ending=False, over=meant.over)
@@ -216,18 +216,11 @@ class Engine:
         """Run one more query from the next round on; it sees no rows of before: its first window starts after them."""
         plan = self.plan.with_query(query, self.backend)
         bound = plan.queries[query.name]
-        latest = max(self._latest(way.source) for way in plan.ways_into(query.name))
-        begins = NEVER if latest == NEVER else latest + 1
-        if latest != NEVER and isinstance(query.window, SameWindow):
-            # No result of a window that ends later has been told.
-            begins = bound.panes.pane_of(begins)
-        elif latest != NEVER and isinstance(query.window, Window):
-            # The first window that starts after every row of before.
-            begins = begins + (query.window.offset - begins) % query.window.slide
+        latest = max(self.committed.latest(way.source) for way in plan.ways_into(query.name))
         if sink is not None:
             sink.rewind(query.name, self.committed.round)
             self.sinks[query.name] = sink
-        self.plan, run = plan, kind_of_run(bound).start(bound, self.backend.bench(bound), begins)
+        self.plan, run = plan, kind_of_run(bound).start(bound, self.backend.bench(bound), first_after(bound, latest))
         # Made anew, not changed: someone may be reading the status.
         self.committed.runs = {**self.committed.runs, query.name: run}
         self._write_statements()
@@ -286,7 +279,7 @@ class Engine:
         least = last + 1 if self._stamps and last != NEVER else last
         clock = max(self._now() if clock is None else clock, least)
         before = self.checkpoint.pending(self.committed.round)
-        if before is not None and (before.batch != batch or _ends(before) != ending):
+        if before is not None and (before.batch != batch or before.ends != ending):
             # What died was another kind of round: with rows where this has none, or the other way around.
             self.forget_intent()
         rooms = self._pace.rooms(self.program.operators)
@@ -328,7 +321,7 @@ class Engine:
 
     def _promise(self, work: Round) -> None:
         asking, last = self.scheduling.timestamps, self.committed.clock
-        Promise(self.plan, self.streams, self.backend, self._time, asking, last).run(work)
+        Promise(self.plan, self.streams, self.backend, self.committed.reached, asking, last).run(work)
 
     def _advance(self, work: Round) -> None:
         self._scheduler.run(work, self.levels, self.streams)
@@ -398,22 +391,3 @@ class Engine:
             for query in self.program.of_stream(name):
                 runs[query.name] = met(runs[query.name], stream.sources, beats.by_source)
         return self._scheduler.would_close(runs, self.committed.operators, frontiers)
-
-    def _time(self, name: str) -> int:
-        """How far a stream, query or operator had come after the last round."""
-        if name in self.streams:
-            return self.streams[name].heartbeat
-        if name in self.committed.operators:
-            return self.committed.operators[name].frontier.time
-        return self.committed.runs[name].promised()
-
-    def _latest(self, name: str) -> int:
-        """The largest time of a row that has come from a stream, or from a query."""
-        if name in self.streams:
-            return self.streams[name].latest
-        return told_to(self.committed.runs[name]) if name in self.committed.runs else self._time(name)
-
-
-def _ends(meant: Intent) -> bool:
-    """Whether this was to be the last round of a bounded run."""
-    return bool(meant.heartbeats) and all(heartbeat == FOREVER for heartbeat in meant.heartbeats.values())

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
-from eventide.plan.window import Window
+from eventide.plan.bound import Bound
+from eventide.plan.window import SameWindow, Window
 
 
 def bound_of(window: Window, heartbeat: int) -> int:
@@ -85,6 +86,17 @@ def first_ending_after(window: Window, bound: int) -> int:
         return bound
     latest = bound - window.range
     return latest - (latest - window.offset) % window.slide + window.slide
+
+
+def first_after(query: Bound, latest: int) -> int:
+    """Where a query begins that comes later: with the first window that starts after every row of before."""
+    window = query.query.window
+    if latest == NEVER:
+        return NEVER
+    if isinstance(window, SameWindow):
+        # No result of a window that ends later has been told.
+        return query.panes.pane_of(latest + 1)
+    return latest + 1 + (window.offset - latest - 1) % window.slide if isinstance(window, Window) else latest + 1
 
 
 def missing_starts(window: Window, following: int, bound: int, present: Instants, most: int) -> tuple[Instants, int]:
