@@ -6,7 +6,7 @@ group that carries time has at least its value at that start. What holds for sev
 
 >>> from eventide.plan.columns import columns
 >>> of_stream(Stream("s", columns("t BIGINT, v INT"), time="t"), 9)
-Frontier(time=9, least={'t': 10})
+Frontier(time=9, least={'t': 10}, holes=())
 >>> least_time([Frontier(9), Frontier(4)])
 4
 """

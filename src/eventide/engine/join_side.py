@@ -111,7 +111,7 @@ def plain(frontier: Frontier) -> dict[str, Any]:
     """A frontier for the round record.
 
     >>> frontier_of(plain(Frontier(5, {"t": Fraction(1, 2)})))
-    Frontier(time=5, least={'t': Fraction(1, 2)})
+    Frontier(time=5, least={'t': Fraction(1, 2)}, holes=())
     """
     least = {
         name: value if isinstance(value, int) else [value.numerator, value.denominator]
