@@ -39,6 +39,7 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.operator_heartbeats --quick
 	$(BIN)/python -m benchmarks.gigascope --quick
 	$(BIN)/python -m benchmarks.early_answers --quick
+	$(BIN)/python -m benchmarks.prodding --quick
 
 $(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)
