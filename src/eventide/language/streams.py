@@ -87,32 +87,21 @@ class StreamReader:
                     "write SOURCE BY and one column",
                 )
         policy, known = reader.read(clauses)
-        punctuation = self._punctuation(stream, clauses["PUNCTUATED BY"]) if "PUNCTUATED BY" in clauses else None
-        prods = self._prods(stream, clauses["PRODDED BY"]) if "PRODDED BY" in clauses else stream.prods
+        promised, prodded = clauses.get("PUNCTUATED BY"), clauses.get("PRODDED BY")
+        punctuation = None if promised is None else self._marking(stream, promised, "promise", "promises")
+        prods = stream.prods if prodded is None else self._marking(stream, prodded, "be prodded", "prods")
         declared.stream = replace(stream, policy=policy, known=known, punctuation=punctuation, prods=prods)
         return declared
 
-    def _prods(self, stream: Stream, clause: Clause) -> str:
-        """The column that tells which rows are prods."""
+    def _marking(self, stream: Stream, clause: Clause, act: str, marked: str) -> str:
+        """The column that tells which rows are no data: promises, or prods."""
         column = self._column(clause.expressions[0], stream.columns)
         if stream.time is None or column.type != "BOOLEAN":
             why = "rows have no time of their own" if stream.time is None else f"{column.name!r} is {column.type}"
             raise self.source.error(
-                f"stream {stream.name!r} cannot be prodded by this column: {why}",
+                f"stream {stream.name!r} cannot {act} by this column: {why}",
                 clause,
-                "PRODDED BY takes a BOOLEAN column that is TRUE in rows which are prods, up to their time",
-            )
-        return column.name
-
-    def _punctuation(self, stream: Stream, clause: Clause) -> str:
-        """The column that tells which rows are promises."""
-        column = self._column(clause.expressions[0], stream.columns)
-        if stream.time is None or column.type != "BOOLEAN":
-            why = "rows have no time of their own" if stream.time is None else f"{column.name!r} is {column.type}"
-            raise self.source.error(
-                f"stream {stream.name!r} cannot promise by this column: {why}",
-                clause,
-                "PUNCTUATED BY takes a BOOLEAN column that is TRUE in rows which are promises, up to their time",
+                f"{clause.this} takes a BOOLEAN column that is TRUE in rows which are {marked}, up to their time",
             )
         return column.name
 
