@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.harness import finish, options, scratch, show_table
+from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.prodding import bursts, figures
 from benchmarks.prodding.on_spark import on_spark
 from benchmarks.prodding.plots import draw_aggressiveness, draw_bursts, draw_latencies
@@ -29,16 +29,14 @@ from benchmarks.prodding.plots import draw_aggressiveness, draw_bursts, draw_lat
 def main() -> None:
     """Measure, show, draw, and end with the line of JSON."""
     asked = options("early answers: what they gain and what they are worth")
-    results: dict[str, Any] = {
-        "table_4_1": figures.table_4_1(asked.quick),
-        "table_4_2": figures.table_4_2(asked.quick),
-        "table_4_3": figures.table_4_3(asked.quick),
-        "figures": figures.figures(asked.quick),
-        "automatic": figures.automatic(asked.quick),
-    }
-    results["thesis"] = figures.THESIS
+    results: dict[str, Any] = {"thesis": figures.THESIS}
+    for part in (figures.table_4_1, figures.table_4_2, figures.table_4_3, figures.figures, figures.automatic):
+        say(f"measuring {part.__name__}")
+        results[part.__name__] = part(asked.quick)
+    say("measuring figures 4.2, 4.5 and 6.3")
     results["figure_4_2"], freeway = figures.q4_1(asked.quick)
     results["bursts"], drawn = bursts.figures(asked.quick)
+    say("measuring on Spark, in real time")
     with scratch() as folder:
         results["on_spark"] = on_spark(folder, asked.quick)
     for name in ("table_4_1", "table_4_2", "table_4_3", "automatic"):
