@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.prodding.bursts import answered
 from benchmarks.prodding.figures import aggressiveness
 from benchmarks.prodding.runs import EPOCH, Asked, run
 from benchmarks.prodding.streams import SECOND, Recorded, bursty, generated
+from eventide.plan.queue import Sideline
 
 
 def test_early_counts_are_those_of_the_rows_that_had_arrived() -> None:
@@ -44,3 +46,21 @@ def test_early_answers_gain_time_in_bursts() -> None:
     gains = pairs["final_clock"].to_numpy() - pairs["clock"].to_numpy()
     assert (gains > 0).all()
     assert gains.max() > SECOND
+
+
+def test_a_burst_that_is_set_aside_leaves_later_windows_in_time_and_every_final_answer_the_same() -> None:
+    counts = np.array([20, 20, 20, 700, *[20] * 12])
+    times = np.sort(
+        np.repeat(np.arange(len(counts)) * SECOND, counts) + np.arange(counts.sum()) % 100 * (SECOND // 100)
+    )
+    stream = Recorded(times, (np.arange(len(times)) * 37 % 1000).astype(np.float64), times)
+    waiting, aside = answered(stream, None), answered(stream, Sideline())
+    assert {end: most for end, (_, most) in waiting.final.items()} == {
+        end: most for end, (_, most) in aside.final.items()
+    }
+    # The burst is in the fourth second, so in the windows that end 4 to 8 s after the start; 700 rows take 3.5 s.
+    late = [{end for end, (delay, _) in answers.final.items() if delay > 0} for answers in (waiting, aside)]
+    holding = {EPOCH + second * SECOND for second in range(4, 9)}
+    assert late[1] <= holding
+    assert late[0] & holding
+    assert waiting.early.keys() & holding
