@@ -70,11 +70,11 @@ class Advance:
                 self._turn(work, step.name)
 
     def _asked(self, work: Round, stream: str) -> int:
-        time = self._streams[stream]
-        assert isinstance(time, StreamTime), "only a round asks a stream for its time"
-        beats = time.promise(work.silent[stream])
+        asked = self._streams[stream]
+        assert isinstance(asked, StreamTime), "only a round asks a stream for its time"
+        beats = asked.promise(work.silent[stream])
         for query in self._plan.program.of_stream(stream):
-            work.runs[query.name] = met(work.runs[query.name], time.sources, beats.by_source)
+            work.runs[query.name] = met(work.runs[query.name], asked.sources, beats.by_source)
         return beats.combined
 
     def _most(self, work: Round, name: str) -> int | None:

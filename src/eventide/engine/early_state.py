@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eventide.engine.windows import ends_of
 from eventide.errors import DeclarationError
 from eventide.eventtime.earliness import EarlinessControl
 from eventide.eventtime.instant import NEVER, shift
@@ -59,7 +60,7 @@ class EarlyState:
         groups = tuple(group.name for group in bound.query.groups)
         return cls(
             Accuracy(groups, values, _comparisons(prods, values), judged),
-            WindowEnds(bound.panes.slide, bound.panes.offset + bound.panes.range),
+            ends_of(bound.panes),
             () if prods is None else prods.prodders(by_progress),
             None if prods is None or prods.within is None else prods.within.start(),
             by_progress,

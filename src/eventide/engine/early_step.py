@@ -80,18 +80,21 @@ class EarlyStep:
         self._scored = []
         told, came = self.told.all(), self._in_rows.of(work)
         for one in told:
-            work.prodded[one.query.name] = max(work.prodded.get(one.query.name, NEVER), one.up_to)
-        for name, bound in self.engine.bound.items():
-            if bound.query.prods is not None:
-                self._scored += [one for one in told if one.query.name == name]
-                now = moment(Standing.within(self.engine, work), name, work.clock)
-                state = self._learn(work, bound, now, told)
-                self._ask(work, name, state, now, came.get(name))
-                _keep(work, name, state)
+            work.prod(one.query.name, one.up_to)
+        declared = self._declared()
+        if not declared:
+            return
+        standing = Standing.within(self.engine, work)
+        for name, bound in declared.items():
+            self._scored += [one for one in told if one.query.name == name]
+            now = moment(standing, name, work.clock)
+            state = self._learn(work, bound, now, told)
+            self._ask(work, standing, name, state, now, came.get(name))
+            _keep(work, name, state)
 
     def settle(self, work: Round) -> None:
         """For the others: score what has become final, when it has been told."""
-        declared = {name for name, bound in self.engine.bound.items() if bound.query.prods is not None}
+        declared = self._declared()
         told = [one for one in self.told.all() if one.query.name not in declared]
         self._scored += told
         for name in self.states.keys() | {one.query.name for one in told}:
@@ -99,6 +102,10 @@ class EarlyStep:
             if bound is not None and name not in declared:
                 now = moment(Standing.within(self.engine, work), name, work.clock)
                 _keep(work, name, self._learn(work, bound, now, told))
+
+    def _declared(self) -> dict[str, Bound]:
+        """The queries that declare prods."""
+        return {name: bound for name, bound in self.engine.bound.items() if bound.query.prods is not None}
 
     def commit(self, work: Round) -> None:
         """The round has happened."""
@@ -185,16 +192,18 @@ class EarlyStep:
         scored = accuracy.settle(final, closed, now.clock)
         state.learn(scored, closed, set(final.column("window_end").cast(pa.int64()).to_pylist()))
 
-    def _ask(self, work: Round, name: str, state: EarlyState, now: Moment, came: pa.Table | None) -> None:
+    def _ask(
+        self, work: Round, standing: Standing, name: str, state: EarlyState, now: Moment, came: pa.Table | None
+    ) -> None:
         """Ask for what has fallen due, and for what the prods ask that `came` with the rows of the round."""
         bound = self.engine.bound[name]
         needed = needed_for(self.engine.plan, name)
         state.fresh = state.fresh or any(one.rows and stream in needed for stream, one in work.reductions.items())
         prods = [] if work.ending else self._due(state, now, work.runs[name].promised())
-        standing = Standing.within(self.engine, work)
         runs = [run for other, run in work.runs.items() if other in needed]
 
         def answered(prod: Prod) -> pa.Table:
+            work.prod(name, prod.up_to)
             with reading(self.engine.cluster, runs) as cluster:
                 return Prodding(standing, cluster).answer(name, prod).table()
 
@@ -204,9 +213,6 @@ class EarlyStep:
             by_time = not isinstance(bound.query.window, RowWindow)
             answers.append(table.filter(pa.array(asked_for(table, came, by_time))))
         tables = []
-        if prods or came is not None:
-            asked_to = max([*(prod.up_to for prod in prods), *([] if came is None else [widest(came)])])
-            work.prodded[name] = max(work.prodded.get(name, NEVER), asked_to)
         for table in answers:
             if table.num_rows:
                 points = _points(bound, state, table, now)

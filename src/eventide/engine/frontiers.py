@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from eventide.engine.groupwise_run import GroupwiseRun
 from eventide.engine.operator_run import Frontier
 from eventide.engine.query_run import QueryRun
 from eventide.engine.row_run import RowRun
 from eventide.engine.windows import first_ending_after
+from eventide.engine.work import Run
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER
 from eventide.eventtime.span import merged
 from eventide.plan.derived import WINDOW_END, WINDOW_START
@@ -34,9 +34,6 @@ def of_stream(stream: Stream, heartbeat: int) -> Frontier:
     if heartbeat >= EDGE:
         return Frontier(FOREVER)
     return Frontier(heartbeat, {} if stream.time is None else {stream.time: heartbeat + 1})
-
-
-Run = QueryRun | RowRun | GroupwiseRun
 
 
 def of_query(run: Run, heartbeat: int = NEVER) -> Frontier:

@@ -74,8 +74,8 @@ class OpenTime:
 
     def is_closed(self, end: int) -> bool:
         """Whether the window that ends there is over."""
-        start = end - self.window.range
-        return end <= self.bound and not any(hole.start < end and start < hole.end for hole in self.holes)
+        window = Span(end - self.window.range, end)
+        return end <= self.bound and not any(window.overlaps(hole) for hole in self.holes)
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,12 @@ from eventide.engine.early_runs import passing, prodded
 from eventide.engine.holding import Holding
 from eventide.engine.operator_run import Frontier
 from eventide.engine.standing import Standing
+from eventide.engine.windows import ends_of
 from eventide.engine.work import Round
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, shift
 from eventide.eventtime.prod import Prod, Timing
-from eventide.eventtime.window_ends import WindowEnds
 from eventide.plan.binding import BoundProgram
 from eventide.plan.bound import Bound
 from eventide.plan.window import RowWindow
@@ -104,7 +104,7 @@ class Prodding:
             return Prod(groups=prod.groups).timing(NEVER, held, before)
         closed = self.standing.time(name)
         # The last window that it can ask for may end before its time.
-        if ends_of(bound).at_or_before(shift(prod.up_to, 1)) <= shift(closed, 1):
+        if ends_of(bound.panes).at_or_before(shift(prod.up_to, 1)) <= shift(closed, 1):
             return Timing.TOO_LATE
         return prod.timing(closed, held, before)
 
@@ -131,11 +131,6 @@ def needed_for(plan: BoundProgram, name: str) -> frozenset[str]:
         found.add(one := waiting.pop())
         waiting += [way.source for way in plan.ways_into(one) if way.source not in found]
     return frozenset(found)
-
-
-def ends_of(bound: Bound) -> WindowEnds:
-    """Where the windows of a query end."""
-    return WindowEnds(bound.panes.slide, bound.panes.offset + bound.panes.range)
 
 
 def _lasts(table: pa.Table) -> Instants:

@@ -93,9 +93,7 @@ class QueryRun:
         retain = self.query.query.retain
         edge = needed_from(self.query.panes, self.bound, retain) if retain else self.bound
         # What was set aside comes from a queue, which has refused all that was late.
-        return (
-            min(max(edge, self.begins), *(hole.start for hole in self.holes)) if self.holes else max(edge, self.begins)
-        )
+        return min([max(edge, self.begins), *(hole.start for hole in self.holes)])
 
     def take(self, chunk: pa.Table | Chunk) -> tuple[QueryRun, Taken]:
         """Add the partials of a round; those of closed panes are late, unless they can revise."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from eventide.engine.prodding import needed_for
 from eventide.engine.queue_run import QueueRun
+from eventide.engine.windows import ends_of
 from eventide.engine.work import Round
-from eventide.eventtime.instant import EDGE, FOREVER, shift
-from eventide.eventtime.window_ends import WindowEnds
+from eventide.eventtime.instant import EDGE
 from eventide.plan.binding import BoundProgram
 from eventide.plan.queue import Queue
 from eventide.plan.window import Window
@@ -42,7 +42,4 @@ def last_instant_over(queue: Queue, reached: int) -> int | None:
     49
     """
     assert isinstance(queue.window, Window)
-    if abs(reached) >= EDGE or reached == FOREVER:
-        return None
-    ends = WindowEnds(queue.window.slide, queue.window.offset + queue.window.range)
-    return ends.at_or_before(shift(reached, 1)) - 1
+    return None if abs(reached) >= EDGE else ends_of(queue.window).at_or_before(reached + 1) - 1

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.eventtime.window_ends import WindowEnds
 from eventide.plan.bound import Bound
 from eventide.plan.window import SameWindow, Window
 
@@ -86,6 +87,15 @@ def first_ending_after(window: Window, bound: int) -> int:
         return bound
     latest = bound - window.range
     return latest - (latest - window.offset) % window.slide + window.slide
+
+
+def ends_of(window: Window) -> WindowEnds:
+    """Where windows end.
+
+    >>> ends_of(Window(20, 10, offset=5)).at_or_before(37)
+    35
+    """
+    return WindowEnds(window.slide, window.offset + window.range)
 
 
 def first_after(query: Bound, latest: int) -> int:

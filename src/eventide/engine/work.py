@@ -64,6 +64,10 @@ class Round:
     passed: dict[str, tuple[int, float]] = field(default_factory=dict)
     """How many rows went through each queue, and how many seconds whoever reads it took for them."""
 
+    def prod(self, query: str, up_to: int) -> None:
+        """A query was asked for early answers, up to a time."""
+        self.prodded[query] = max(self.prodded.get(query, up_to), up_to)
+
     def kept(self, operator: str) -> dict[str, Kept]:
         """What an operator keeps, with all that came to it in this round."""
         found = self.operators[operator].kept()

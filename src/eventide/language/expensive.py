@@ -14,7 +14,7 @@ from eventide.language.amounts import Amounts
 from eventide.language.nodes import Clause
 from eventide.language.source_text import SourceText
 from eventide.plan.query import Query
-from eventide.plan.queue import Queue, Sideline, calls, queued
+from eventide.plan.queue import Queue, Sideline, calls, check_sideline
 from eventide.plan.window import SameWindow
 
 
@@ -48,9 +48,9 @@ def with_sideline(queue: Queue | None, query: Query, written: Sequence[Clause], 
             None if one_in is None else amounts.count(one_in.expressions[0], "SIDELINE ONE IN", ("row", "rows")),
             None if within is None else amounts.length(within.expressions[0], "SIDELINE WITHIN"),
         )
-        made, _ = queued(query, queue.inputs, queue.name, sideline=sideline)
+        check_sideline(query)
+        return replace(queue, sideline=sideline)
     except DeclarationError as error:
         if type(error) is not DeclarationError:
             raise
         raise source.error(str(error), written[0]) from error
-    return replace(queue, sideline=made.sideline)

@@ -101,14 +101,20 @@ def queued(
         raise DeclarationError(
             f"query {query.name!r} cannot close by source: its rows wait together before an expensive function"
         )
-    if sideline is not None and (query.retain or (isinstance(query.window, Window) and query.window.empty)):
+    if sideline is not None:
+        check_sideline(query)
+    before, after = _parted(query.where, expensive)
+    queue = Queue(name, inputs, where=before, room=room, window=query.window, sideline=sideline)
+    return queue, replace(query, stream=name, where=after)
+
+
+def check_sideline(query: Query) -> None:
+    """Refuse a query whose windows cannot be set aside."""
+    if query.retain or (isinstance(query.window, Window) and query.window.empty):
         raise DeclarationError(
             f"query {query.name!r}: windows that are revised, or told without rows, cannot be set aside: "
             "leave SIDELINE out, or the other"
         )
-    before, after = _parted(query.where, expensive)
-    queue = Queue(name, inputs, where=before, room=room, window=query.window, sideline=sideline)
-    return queue, replace(query, stream=name, where=after)
 
 
 def calls(sql: str | None, functions: Collection[str]) -> bool:

@@ -105,9 +105,8 @@ class Grammar:
             self._final.add(key)
 
     def _check_time(self, kind: Kind, start: int, end: int, heartbeat: int | None, row: str) -> None:
-        exempt, held = (
-            any(hole.start < end and start < hole.end for hole in holes) for holes in (self._exempt, self._holes)
-        )
+        window = Span(start, end)
+        exempt, held = (any(window.overlaps(hole) for hole in holes) for holes in (self._exempt, self._holes))
         if not exempt and end - 1 <= self._promised:
             raise GrammarError(f"{row} came after the promise that it is over")
         if kind is Kind.FINAL and held:
