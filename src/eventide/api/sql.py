@@ -32,6 +32,7 @@ from eventide.commands.comparisons import with_comparisons
 from eventide.commands.engines import chosen_engine
 from eventide.commands.settings import RunSettings, checked_engine
 from eventide.engine.running import Running
+from eventide.engine.storage import Storage
 from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
 from eventide.plan.program import NAME, Program
@@ -112,7 +113,7 @@ class SqlScript:
         where = chosen_engine(chosen, self.plan)
         program = with_comparisons(self.plan, self.script.functions)
 
-        def made(folder: str) -> Running:
+        def made(folder: str | Storage) -> Running:
             tick, flush = settings.tick or TICK, settings.flush_rows
             if where == "local":
                 from eventide.engine.local_engine import LocalEngine

@@ -6,7 +6,6 @@ Law: queries over the same stream share it. All streams are of one kind: DataFra
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
@@ -20,6 +19,7 @@ from eventide.api.planning import planned
 from eventide.api.running_query import RunningQueries
 from eventide.api.startable import GivenSink, Startable
 from eventide.engine.running import Running
+from eventide.engine.storage import Storage
 from eventide.errors import DeclarationError
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
@@ -87,7 +87,7 @@ def start_all(
 
 
 def running_in(
-    made: Callable[[str], Running],
+    made: Callable[[str | Storage], Running],
     checkpoint: str | PathLike[str] | None,
     opened: Mapping[str, Sink],
     given: Mapping[str, GivenSink],
@@ -95,17 +95,17 @@ def running_in(
     bounded: bool,
 ) -> RunningQueries:
     """Make an engine over the checkpoint, or over one that is gone with the engine, and start it."""
-    folder = tempfile.mkdtemp(prefix="eventide-checkpoint-") if checkpoint is None else fspath(checkpoint)
+    place = Storage.temporary() if checkpoint is None else fspath(checkpoint)
     try:
-        engine = made(folder)
+        engine = made(place)
     except BaseException:
-        if checkpoint is None:
-            shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(place, Storage):
+            shutil.rmtree(place.where, ignore_errors=True)
         raise
-    if checkpoint is None:
+    if isinstance(place, Storage):
         # With the engine, not with the handle: who needs no handle may drop it.
-        weakref.finalize(engine, shutil.rmtree, folder, ignore_errors=True)
-    running = RunningQueries(engine, opened, _folders(given, format), None if checkpoint is None else folder)
+        weakref.finalize(engine, shutil.rmtree, place.where, ignore_errors=True)
+    running = RunningQueries(engine, opened, _folders(given, format), None if isinstance(place, Storage) else place)
     engine.start(bounded=bounded)
     return running
 
@@ -117,7 +117,11 @@ def _folders(sinks: Mapping[str, GivenSink], format: str) -> dict[str, Path]:
 
 
 def _engine(
-    streams: list[EventStream], program: Program, checkpoint: str, sinks: Mapping[str, Sink], every: str | None
+    streams: list[EventStream],
+    program: Program,
+    checkpoint: str | Storage,
+    sinks: Mapping[str, Sink],
+    every: str | None,
 ) -> Running:
     frames = {s.declared.name: s.given.frame for s in streams if isinstance(s.given, SparkRows)}
     if frames:

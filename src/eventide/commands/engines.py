@@ -19,6 +19,7 @@ from eventide.commands.notes import under_way
 from eventide.commands.settings import RunSettings
 from eventide.engine.local_engine import LocalEngine
 from eventide.engine.running import Running
+from eventide.engine.storage import Storage
 from eventide.engine.trace import Trace
 from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
@@ -63,23 +64,23 @@ def chosen_engine(asked: str | None, program: Program) -> str:
 
 
 @contextmanager
-def temporary_checkpoint(given: str | None) -> Iterator[str]:
+def checkpoint_at(given: str | None) -> Iterator[str | Storage]:
     """The checkpoint that was given, or one that is gone afterwards."""
     if given is not None:
         yield given
         return
-    folder = tempfile.mkdtemp(prefix="eventide-checkpoint-")
+    made = Storage.temporary()
     try:
-        yield folder
+        yield made
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(made.where, ignore_errors=True)
 
 
 @contextmanager
 def engine_for(
     script: Script,
     where: Where,
-    checkpoint: str,
+    checkpoint: str | Storage,
     sinks: Mapping[str, Sink],
     settings: RunSettings,
     trace: Trace | None = None,
@@ -114,7 +115,7 @@ def engine_for(
 def _on_spark(
     script: Script,
     where: Where,
-    checkpoint: str,
+    checkpoint: str | Storage,
     sinks: Mapping[str, Sink],
     settings: RunSettings,
     trace: Trace | None,

@@ -1,15 +1,18 @@
-"""What a command says beside its results: lines on standard error, and a passing line where that is a terminal."""
+"""What a command says beside its results: lines on standard error, and a passing line where that is a terminal.
+
+Rich is loaded only to draw: a command that prints into a pipe does not wait for it.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
-import rich.console
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 DRAWN_PER_SECOND = 4
 
@@ -23,11 +26,15 @@ def say(text: str) -> None:
 @contextmanager
 def under_way(what: str) -> Iterator[None]:
     """Something that takes seconds: it is said, and on a terminal it moves and is gone when done."""
-    console = rich.console.Console(stderr=True)
-    if not console.is_terminal:
+    console = _terminal()
+    if console is None:
         say(what)
         yield
         return
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
+
     with Live(Spinner("dots", Text(what)), console=console, transient=True, redirect_stdout=False):
         yield
 
@@ -35,10 +42,12 @@ def under_way(what: str) -> Iterator[None]:
 @contextmanager
 def passing(text: Callable[[], str]) -> Iterator[None]:
     """A line on standard error that changes, while results go elsewhere; only where it disturbs nobody."""
-    console = rich.console.Console(stderr=True)
-    if sys.stdout.isatty() or not console.is_terminal:
+    console = None if sys.stdout.isatty() else _terminal()
+    if console is None:
         yield
         return
+    from rich.live import Live
+    from rich.text import Text
 
     def drawn() -> Text:
         return Text(text(), style="dim", no_wrap=True, overflow="ellipsis")
@@ -52,3 +61,12 @@ def passing(text: Callable[[], str]) -> Iterator[None]:
         redirect_stderr=False,
     ):
         yield
+
+
+def _terminal() -> Console | None:
+    """Standard error, if somebody looks at it."""
+    if not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+
+    return Console(stderr=True)

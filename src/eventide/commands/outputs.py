@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO
-
-import rich.console
+from typing import TYPE_CHECKING, BinaryIO
 
 from eventide.commands.json_lines import JsonLines
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
 from eventide.sinks.by_name import sink_of
-from eventide.sinks.console import Console
 from eventide.sinks.sink import Sink
+
+if TYPE_CHECKING:
+    import rich.console
+
+    from eventide.sinks.console import Console
 
 ROWS_SHOWN = 20
 ALL_ROWS = 1_000_000_000
@@ -36,7 +38,7 @@ class Outputs:
 def outputs_of(
     script: Script,
     json_to: BinaryIO | None = None,
-    below: Callable[[], rich.console.RenderableType] | None = None,
+    below: Callable[[], str] | None = None,
     console: rich.console.Console | None = None,
 ) -> Outputs:
     """The sinks of a script. `json_to`: results for the console go there as JSON. `below`: the screen's last line.
@@ -53,6 +55,9 @@ def outputs_of(
         lines = JsonLines(json_to)
         sinks |= {output.query: lines for output in shown}
     elif shown:
+        # What it draws with is loaded only to draw.
+        from eventide.sinks.console import Console
+
         screen = Console(1, console, below)
         usual = ROWS_SHOWN if screen.is_live else ALL_ROWS
         screen = Console(max(_rows(dict(output.options), usual) for output in shown), console, below)

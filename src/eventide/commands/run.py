@@ -18,16 +18,14 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from rich.text import Text
-
 from eventide.commands.endings import TerminatedError, code_of
 from eventide.commands.engines import (
     DEFAULT_MASTER,
     Where,
+    checkpoint_at,
     chosen_engine,
     engine_for,
     reads_standard_input,
-    temporary_checkpoint,
 )
 from eventide.commands.functions import Failures
 from eventide.commands.listening import checked_listening, listening
@@ -38,6 +36,7 @@ from eventide.commands.screen_status import StatusLine
 from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
 from eventide.commands.settings import RunSettings, checked_engine, pairs
 from eventide.engine.running import Running
+from eventide.engine.storage import Storage
 from eventide.engine.trace import written_to
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
@@ -101,11 +100,9 @@ def _run(script: Script, request: RunRequest) -> None:
     if request.json and sys.stdout is None:
         raise DeclarationError("--json has nowhere to write: standard output is closed")
     json_to = sys.stdout.buffer if request.json else None
-    outputs = outputs_of(
-        script, json_to, below=lambda: Text(line.text(), style="dim", no_wrap=True, overflow="ellipsis")
-    )
+    outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
-        checkpoint = stack.enter_context(temporary_checkpoint(given))
+        checkpoint = stack.enter_context(checkpoint_at(given))
         if not bounded:
             say("running until Ctrl-C (--bounded: to the end of what is there now)")
         if given is None and not bounded:
@@ -124,7 +121,7 @@ def _run(script: Script, request: RunRequest) -> None:
                     outputs.screen.show()
                 engine.await_end()
         except (KeyboardInterrupt, TerminatedError) as hurry:
-            _leave_at_once(hurry, outputs, checkpoint if given is None else None)
+            _leave_at_once(hurry, outputs, checkpoint)
         for sentence in failures.sentences():
             say(sentence)
         _tell_the_end(engine, line, losses, given, bounded, ended_before)
@@ -175,12 +172,13 @@ def _tell_the_end(
     say(f"{end}: {counts}{kept}")
 
 
-def _leave_at_once(hurry: BaseException, outputs: Outputs, temporary: str | None) -> NoReturn:
+def _leave_at_once(hurry: BaseException, outputs: Outputs, checkpoint: str | Storage) -> NoReturn:
     """A second signal: the round under way is not waited for, and has not happened."""
     if outputs.screen is not None:
         outputs.screen.close()
-    if temporary is not None:
-        shutil.rmtree(temporary, ignore_errors=True)
+    if isinstance(checkpoint, Storage):
+        # A temporary one.
+        shutil.rmtree(checkpoint.where, ignore_errors=True)
     sys.stderr.flush()
     # Leaving in the usual way would wait for the threads that run the round.
     os._exit(code_of(hurry))

@@ -71,7 +71,7 @@ class Checkpoint:
         self._swept = False
 
     @classmethod
-    def open(cls, place: str | os.PathLike[str], keep: int = 2) -> Checkpoint:
+    def open(cls, place: str | os.PathLike[str] | Storage, keep: int = 2) -> Checkpoint:
         """The checkpoint at a local path or the URI of any file system that Arrow reaches; a new one if there is none.
 
         While it is open no other engine can open it.

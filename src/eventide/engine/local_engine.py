@@ -18,6 +18,7 @@ from eventide.engine.local_backend import LocalBackend
 from eventide.engine.queue_pace import QueuePace
 from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
+from eventide.engine.storage import Storage
 from eventide.engine.trace import Trace
 from eventide.errors import CheckpointError
 from eventide.eventtime.scheduling import Scheduling
@@ -44,7 +45,7 @@ class LocalEngine(Running):
     def __init__(
         self,
         program: Program,
-        checkpoint: str,
+        checkpoint: str | Storage,
         sinks: Mapping[str, Sink] | None = None,
         inputs: Mapping[str, LocalInput] | None = None,
         every: float = 0.0,
@@ -77,8 +78,9 @@ class LocalEngine(Running):
         try:
             positions = self.engine.committed.positions
             if self.engine.last_batch >= 0 and positions.keys() != self._inputs.keys():
+                where = self.engine.checkpoint.storage.where
                 raise CheckpointError(
-                    f"the checkpoint {checkpoint} does not tell how far its inputs were read: it was made by the Spark "
+                    f"the checkpoint {where} does not tell how far its inputs were read: it was made by the Spark "
                     "engine. Continue with that, or start anew with another checkpoint"
                 )
             for name, position in positions.items():

@@ -38,6 +38,7 @@ from eventide.engine.reduction import Reducer
 from eventide.engine.scheduler import Scheduler
 from eventide.engine.sidelining import set_bursts_aside
 from eventide.engine.status import QueryStatus, Status, StreamStatus
+from eventide.engine.storage import Storage
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.trace import Trace
 from eventide.engine.windows import first_after
@@ -74,7 +75,7 @@ class Engine:
         self,
         program: Program,
         backend: Backend,
-        checkpoint: str,
+        checkpoint: str | Storage,
         sinks: Mapping[str, Sink] | None = None,
         observer: Observer | None = None,
         now: Callable[[], int] | None = None,

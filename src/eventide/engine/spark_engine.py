@@ -21,6 +21,7 @@ from eventide.engine.rounds import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.spark_backend import SparkBackend
 from eventide.engine.spark_log import SparkLog
+from eventide.engine.storage import Storage
 from eventide.engine.trace import Trace
 from eventide.errors import EventideError
 from eventide.eventtime.scheduling import Scheduling
@@ -55,7 +56,7 @@ class SparkEngine(Running):
         self,
         spark: SparkSession,
         program: Program,
-        checkpoint: str,
+        checkpoint: str | Storage,
         sinks: Mapping[str, Sink] | None = None,
         frames: Mapping[str, DataFrame] | None = None,
         every: str | None = None,

@@ -18,13 +18,13 @@ from __future__ import annotations
 import errno
 import os
 import re
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-from pyarrow import fs
 
 from eventide.errors import EngineError
 
@@ -50,8 +50,10 @@ class Storage(ABC):
         self.where = where
 
     @staticmethod
-    def at(place: str | os.PathLike[str], sync: bool = True, make: bool = True) -> Storage:
+    def at(place: str | os.PathLike[str] | Storage, sync: bool = True, make: bool = True) -> Storage:
         """The folder at a local path or at the URI of any file system that Arrow reaches; made if it is not there.
+
+        A storage is at itself.
 
         Who only reads says `make=False`: then nothing is made, and a folder that is not there is empty.
 
@@ -65,13 +67,19 @@ class Storage(ABC):
 'carrier-pigeon'; give a local path, or a URI of file, hdfs, s3, gs or abfs
         """
         from eventide.engine.local_storage import LocalStorage
-        from eventide.engine.remote_storage import RemoteStorage
 
+        if isinstance(place, Storage):
+            return place
         text = os.fspath(place)
         found = SCHEME.match(text)
         scheme = found[1].lower() if found else "file"
         if scheme == "file":
             return LocalStorage(unquote(urlsplit(text).path) if found else text, sync, make)
+        # Arrow's file systems are loaded only to go somewhere else.
+        from pyarrow import fs
+
+        from eventide.engine.remote_storage import RemoteStorage
+
         try:
             filesystem, path = fs.FileSystem.from_uri(ARROW_SCHEMES.get(scheme, scheme) + text[len(scheme) :])
         except pa.ArrowInvalid as error:
@@ -82,6 +90,18 @@ class Storage(ABC):
         except (pa.ArrowException, OSError) as error:
             raise EngineError(f"cannot reach {text}: {line(error)}") from error
         return RemoteStorage(filesystem, path, spark_uri(text), make=make)
+
+    @staticmethod
+    def temporary() -> Storage:
+        """A new folder that its maker removes: it need not survive the machine, so no disk is waited for.
+
+        >>> storage = Storage.temporary()
+        >>> storage.write("a", b"seven")
+        >>> storage.list("")
+        ['a']
+        >>> storage.remove_folder("")
+        """
+        return Storage.at(tempfile.mkdtemp(prefix="eventide-checkpoint-"), sync=False)
 
     @abstractmethod
     def apart(self) -> Storage:

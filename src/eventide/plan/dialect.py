@@ -56,7 +56,7 @@ def to_duckdb(spark_sql: str, columns: tuple[Column, ...] = ()) -> str:
     for call in tree.find_all(exp.Func):
         if not _known(call):
             raise DeclarationError(f"{name_of(call).upper()} exists only on Spark: use the Spark engine")
-    return _said(tree, columns)
+    return _said(tree.copy(), columns)
 
 
 @lru_cache(maxsize=4096)
@@ -70,7 +70,7 @@ def same_answer(spark_sql: str, columns: tuple[Column, ...] = ()) -> bool:
     if any(type(call) in NEAR or not _exact(call) for call in tree.find_all(exp.Func)):
         return False
     try:
-        _said(tree, columns)
+        _said(tree.copy(), columns)
     except DeclarationError:
         return False
     return True
@@ -86,7 +86,9 @@ def tables_in(spark_sql: str) -> frozenset[str]:
     return frozenset(table.name.lower() for table in _read(spark_sql).find_all(exp.Table))
 
 
+@lru_cache(maxsize=16)
 def _read(spark_sql: str) -> exp.Expression:
+    """The tree of a text, not to be changed: one text is asked for its tables first and for its meaning then."""
     try:
         tree = sqlglot.parse_one(spark_sql, read=SPARK)
     except SqlglotError as error:

@@ -11,11 +11,14 @@ eventide.errors.DeclarationError: a sink of format 'parquet' needs a directory: 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from eventide.errors import DeclarationError
-from eventide.sinks.console import Console
 from eventide.sinks.directory import FORMATS, Directory
 from eventide.sinks.memory import Memory
+
+if TYPE_CHECKING:
+    from eventide.sinks.console import Console
 
 
 def sink_of(
@@ -49,4 +52,7 @@ def sink_of(
     rows = (options or {}).get("rows", "20")
     if not rows.isdigit():
         raise DeclarationError(f"rows={rows!r} is not a number of rows")
+    # What it draws with is loaded only to draw.
+    from eventide.sinks.console import Console
+
     return Console(int(rows))

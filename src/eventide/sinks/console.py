@@ -51,15 +51,15 @@ class Console:
 
     One of these serves all queries; two would draw over each other.
 
-    `console` is Rich's, for those who print on the same screen; standard output otherwise. `below` gives what a
-    terminal shows under the tables, each time they are drawn.
+    `console` is Rich's, for those who print on the same screen; standard output otherwise. `below` gives the line
+    that a terminal shows under the tables, each time they are drawn.
     """
 
     def __init__(
         self,
         rows: int = 20,
         console: rich.console.Console | None = None,
-        below: Callable[[], rich.console.RenderableType] | None = None,
+        below: Callable[[], str] | None = None,
     ) -> None:
         if rows < 1:
             raise DeclarationError(f"a console of {rows} rows shows nothing: give 1 or more")
@@ -154,7 +154,9 @@ class Console:
             queries = list(self._shown)
         room = (self._console.size.height - 1) // max(1, len(queries)) - LINES_AROUND_A_TABLE
         tables: list[rich.console.RenderableType] = [self._table(query, max(1, room)) for query in queries]
-        return rich.console.Group(*tables, *([] if self._below is None else [self._below()]))
+        if self._below is None:
+            return rich.console.Group(*tables)
+        return rich.console.Group(*tables, Text(self._below(), style="dim", no_wrap=True, overflow="ellipsis"))
 
     def _table(self, query: str, room: int) -> Table:
         newest = self.newest(query)

@@ -54,6 +54,8 @@ def lines_of(block: bytes, kind: str) -> pa.StringArray:
     starts = np.concatenate([[0], ends[:-1] + 1])
     # Few lines begin with a blank or a line end; only these are looked at.
     doubtful = np.flatnonzero(np.frombuffer(block, dtype=np.uint8)[starts] <= 32)
+    if not len(doubtful):
+        return lines
     blank = pc.equal(pc.utf8_ltrim(lines.take(pa.array(doubtful)), characters=BLANKS[kind]), "")
     if not pc.any(blank).as_py():
         return lines

@@ -7,17 +7,14 @@ that had not been taken then: none twice, none left out. `take` never gives more
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from eventide.plan.stream import Stream
 from eventide.sources.files import FORMATS, Files
-from eventide.sources.follow import Follow
 from eventide.sources.input_of import input_of
-from eventide.sources.replay_local import ReplayInput
-from eventide.sources.standard_input import StandardInput
 from eventide.sources.unknown_input import unknown_input
 
 
@@ -52,7 +49,12 @@ class LocalInput(Protocol):
         ...
 
 
-OTHERS: dict[str, Callable[[Stream], LocalInput]] = {"follow": Follow, "replay": ReplayInput, "stdin": StandardInput}
+OTHERS = {
+    "follow": ("eventide.sources.follow", "Follow"),
+    "replay": ("eventide.sources.replay_local", "ReplayInput"),
+    "stdin": ("eventide.sources.standard_input", "StandardInput"),
+}
+"""Where the other inputs are: most programs need none of them."""
 
 
 def open_input(stream: Stream) -> LocalInput:
@@ -61,5 +63,7 @@ def open_input(stream: Stream) -> LocalInput:
     if given.format in FORMATS:
         return Files(stream)
     if given.format in OTHERS:
-        return OTHERS[given.format](stream)
+        module, name = OTHERS[given.format]
+        opened: LocalInput = getattr(import_module(module), name)(stream)
+        return opened
     raise unknown_input(f"stream {stream.name!r}", given.format)

@@ -34,6 +34,7 @@ from eventide.engine.placement import DRIVER_BYTES
 from eventide.engine.prodding import EarlyResults
 from eventide.engine.query_run import QueryRun
 from eventide.engine.rounds import Engine
+from eventide.engine.storage import Storage
 from eventide.engine.trace import Trace
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
@@ -193,7 +194,8 @@ class Trial:
         return Engine(
             self.program,
             backend,
-            str(self._checkpoint),
+            # The machine outlives a trial, so no disk is waited for.
+            Storage.at(self._checkpoint, sync=False),
             sinks,
             driver_bytes=self._driver_bytes,
             scheduling=self._scheduling,
