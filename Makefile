@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench
 
+# Tests start hundreds of processes: what Python has compiled is kept, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
