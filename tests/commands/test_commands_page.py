@@ -58,7 +58,7 @@ def test_every_command_of_the_first_hour_prints_what_the_page_shows(tmp_path: Pa
 
 
 def test_the_page_has_every_command_and_every_option() -> None:
-    group = typer.main.get_group(app)
+    group = typer.main.get_group(app())
     assert len(group.commands) > 5
     for name, command in group.commands.items():
         assert f"eventide {name}" in PAGE

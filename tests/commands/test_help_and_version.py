@@ -24,6 +24,7 @@ def test_help_has_examples_and_exit_codes(command: str, here: Here) -> None:
 def test_version_is_one_line_or_json(here: Here) -> None:
     plain, told = here("version"), json.loads(here("version", "--json").out)
     assert plain.out.count("\n") == 1
+    assert here("--version") == plain
     assert told["eventide"] in (plain.out.strip(), None)
     assert {"duckdb", "pyspark", "python"} <= set(told)
 

@@ -1,0 +1,77 @@
+"""The command line: arguments become calls. What the commands do is in `eventide.commands` and `eventide.profile`.
+
+Law: a command loads what it needs, and nothing else. Each has a file here with its arguments, which imports what it
+calls when it is called. Exit codes are those of `eventide.commands.endings`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+COMMANDS = ("run", "check", "explain", "why", "prod", "init", "profile", "version")
+"""In the order in which help lists them."""
+
+ALLOCATIONS = 100_000
+"""New objects before Python looks for garbage. Loading makes many, all to stay: its 700 cost a tenth of a start."""
+
+
+def app(*names: str) -> typer.Typer:
+    """The command line with these commands, or with all."""
+    made = typer.Typer(
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        help="Eventide: a data stream management system whose subject is event time.",
+        epilog="Start with your own data: [bold]eventide init sample.csv -o first.sql[/bold], then check, then run.",
+    )
+    made.callback()(_options)
+    for name in names or COMMANDS:
+        command = import_module(f"eventide.cli.{name}")
+        made.command(epilog=getattr(command, "EPILOG", None))(getattr(command, name))
+    return made
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from eventide.commands.version import show_version
+
+        show_version(False)
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run a command; tell an error in one sentence, unless `--debug` asks for all of it."""
+    gc.set_threshold(ALLOCATIONS)
+    try:
+        # To make the others ready takes longer than to read the arguments of one.
+        app(*(name for name in sys.argv[1:2] if name in COMMANDS))(prog_name="eventide")
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        from eventide.commands.endings import READER_GONE, code_of, told
+
+        said, code = told(error), code_of(error)
+        if "--debug" in sys.argv:
+            import traceback
+
+            traceback.print_exc()
+        elif said is not None:
+            typer.echo(said, err=True)
+        if code == READER_GONE:
+            # Otherwise the interpreter tries to write what is left, and complains.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(code) from None
