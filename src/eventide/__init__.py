@@ -47,6 +47,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.timeout import Timeout
+from eventide.later import later
 
 if TYPE_CHECKING:
     from eventide.api.bridge import heartbeats
@@ -77,20 +78,13 @@ __all__ = [
     "stream",
 ]
 
-_LATER = {
-    "heartbeats": "eventide.api.bridge",
-    "sql": "eventide.api.sql",
-    "start": "eventide.api.start",
-    "stream": "eventide.api.stream",
-}
-"""Names that need a query engine behind them: they are fetched when they are first asked for."""
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module 'eventide' has no attribute {name!r}")
-    from importlib import import_module
-
-    found: object = getattr(import_module(_LATER[name]), name)
-    globals()[name] = found
-    return found
+# These need a query engine behind them.
+__getattr__ = later(
+    __name__,
+    {
+        "heartbeats": "eventide.api.bridge",
+        "sql": "eventide.api.sql",
+        "start": "eventide.api.start",
+        "stream": "eventide.api.stream",
+    },
+)

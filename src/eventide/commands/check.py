@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from eventide.commands.binding import bound_steps
 from eventide.commands.endings import DONE, UNUSABLE
 from eventide.commands.functions import signature_of
-from eventide.commands.outputs import outputs_of
+from eventide.commands.outputs import check_outputs
 from eventide.commands.script_file import shown_as, text_of
 from eventide.commands.settings import RunSettings
 from eventide.errors import EventideError, LanguageError
@@ -90,7 +90,7 @@ def findings_of(text: str, file: str) -> tuple[list[Finding], Script | None]:
 
 def _of_outputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
     try:
-        outputs_of(script)
+        check_outputs(script)
         RunSettings.of(script.settings)
     except EventideError as error:
         about = [s for s in script.statements if isinstance(s, QueryStatement | SetStatement) and _in(s, error)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from eventide.commands.json_lines import JsonLines
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
-from eventide.sinks.by_name import sink_of
+from eventide.sinks.by_name import check_sink, sink_of
 from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def outputs_of(
     >>> outputs_of(Script(Program(()), (Output("q", "csv", "out"),))).sinks["q"].format
     'csv'
     """
+    check_outputs(script)
     sinks: dict[str, Sink] = {}
     shown = [output for output in script.outputs if output.kind.lower() == "console"]
     screen, lines = None, None
@@ -60,21 +61,26 @@ def outputs_of(
 
         screen = Console(1, console, below)
         usual = ROWS_SHOWN if screen.is_live else ALL_ROWS
-        screen = Console(max(_rows(dict(output.options), usual) for output in shown), console, below)
+        screen = Console(max(int(dict(output.options).get("rows", usual)) for output in shown), console, below)
         sinks |= {output.query: screen for output in shown}
     for output in script.outputs:
         if output.query not in sinks:
-            sinks[output.query] = _named(output.query, output.kind, output.path, dict(output.options))
+            sinks[output.query] = sink_of(output.kind, output.path, dict(output.options))
     return Outputs(sinks, screen, lines)
 
 
-def _named(query: str, kind: str, path: str | None, options: dict[str, str]) -> Sink:
-    try:
-        return sink_of(kind, path, options)
-    except DeclarationError as error:
-        raise DeclarationError(f"query {query!r}: {error}") from error
+def check_outputs(script: Script) -> None:
+    """Refuse a script that sends results where they cannot go; nothing is made.
 
-
-def _rows(options: dict[str, str], usual: int) -> int:
-    sink_of("console", options=options)
-    return int(options.get("rows", usual))
+    >>> from eventide.language.script import Output
+    >>> from eventide.plan.program import Program
+    >>> check_outputs(Script(Program(()), (Output("q", "console", None, (("rows", "many"),)),)))
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: query 'q': rows='many' is not a number of rows: give 1 or more
+    """
+    for output in script.outputs:
+        try:
+            check_sink(output.kind, output.path, dict(output.options))
+        except DeclarationError as error:
+            raise DeclarationError(f"query {output.query!r}: {error}") from error

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
@@ -27,6 +26,9 @@ from eventide.plan.bound import Bound
 from eventide.plan.broken_values import careful_values
 from eventide.plan.merge_text import LISTED, compact_text, in_order, merge_text
 from eventide.plan.slice_columns import slice_ddl
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 MOST_CHUNKS = 32
 """More chunks than this are merged into one: each is a listing, an opening and a task for Spark."""
@@ -80,6 +82,8 @@ class Cluster:
 
     def moved(self, query: Bound, table: pa.Table, round: int) -> Chunk:
         """Put slices of the driver into a file."""
+        import pyarrow.parquet as pq
+
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd", coerce_timestamps="us")
         folder = self._folder(query, round)
@@ -157,6 +161,9 @@ class Cluster:
                 yield pa.Table.from_batches([batch])
 
     def _opened(self, file: StateFile) -> pq.ParquetFile:
+        # Not loaded with the engine: on one machine there are no such files.
+        import pyarrow.parquet as pq
+
         return pq.ParquetFile(pa.BufferReader(self._storage.read(file.name)))
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from eventide.engine.answers import time_type
 from eventide.engine.storage import Storage
@@ -50,6 +49,9 @@ class Ledger:
                     self._storage.remove(name)
 
     def _write(self, name: str, table: pa.Table) -> None:
+        # Not loaded with the engine: most runs have nothing to write here.
+        import pyarrow.parquet as pq
+
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
         self._storage.write(name, sink.getvalue())

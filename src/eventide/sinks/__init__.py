@@ -1,11 +1,29 @@
-"""Where results go. `sink` has the contract; every other sink is one module."""
+"""Where results go. `sink` has the contract; every other sink is one module, loaded when its name is asked for."""
 
-from eventide.sinks.by_name import sink_of
-from eventide.sinks.callback import Callback
-from eventide.sinks.console import Console
-from eventide.sinks.directory import Directory
-from eventide.sinks.memory import Memory
-from eventide.sinks.sink import Sink
-from eventide.sinks.spark_writer import SparkWriter
+from typing import TYPE_CHECKING
+
+from eventide.later import later
+
+if TYPE_CHECKING:
+    from eventide.sinks.by_name import sink_of
+    from eventide.sinks.callback import Callback
+    from eventide.sinks.console import Console
+    from eventide.sinks.directory import Directory
+    from eventide.sinks.memory import Memory
+    from eventide.sinks.sink import Sink
+    from eventide.sinks.spark_writer import SparkWriter
 
 __all__ = ["Callback", "Console", "Directory", "Memory", "Sink", "SparkWriter", "sink_of"]
+
+__getattr__ = later(
+    __name__,
+    {
+        "Callback": "eventide.sinks.callback",
+        "Console": "eventide.sinks.console",
+        "Directory": "eventide.sinks.directory",
+        "Memory": "eventide.sinks.memory",
+        "Sink": "eventide.sinks.sink",
+        "SparkWriter": "eventide.sinks.spark_writer",
+        "sink_of": "eventide.sinks.by_name",
+    },
+)

@@ -1,5 +1,7 @@
 """Sinks by the name of their format, as a query in SQL names them: `INTO parquet 'out'`, `INTO console`.
 
+Each is loaded with what it writes or draws with when it is asked for.
+
 >>> sink_of("csv", "out").format
 'csv'
 >>> sink_of("parquet")
@@ -14,11 +16,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from eventide.errors import DeclarationError
-from eventide.sinks.directory import FORMATS, Directory
+from eventide.sinks.formats import FORMATS
 from eventide.sinks.memory import Memory
 
 if TYPE_CHECKING:
     from eventide.sinks.console import Console
+    from eventide.sinks.directory import Directory
+
+ROWS = "20"
 
 
 def sink_of(
@@ -27,8 +32,25 @@ def sink_of(
     """The sink of that name; `path` is the directory of those that write files.
 
     The console has one option, `rows`: how many rows of a query it shows.
+    """
+    check_sink(format, path, options)
+    name = format.lower()
+    if name in FORMATS:
+        from eventide.sinks.directory import Directory
 
-    >>> sink_of("console", options={"colour": "red"})
+        assert path is not None
+        return Directory(path, name)
+    if name == "memory":
+        return Memory()
+    from eventide.sinks.console import Console
+
+    return Console(int((options or {}).get("rows", ROWS)))
+
+
+def check_sink(format: str, path: str | None = None, options: Mapping[str, str] | None = None) -> None:
+    """Refuse what `sink_of` would refuse, without making or loading anything.
+
+    >>> check_sink("console", options={"colour": "red"})
     Traceback (most recent call last):
         ...
     eventide.errors.DeclarationError: a sink of format 'console' has no option 'colour'; it has rows
@@ -41,18 +63,10 @@ def sink_of(
         if option not in known:
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise DeclarationError(f"a sink of format {name!r} has no option {option!r}; {has}")
-    if name in FORMATS:
-        if not path:
-            raise DeclarationError(f"a sink of format {name!r} needs a directory: INTO {name} 'path'")
-        return Directory(path, name)
-    if path is not None:
+    if name in FORMATS and not path:
+        raise DeclarationError(f"a sink of format {name!r} needs a directory: INTO {name} 'path'")
+    if name not in FORMATS and path is not None:
         raise DeclarationError(f"a sink of format {name!r} writes no files: leave {path!r} out")
-    if name == "memory":
-        return Memory()
-    rows = (options or {}).get("rows", "20")
-    if not rows.isdigit():
-        raise DeclarationError(f"rows={rows!r} is not a number of rows")
-    # What it draws with is loaded only to draw.
-    from eventide.sinks.console import Console
-
-    return Console(int(rows))
+    rows = (options or {}).get("rows", ROWS)
+    if not rows.isdigit() or int(rows) < 1:
+        raise DeclarationError(f"rows={rows!r} is not a number of rows: give 1 or more")

@@ -31,9 +31,9 @@ import pyarrow.parquet as pq
 from eventide.errors import DeclarationError, EngineError
 from eventide.results.results import Results
 from eventide.sinks.folder import Writable, folder_at
+from eventide.sinks.formats import FORMATS
 from eventide.sinks.lines import Lines
 
-FORMATS = ("parquet", "json", "csv")
 OURS = re.compile(rf"(?P<dot>\.)?(?P<query>[^-]*)-(?P<round>\d{{10,}})\.(?:{'|'.join(FORMATS)})(?(dot)\.tmp)")
 CHUNK_ROWS = 2**17
 CHUNK_BYTES = 32 * 2**20

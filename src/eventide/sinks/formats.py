@@ -1,0 +1,3 @@
+"""The formats in which a directory of results can be written."""
+
+FORMATS = ("parquet", "json", "csv")
