@@ -77,7 +77,7 @@ def check_outputs(script: Script) -> None:
     >>> check_outputs(Script(Program(()), (Output("q", "console", None, (("rows", "many"),)),)))
     Traceback (most recent call last):
         ...
-    eventide.errors.DeclarationError: query 'q': rows='many' is not a number of rows: give 1 or more
+    eventide.errors.DeclarationError: query 'q': rows='many' is not a number of rows
     """
     for output in script.outputs:
         try:

@@ -68,5 +68,7 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
     if name not in FORMATS and path is not None:
         raise DeclarationError(f"a sink of format {name!r} writes no files: leave {path!r} out")
     rows = (options or {}).get("rows", ROWS)
-    if not rows.isdigit() or int(rows) < 1:
-        raise DeclarationError(f"rows={rows!r} is not a number of rows: give 1 or more")
+    if not rows.isdigit():
+        raise DeclarationError(f"rows={rows!r} is not a number of rows")
+    if int(rows) < 1:
+        raise DeclarationError(f"a console of {rows} rows shows nothing: give 1 or more")
