@@ -10,6 +10,7 @@ import pytest
 from tests.commands.fleet import NOON, SECOND, fleet
 from tests.commands.processes import Here
 
+
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """The fleet of the page after two rounds: gps-3 has fallen silent."""

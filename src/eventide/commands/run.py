@@ -41,7 +41,6 @@ from eventide.engine.running import Running
 from eventide.engine.trace import written_to
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
-from eventide.language.statements import ExplainStatement, ShowStatement
 from eventide.plan.program import Program
 from eventide.sources.files import FORMATS
 
@@ -71,13 +70,12 @@ def run_file(request: RunRequest) -> None:
             print(
                 f"{shown_as(request.file)}:{warning.line}:{warning.column}: warning: {warning.message}", file=sys.stderr
             )
-        asks = any(isinstance(statement, ShowStatement | ExplainStatement) for statement in script.statements)
-        if asks:
+        if script.questions:
             # Only who asks waits for what it takes to answer.
             from eventide.commands.asked import answer_statements
 
             answer_statements(script, to_stderr=request.json)
-        if asks and not script.program.steps:
+        if script.questions and not script.program.steps:
             return
         if not script.program.steps:
             raise DeclarationError(
