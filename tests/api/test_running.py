@@ -290,6 +290,13 @@ def test_a_script_reads_streams_that_were_made_in_python() -> None:
         eventide.sql(text, s=42)  # type: ignore[arg-type]
 
 
+def test_a_script_brings_its_functions_to_the_local_engine(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def half(n: int) -> int: return n // 2", encoding="utf-8")
+    s = eventide.stream(TABLE, time="t").delay(0)
+    text = f"CREATE FUNCTION half FROM '{tmp_path / 'mine.py'}'; SELECT sum(half(v * 2)) AS total FROM s [RANGE 10]"
+    assert told(eventide.sql(text, s=s).run()["query_1"]) == EVERYTHING
+
+
 def replace_names(query: ContinuousQuery, stream: str, name: str) -> Program:
     assert isinstance(query.stream, EventStream)
     return Program((replace(query.stream.declared, name=stream),), (replace(query.declared, name=name, stream=stream),))
