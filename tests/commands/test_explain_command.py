@@ -67,7 +67,9 @@ def test_every_policy_has_words(policy: Policy) -> None:
 
 
 def test_a_question_is_answered_by_what_stands_before_it_though_it_is_dropped_later(tmp_path: Path, here: Here) -> None:
-    asked = "SHOW STREAMS; SHOW QUERIES; EXPLAIN people; DROP QUERY people; SHOW QUERIES; DROP STREAM doors; SHOW STREAMS"
+    asked = (
+        "SHOW STREAMS; SHOW QUERIES; EXPLAIN people; DROP QUERY people; SHOW QUERIES; DROP STREAM doors; SHOW STREAMS"
+    )
     ran = here("run", str(doors(tmp_path, f"{STREAM}CREATE QUERY people AS {QUERY}{asked}") / "doors.sql"))
     assert ran.code == 0
     streams, queries, *plan = ran.out.splitlines()

@@ -12,10 +12,9 @@ from pathlib import Path
 from eventide.plan.stream import Input, Stream
 
 ROWS = 600
-FROM = 1_769_850_000  # 2026-01-31 09:00:00
 
 
-def rows_of(stream: Stream, number: int) -> list[dict[str, object]]:
+def rows_of(stream: Stream, number: int = 0, rows: int = ROWS) -> list[dict[str, object]]:
     """The rows of a stream; `number` tells several of them apart: each misses some of the numbers of the one before."""
 
     def value(name: str, kind: str, row: int) -> object:
@@ -35,15 +34,15 @@ def rows_of(stream: Stream, number: int) -> list[dict[str, object]]:
                 return row * 37 % (140 - 10 * number)
         raise AssertionError(f"no values are known for {name} {kind} of stream {stream.name!r}")
 
-    return [{column.name: value(column.name, column.type, row) for column in stream.columns} for row in range(ROWS)]
+    return [{column.name: value(column.name, column.type, row) for column in stream.columns} for row in range(rows)]
 
 
-def write_rows(stream: Stream, number: int, folder: Path) -> None:
+def write_rows(stream: Stream, folder: Path, number: int = 0, rows: int = ROWS) -> None:
     """The rows as the file that the stream's input would find."""
     given = stream.input
     assert isinstance(given, Input)
     assert (given.format, given.path is None) == ("json", False), f"write rows of {given} here"
     place = folder / str(given.path)
     place.mkdir(parents=True, exist_ok=True)
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows_of(stream, number))
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows_of(stream, number, rows))
     (place / "rows.json").write_text(lines, encoding="utf-8")

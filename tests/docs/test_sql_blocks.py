@@ -53,7 +53,7 @@ def test_a_script_runs_and_every_query_of_it_has_results(block: Block, here: Her
     for name, code in FUNCTIONS.items():
         (tmp_path / name).write_text(code, encoding="utf-8")
     for number, stream in enumerate(script.program.streams):
-        write_rows(stream, number, tmp_path)
+        write_rows(stream, tmp_path, number)
     ran = here("run", "script.sql", "--engine", "local", "--bounded", "--json")
     assert ran.code == 0, ran.err
     told = told_by(script, ran.rows, tmp_path)
