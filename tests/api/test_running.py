@@ -205,7 +205,7 @@ def test_what_cannot_start_is_refused_before_anything_runs() -> None:
     counted, again = s.window(10).agg(n="count(*)"), other.window(10).agg(n="count(*)")
     with pytest.raises(DeclarationError, match="two different streams are both called 'stream'"):
         eventide.start(counted.named("a"), again.named("b"))
-    with pytest.raises(DeclarationError, match="two of name 'query'"):
+    with pytest.raises(DeclarationError, match="cannot be started twice in one engine"):
         eventide.start(counted, counted)
     with pytest.raises(DeclarationError, match="nothing to start"):
         eventide.start()

@@ -1,7 +1,7 @@
 """Rows for the streams of a script, made up from their columns: enough for every query of the pages to have results.
 
-A row every two seconds for twenty minutes, in order; sources and other texts take turns, numbers go up and down. What is
-BOOLEAN is TRUE in one row of fifty: such a row promises or asks, and keeps its word.
+A row every two seconds for twenty minutes, in order; sources and other texts take turns, numbers go up and down. What
+is BOOLEAN is TRUE in one row of fifty: such a row promises or asks, and keeps its word.
 """
 
 from __future__ import annotations

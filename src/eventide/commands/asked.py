@@ -1,7 +1,7 @@
 """What a script asks about itself, answered before it runs: SHOW STREAMS, SHOW QUERIES, EXPLAIN.
 
-Law: an answer is about what stands before its statement. Answers are printed in the order of the statements, on standard
-output; on standard error where standard output is for JSON alone.
+Law: an answer is about what stands before its statement. Answers are printed in the order of the statements, on
+standard output; on standard error where standard output is for JSON alone.
 """
 
 from __future__ import annotations
