@@ -13,8 +13,8 @@ from eventide.api.query import ContinuousQuery
 from examples.make_recording import recording
 
 
-def queries(rows: Given) -> dict[str, ContinuousQuery]:
-    """Two queries, by their names."""
+def queries(rows: Given) -> tuple[ContinuousQuery, ContinuousQuery]:
+    """Two queries over one stream."""
     devices = eventide.stream(
         rows, time="event_time", source="device", arrival="arrival_time", name="devices"
     ).drop_ratio(0.01)
@@ -27,12 +27,12 @@ def queries(rows: Given) -> dict[str, ContinuousQuery]:
         .orderBy("spread DESC")
         .limit(3)
     )
-    return {"every_minute": every_minute, "by_device": by_device}
+    return every_minute.named("every_minute"), by_device.named("by_device")
 
 
 def main() -> None:
     """Run to the end and show what came out."""
-    with eventide.start(**queries(recording().to_batches(max_chunksize=2000))) as running:
+    with eventide.start(*queries(recording().to_batches(max_chunksize=2000))) as running:
         running.awaitTermination()
         for name, query in running.items():
             print(f"\n{name}: the last of {query.results().num_rows} results")

@@ -131,8 +131,7 @@ def test_the_example_over_arrow_data_is_the_same_plan_in_sql() -> None:
     asked = python_1_arrow.queries(recording().slice(0, 0))
     text = WRITTEN_IN_SQL["python_1_arrow.py"]
     assert text is not None
-    found = planned(query.named(name) for name, query in asked.items())[1]
-    assert normal(bare(eventide.sql(text).plan)) == normal(found)
+    assert normal(bare(eventide.sql(text).plan)) == normal(planned(asked)[1])
 
 
 @pytest.mark.spark

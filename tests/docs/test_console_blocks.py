@@ -12,7 +12,7 @@ import pytest
 
 import eventide
 from tests.commands.fleet import fleet
-from tests.commands.processes import QUERY, ROWS, STREAM
+from tests.commands.processes import QUERY, ROWS, STREAM, Here
 from tests.docs.blocks import sections
 from tests.docs.shells import ran
 
@@ -78,13 +78,10 @@ def commands_of(text: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("section", SESSIONS, ids=" ".join)
-def test_a_session_prints_what_the_page_shows(
-    section: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_session_prints_what_the_page_shows(section: tuple[str, str], tmp_path: Path, here: Here) -> None:
     commands = [command for block in SESSIONS[section] for command in commands_of(block.text)]
     with SCENES.get(section, nullcontext)():
-        printed = [text for _, text in ran((command for command, _ in commands), tmp_path)]
+        printed = [text for _, text in ran((command for command, _ in commands), tmp_path, here)]
     for (command, shown), text in zip(commands, printed, strict=True):
         # Groups of one window have no order among themselves; a page breaks lines that are too long for it.
         same = sorted(text.splitlines()) == sorted(shown.splitlines()) or text.split() == shown.split()

@@ -112,7 +112,7 @@ class ContinuousQuery(Reading, Startable):
 
         `rows` go in a round; without it, as many as half a second permits. With `sideline`, bursts are set aside when
         their windows are prodded after their end, and go in lulls; `one_in`: and one after so many new rows; `within`:
-        and before all others so long after they were set aside. See `docs/prods.md`.
+        and before all others so long after they were set aside. See `docs/bursts.md`.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
