@@ -8,19 +8,15 @@ Each batch is a round. Up to 1 % of the rows may be late; two queries share the 
 from __future__ import annotations
 
 import eventide
-from eventide.api.running_query import RunningQueries
+from eventide.api.given_rows import Given
+from eventide.api.query import ContinuousQuery
 from examples.make_recording import recording
 
 
-def queries() -> RunningQueries:
-    """Two queries at work."""
-    rows = recording()
+def queries(rows: Given) -> tuple[ContinuousQuery, ContinuousQuery]:
+    """Two queries over one stream."""
     devices = eventide.stream(
-        rows.to_batches(max_chunksize=2000),
-        time="event_time",
-        source="device",
-        arrival="arrival_time",
-        name="devices",
+        rows, time="event_time", source="device", arrival="arrival_time", name="devices"
     ).drop_ratio(0.01)
     every_minute = devices.window("5 minutes", "1 minute").agg("avg(value) AS mean", readings="count(*)")
     by_device = (
@@ -31,12 +27,12 @@ def queries() -> RunningQueries:
         .orderBy("spread DESC")
         .limit(3)
     )
-    return eventide.start(every_minute=every_minute, by_device=by_device)
+    return every_minute.named("every_minute"), by_device.named("by_device")
 
 
 def main() -> None:
     """Run to the end and show what came out."""
-    with queries() as running:
+    with eventide.start(*queries(recording().to_batches(max_chunksize=2000))) as running:
         running.awaitTermination()
         for name, query in running.items():
             print(f"\n{name}: the last of {query.results().num_rows} results")

@@ -8,7 +8,6 @@ Each check is a function from a folder and its files to complaints; `CHECKS` is 
 from __future__ import annotations
 
 import ast
-import doctest
 import re
 import subprocess
 import sys
@@ -21,7 +20,6 @@ Check: TypeAlias = Callable[[Path, list[Path]], Complaints]
 
 LONGEST_FILE = 400
 FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
-SESSION = re.compile(r"^```(?:python|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)
 # Paths of one machine and addresses of package registries: neither means anything to a reader elsewhere.
@@ -66,20 +64,6 @@ def links_resolve(root: Path, files: list[Path]) -> Complaints:
                 yield f"{file}: link to {target}, which is not there"
             elif anchor and linked.suffix == ".md" and anchor not in anchors(linked.read_text(encoding="utf-8")):
                 yield f"{file}: link to {target}, but that page has no such heading"
-
-
-def examples_run(root: Path, files: list[Path]) -> Complaints:
-    """Every Python session in a page (a code block with `>>>`) gives what it shows; one page is one session."""
-    for file in pages(files):
-        blocks = SESSION.findall((root / file).read_text(encoding="utf-8"))
-        session = "\n".join(block for block in blocks if ">>> " in block)
-        if not session:
-            continue
-        found: list[str] = []
-        test = doctest.DocTestParser().get_doctest(session, {}, str(file), str(file), 0)
-        doctest.DocTestRunner(verbose=False).run(test, out=found.append)
-        if found:
-            yield f"{file}: an example does not give what it shows\n{''.join(found)}"
 
 
 def changelog_is_open(root: Path, files: list[Path]) -> Complaints:
@@ -127,7 +111,6 @@ def pages(files: list[Path]) -> list[Path]:
 
 CHECKS: tuple[Check, ...] = (
     links_resolve,
-    examples_run,
     changelog_is_open,
     nothing_points_at_one_machine,
     modules_say_what_they_are,

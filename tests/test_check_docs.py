@@ -37,16 +37,6 @@ def test_a_link_inside_a_code_block_is_no_link(tmp_path: Path) -> None:
     assert complaints(check_docs.links_resolve, tmp_path, a_md="```\n[x](missing.md)\n```\n") == []
 
 
-def test_one_page_is_one_session(tmp_path: Path) -> None:
-    page = "```python\n>>> x = 2\n\n```\nand then\n```pycon\n>>> x + 1\n3\n```\n"
-    assert complaints(check_docs.examples_run, tmp_path, a_md=page) == []
-
-
-def test_an_example_that_shows_something_else_is_told(tmp_path: Path) -> None:
-    (told,) = complaints(check_docs.examples_run, tmp_path, a_md="```python\n>>> 1 + 1\n3\n```\n")
-    assert told.startswith("a.md: an example does not give what it shows")
-
-
 def test_a_changelog_without_an_unreleased_section_is_told(tmp_path: Path) -> None:
     assert complaints(check_docs.changelog_is_open, tmp_path, CHANGELOG_md="# Changes\n\n## [Unreleased]\n") == []
     assert complaints(check_docs.changelog_is_open, tmp_path, CHANGELOG_md="# Changes\n") != []

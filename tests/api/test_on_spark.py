@@ -123,6 +123,19 @@ def test_a_script_in_sql_reads_a_dataframe(frame: DataFrame) -> None:
     assert script.run()["query_1"].column("top").to_pylist() == [60, 90, 30]
 
 
+def test_a_script_in_sql_brings_its_functions_and_its_settings_to_spark(frame: DataFrame, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def half(n: int) -> int: return n // 2", encoding="utf-8")
+    traffic = eventide.stream(frame, time="ts", source="detector").delay("10 seconds")
+    text = f"""CREATE FUNCTION half FROM '{tmp_path / "mine.py"}';
+        SET driver_bytes = 0;
+        SELECT max(half(speed)) AS top FROM traffic [RANGE 20 seconds];"""
+    with eventide.sql(text, traffic=traffic).start() as running:
+        while running.status().round < 0 and running.isActive:
+            running.awaitTermination(0.1)
+        assert running.status().queries[0].placement == "cluster"
+        assert running["query_1"].results().column("top").to_pylist() == [30]
+
+
 def test_what_is_no_stream_or_does_not_fit_together_is_refused(spark: SparkSession, frame: DataFrame) -> None:
     with pytest.raises(DeclarationError, match=r"not a stream: make it with spark.readStream.*df.toArrow\(\)"):
         eventide.stream(spark.range(3).selectExpr("id"), time="id")

@@ -205,7 +205,7 @@ def test_what_cannot_start_is_refused_before_anything_runs() -> None:
     counted, again = s.window(10).agg(n="count(*)"), other.window(10).agg(n="count(*)")
     with pytest.raises(DeclarationError, match="two different streams are both called 'stream'"):
         eventide.start(counted.named("a"), again.named("b"))
-    with pytest.raises(DeclarationError, match="two of name 'query'"):
+    with pytest.raises(DeclarationError, match="cannot be started twice in one engine"):
         eventide.start(counted, counted)
     with pytest.raises(DeclarationError, match="nothing to start"):
         eventide.start()
@@ -288,6 +288,13 @@ def test_a_script_reads_streams_that_were_made_in_python() -> None:
         eventide.sql("SELECT sum(v) AS total FROM s [RANGE 10 SLACK 2]", s=s.delay(0))
     with pytest.raises(DeclarationError, match="s is 42, no stream"):
         eventide.sql(text, s=42)  # type: ignore[arg-type]
+
+
+def test_a_script_brings_its_functions_to_the_local_engine(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def half(n: int) -> int: return n // 2", encoding="utf-8")
+    s = eventide.stream(TABLE, time="t").delay(0)
+    text = f"CREATE FUNCTION half FROM '{tmp_path / 'mine.py'}'; SELECT sum(half(v * 2)) AS total FROM s [RANGE 10]"
+    assert told(eventide.sql(text, s=s).run()["query_1"]) == EVERYTHING
 
 
 def replace_names(query: ContinuousQuery, stream: str, name: str) -> Program:

@@ -1,8 +1,9 @@
-"""Python and SQL become the same plan: every example is written both ways."""
+"""Python and SQL become the same plan: what can be said in both ways is said in both ways here.
+
+Those of the folder `examples` are in `test_examples_both_ways.py`.
+"""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -11,10 +12,7 @@ import eventide
 from eventide.api.query import ContinuousQuery
 from eventide.api.startable import Startable
 from eventide.api.stream import EventStream
-from eventide.plan.expressions import parsed
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Named, Query
-from eventide.plan.spark_grammar import SPARK
+from tests.api.plans import bare, normal
 
 SCHEMA = pa.schema(
     [
@@ -116,39 +114,52 @@ EXAMPLES |= {
     ).prodded(estimate=True),
 }
 
+TOPS = traffic().window("5 minutes").having("top > 80").agg(top="max(speed)")
+PER_ROAD = {
+    stream.declared.name: stream.window("1 minute")
+    .groupBy("detector", tb="date_trunc('minute', ts)")
+    .agg(n="count(*)")
+    .named(f"of_{stream.declared.name}")
+    for stream in (NORTH, SOUTH)
+}
+OF_ROADS = "; ".join(
+    f"CREATE QUERY of_{name} AS SELECT detector, date_trunc('minute', ts) AS tb, count(*) AS n FROM {name} "
+    "[RANGE 1 minute] GROUP BY detector, tb"
+    for name in PER_ROAD
+)
+EXAMPLES |= {
+    f"{DDL}; CREATE QUERY q AS SELECT count(*) AS n FROM "
+    "(SELECT max(speed) AS top FROM traffic [RANGE 5 minutes] HAVING top > 80) [RANGE 1 hour]": (
+        TOPS.window("1 hour").agg(n="count(*)").named("q")
+    ),
+    f"{DDL}; CREATE QUERY tops AS SELECT max(speed) AS top FROM traffic [RANGE 5 minutes] HAVING top > 80; "
+    "CREATE QUERY q AS SELECT top, window_end AS till FROM tops WHERE top < 99": (
+        TOPS.named("tops").where("top < 99").select("top", till="window_end").named("q")
+    ),
+    f"{TWO} {OF_ROADS}; CREATE QUERY q AS SELECT of_north.detector, of_north.n, of_south.n FROM of_north "
+    "FULL JOIN of_south ON of_north.detector = of_south.detector AND of_north.tb = of_south.tb": (
+        PER_ROAD["north"]
+        .join(PER_ROAD["south"], on=["detector", "tb"], how="full")
+        .select("of_north.detector", "of_north.n", "of_south.n")
+        .named("q")
+    ),
+    f"{TWO} {OF_ROADS}; CREATE QUERY q AS SELECT * FROM of_north UNION ALL SELECT * FROM of_south": (
+        PER_ROAD["north"].union(PER_ROAD["south"]).named("q")
+    ),
+    f"{DDL}; CREATE QUERY q AS SELECT a.detector, b.speed - a.speed AS more FROM traffic AS a JOIN traffic AS b "
+    "ON a.detector = b.detector AND b.ts BETWEEN a.ts + INTERVAL 1 SECOND AND a.ts + INTERVAL 5 SECONDS": (
+        (cars := traffic())
+        .alias("a")
+        .join(
+            cars.alias("b"),
+            on="a.detector = b.detector AND b.ts BETWEEN a.ts + INTERVAL 1 SECOND AND a.ts + INTERVAL 5 SECONDS",
+        )
+        .select("a.detector", more="b.speed - a.speed")
+        .named("q")
+    ),
+}
+
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_python_and_sql_are_the_same_plan(text: str) -> None:
-    from_sql = eventide.sql(text).plan
-    assert all(stream.input is not None for stream in from_sql.streams)
-    bare = replace(from_sql, streams=tuple(replace(stream, input=None) for stream in from_sql.streams))
-    assert normal(bare) == normal(EXAMPLES[text].plan)
-
-
-def normal(program: Program) -> Program:
-    """The same program with every expression as the parser writes it: `avg(x)` is `AVG(x)`, and `(x)` is `x`."""
-    return replace(
-        program,
-        queries=tuple(_normal(query) for query in program.queries),
-        operators=tuple(_normal_operator(operator) for operator in program.operators),
-    )
-
-
-def _normal_operator(operator: Operator) -> Operator:
-    select = tuple(Named(each.name, _text(each.sql)) for each in operator.select)
-    return replace(operator, select=select, where=operator.where and _text(operator.where))
-
-
-def _normal(query: Query) -> Query:
-    return replace(
-        query,
-        select=tuple(Named(each.name, _text(each.sql)) for each in query.select),
-        groups=tuple(Named(each.name, _text(each.sql)) for each in query.groups),
-        where=query.where and _text(query.where),
-        having=query.having and _text(query.having),
-        order=tuple(replace(each, sql=_text(each.sql)) for each in query.order),
-    )
-
-
-def _text(sql: str) -> str:
-    return parsed(sql, "a test").unnest().sql(SPARK)
+    assert normal(bare(eventide.sql(text).plan)) == normal(EXAMPLES[text].plan)

@@ -64,3 +64,19 @@ def test_a_function_that_only_spark_has_is_explained_as_far_as_it_goes(tmp_path:
 @pytest.mark.parametrize("policy", EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_every_policy_has_words(policy: Policy) -> None:
     assert "=" not in in_words(policy, plain=False)
+
+
+def test_a_question_is_answered_by_what_stands_before_it_though_it_is_dropped_later(tmp_path: Path, here: Here) -> None:
+    asked = (
+        "SHOW STREAMS; SHOW QUERIES; EXPLAIN people; DROP QUERY people; SHOW QUERIES; DROP STREAM doors; SHOW STREAMS"
+    )
+    ran = here("run", str(doors(tmp_path, f"{STREAM}CREATE QUERY people AS {QUERY}{asked}") / "doors.sql"))
+    assert ran.code == 0
+    streams, queries, *plan = ran.out.splitlines()
+    assert streams == "doors (at TIMESTAMP, door STRING, people INT)"
+    assert queries == "people reads doors, results to the console"
+    assert [line for line in plan if line.startswith("stream") or "query people" in line] == [
+        "stream doors",
+        "└── query people",
+    ]
+    assert plan[-1].startswith("    "), "what was dropped is shown no more"

@@ -1,54 +1,20 @@
-"""`eventide why`: the sentence on its page is what a checkpoint gives; times of windows; what is refused."""
+"""`eventide why`: times of windows, what JSON has, what is refused. Its sentences are those of docs/operations.md."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from eventide.commands.script_file import script_of
-from eventide.engine.local_backend import LocalBackend
-from eventide.engine.rounds import Engine
-from tests.commands.processes import REPOSITORY, Here
-
-PAGE = (REPOSITORY / "docs" / "operations.md").read_text(encoding="utf-8")
-SECTION = PAGE[PAGE.index("## Why is it open?") :]
-SCRIPT = re.findall(r"^```sql\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL)[0]
-SHOWN = re.findall(r"^```\n\$ (.*?)^```", SECTION, re.MULTILINE | re.DOTALL)
-
-NOON = 1_769_860_800_000_000  # 2026-01-31 12:00:00
-SECOND = 1_000_000
+from tests.commands.fleet import NOON, SECOND, fleet
+from tests.commands.processes import Here
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """The fleet of the page after two rounds: gps-3 has fallen silent."""
-    (tmp_path / "fleet.sql").write_text(SCRIPT, encoding="utf-8")
-    program = script_of(str(tmp_path / "fleet.sql")).program
-    engine = Engine(program, LocalBackend(), str(tmp_path / "state"))
-
-    def row(seconds: float, device: str) -> dict[str, object]:
-        return {"ts": NOON + round(seconds * SECOND), "device": device, "speed": 50}
-
-    def table(*rows: dict[str, object]) -> dict[str, pa.Table]:
-        schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("device", pa.string()), ("speed", pa.int32())])
-        return {"fleet": pa.Table.from_pylist(list(rows), schema)}
-
-    engine.round(table(row(297, "gps-1"), row(298, "gps-3"), row(299, "gps-2")), clock=NOON + 301 * SECOND)
-    engine.round(table(row(302, "gps-1"), row(302.5, "gps-2")), clock=NOON + 303 * SECOND)
-    engine.close()
-    return tmp_path
-
-
-def test_the_page_shows_what_the_command_says(checkpoint: Path, here: Here) -> None:
-    assert len(SHOWN) >= 2
-    for shown in SHOWN:
-        command, _, said = shown.partition("\n")
-        ran = here(*command.removeprefix("eventide ").split())
-        assert (ran.code, ran.out.split()) == (0, said.split())
+    return fleet(tmp_path)
 
 
 def test_a_window_is_named_by_its_time_its_day_or_its_number(checkpoint: Path, here: Here) -> None:

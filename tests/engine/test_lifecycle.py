@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,6 +227,19 @@ def test_without_sparks_log_of_what_was_read_nothing_is_continued(spark: SparkSe
         CheckpointError, match=r"Spark's log of what was read has no batch 0 .* restore them from a copy"
     ):
         made(spark, program, tmp_path / "checkpoint", {}).start()
+
+
+@pytest.mark.spark
+def test_a_round_that_takes_long_is_finished_when_its_engine_is_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    """The thread that ticks saw the wish to stop, and Spark cancelled the job of the round under way."""
+    put(tmp_path / "in", 0, [1, 12, 25])
+    slowly = replace(tumbling("first"), where="reflect('java.lang.Thread', 'sleep', CAST(300 AS BIGINT)) = 'null'")
+    program, memory = Program((stream(tmp_path / "in"),), (slowly,)), Memory()
+    running = made(spark, program, tmp_path / "checkpoint", {"first": memory}, tick=0.02).start()
+    wait_until(lambda: bool(spark.sparkContext.statusTracker().getActiveJobsIds()), running)
+    running.stop()
+    assert running.await_end()
+    assert (running.engine.committed.round, memory.table("first").column("total").to_pylist()) == (0, [1, 1])
 
 
 def test_an_engine_is_started_once(tmp_path: Path) -> None:

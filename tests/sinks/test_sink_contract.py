@@ -110,7 +110,8 @@ def test_a_directory_in_an_object_store_keeps_the_contract(store: ObjectStore) -
     check_sink(place.make, place.read)
 
 
-@pytest.mark.parametrize("name", [*FORMATS, "callback"])
+# Parquet is killed by the session in docs/sinks.md.
+@pytest.mark.parametrize("name", ["json", "csv", "callback"])
 def test_a_sink_stands_being_killed_and_leaves_nothing_unfinished(name: str, tmp_path: Path) -> None:
     place = PLACES[name](tmp_path)
     check_sink_killed(place.make, place.read)

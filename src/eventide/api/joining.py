@@ -10,14 +10,13 @@ from sqlglot import exp
 
 from eventide.api.expression import Expression, condition_text, value_named
 from eventide.api.lengths import Length, length
-from eventide.api.query_builder import name_of
+from eventide.api.nodes import NOWHERE, Node, alias_of, level_of, name_of
 from eventide.api.rows import EventRows
-from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.common_time import common_clock
 from eventide.language.join_scope import called, kind_of, see, told
 from eventide.language.joins import JoinReader, Step
-from eventide.language.known import Called, Clock, Known, Level, Pending, over, over_stream
+from eventide.language.known import Called, Clock, Known, Level, Pending
 from eventide.language.output_names import unused
 from eventide.language.resolving import Resolver
 from eventide.language.source_text import SourceText
@@ -36,26 +35,8 @@ HOW = {
 }
 """The words of PySpark."""
 
-NOWHERE = exp.Placeholder()
 
-
-def level_of(node: EventStream | EventRows) -> Level:
-    """What a query over it sees."""
-    if isinstance(node, EventStream):
-        return over_stream(node.declared, {node.declared.name.lower()})
-    return over(
-        Known(replace(node.declared, name=node.called), NOWHERE, node.columns, node.clock), {node.called.lower()}
-    )
-
-
-def alias_of(node: EventStream | EventRows) -> str:
-    """By which name its columns are called in a join: its own, or that of the only input it has."""
-    while isinstance(node, EventRows) and node.name is None and len(node.inputs) == 1:
-        node = node.inputs[0]
-    return name_of(node)
-
-
-def unfolded(node: EventStream | EventRows) -> tuple[EventStream | EventRows, list[exp.Expr]]:
+def unfolded(node: Node) -> tuple[Node, list[exp.Expr]]:
     """What is read where rows are only chosen, and the conditions: a join chooses by itself."""
     conditions: list[exp.Expr] = []
     while isinstance(node, EventRows) and node.name is None and isinstance(node.declared, Rows):
@@ -67,12 +48,12 @@ def unfolded(node: EventStream | EventRows) -> tuple[EventStream | EventRows, li
     return node, conditions
 
 
-def merged(inputs: list[EventStream | EventRows]) -> EventRows:
+def merged(inputs: list[Node]) -> EventRows:
     """The rows of all inputs, each once."""
     if len({id(one) for one in inputs}) < len(inputs):
         raise DeclarationError("a stream cannot be merged with itself: its rows would be told twice; leave it out")
     levels = [level_of(one) for one in inputs]
-    columns = [one.declared.columns if isinstance(one, EventStream) else one.columns for one in inputs]
+    columns = [one.columns for one in inputs]
     for node, other in zip(inputs[1:], columns[1:], strict=True):
         for mine, theirs in zip(other, columns[0], strict=False):
             if mine.name.lower() != theirs.name.lower() or (mine.type and theirs.type and mine.type != theirs.type):
@@ -92,8 +73,8 @@ def merged(inputs: list[EventStream | EventRows]) -> EventRows:
 
 
 def joined(
-    left: EventStream | EventRows,
-    right: EventStream | EventRows,
+    left: Node,
+    right: Node,
     on: str | Sequence[str],
     within: Length | None,
     how: str,
@@ -105,8 +86,7 @@ def joined(
     mine, theirs = alias_of(left), alias_of(right)
     if mine.lower() == theirs.lower():
         raise DeclarationError(
-            f"both inputs of this join are called {mine!r}: give one another name, "
-            "eventide.stream(..., name='south') or .named('south')"
+            f"both inputs of this join are called {mine!r}: give one another name, such as .alias('other')"
         )
     owner = f"the join of {mine!r} and {theirs!r}"
     is_name = isinstance(on, str) and on.isidentifier()
@@ -129,14 +109,14 @@ class Joining(EventRows):
     conditions: tuple[exp.Expr, ...] = ()
     after: tuple[exp.Expr, ...] = ()
     pending: Pending | None = None
-    given: tuple[EventStream | EventRows, ...] = ()
+    given: tuple[Node, ...] = ()
     """The two sides as they were given, with their conditions."""
 
     @classmethod
     def of(
         cls,
-        left: EventStream | EventRows,
-        right: EventStream | EventRows,
+        left: Node,
+        right: Node,
         kind: JoinKind,
         conditions: tuple[exp.Expr, ...],
         shared: tuple[str, ...],
@@ -165,7 +145,10 @@ class Joining(EventRows):
         scope.clock = Clock(kind_of(pending))
         outputs = _all_columns(inputs, shared, kind)
         told_join, columns, clock = told(pending, outputs)
-        return cls(told_join, tuple(read), columns, clock, None, conditions, after, pending, (left, right))
+        return cls(
+            told_join, tuple(read), columns, clock,
+            conditions=conditions, after=after, pending=pending, given=(left, right),
+        )  # fmt: skip
 
     def where(self, condition: Expression) -> Joining:  # type: ignore[override]
         """Only pairs for which this holds."""
@@ -212,7 +195,7 @@ class Joining(EventRows):
         return self._pending.join
 
 
-def _within(left: EventStream | EventRows, right: EventStream | EventRows, within: Length, owner: str) -> exp.Expr:
+def _within(left: Node, right: Node, within: Length, owner: str) -> exp.Expr:
     """That the times of both sides lie no further apart."""
     sides = [level_of(one) for one in (left, right)]
     if sides[0].clock.kind is TimeKind.SEQUENCE:

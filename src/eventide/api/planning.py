@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from eventide.api.query import ContinuousQuery, Waiting
 from eventide.api.rows import EventRows
-from eventide.api.startable import Startable
+from eventide.api.startable import UNNAMED, Startable
 from eventide.errors import DeclarationError
 from eventide.language.output_names import unused
 from eventide.plan.binding import through
@@ -23,20 +23,18 @@ from eventide.plan.query import Query
 from eventide.plan.queue import queued
 
 if TYPE_CHECKING:
+    from eventide.api.nodes import Node
     from eventide.api.stream import EventStream
 
 
 def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
     """The streams that are read, and the program."""
-    placing = Placing()
-    for one in asked:
-        if isinstance(one, EventRows):
-            placing.place(one, one.called, told=True)
-        elif isinstance(one, ContinuousQuery):
-            query = replace(one.declared, stream=placing.place(one.stream, one.called))
-            placing.queries.append(placing.behind_queue(query, one.queue) if one.queue is not None else query)
-            if one.asking is not None:
-                placing.place(one.asking, one.called)
+    told = [one for one in asked if isinstance(one, EventRows | ContinuousQuery)]
+    placing = Placing(frozenset(map(id, told)))
+    if len(placing.told) < len(told):
+        raise DeclarationError("a query cannot be started twice in one engine: leave it out, or start it apart")
+    for one in told:
+        placing.place(one, one.called)
     if not placing.streams:
         raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...) or .select(...)")
     streams = list(placing.streams.values())
@@ -46,38 +44,52 @@ def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
 
 @dataclass
 class Placing:
-    """Gives everything its place in a program."""
+    """Gives everything its place in a program; what is `told` goes by its own name."""
 
+    told: frozenset[int]
     streams: dict[str, EventStream] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
     known: dict[int, str] = field(default_factory=dict)
 
-    def place(self, node: EventStream | EventRows, name: str, told: bool = False) -> str:
-        """Take in a stream, or rows and all below them; the name under which it is read."""
-        if not isinstance(node, EventRows):
+    def place(self, node: Node, name: str) -> str:
+        """Take in a stream, or rows or a query and all below them; the name under which it is read.
+
+        `name` is that of its reader.
+        """
+        if not isinstance(node, EventRows | ContinuousQuery):
             self._take(node)
             return node.declared.name
         if id(node) in self.known:
             return self.known[id(node)]
-        is_own = told or node.name is not None
-        mine = (node.name or name) if is_own else unused(f"{name}_below", self._taken)
-        inputs = [self.place(one, mine) for one in node.inputs]
-        self.operators.append(_over(node, mine, inputs, is_own))
+        is_own = id(node) in self.told or node.called != UNNAMED
+        mine = node.called if is_own else unused(f"{name}_below", self._taken)
         self.known[id(node)] = mine
+        if isinstance(node, ContinuousQuery):
+            self._place_query(node, mine)
+        else:
+            inputs = [self.place(one, mine) for one in node.inputs]
+            self.operators.append(_over(node, mine, inputs, is_own))
         return mine
+
+    def _place_query(self, node: ContinuousQuery, name: str) -> None:
+        query = replace(node.declared, name=name, stream=self.place(node.stream, name))
+        self.queries.append(self.behind_queue(query, node.queue) if node.queue is not None else query)
+        if node.asking is not None:
+            self.place(node.asking, name)
 
     def behind_queue(self, query: Query, wanted: Waiting) -> Query:
         """A query that reads its rows from a queue, which is put in before it."""
         name = unused(f"{query.name}_queue", self._taken)
-        below = Program(tuple(stream.declared for stream in self.streams.values()), (query,), tuple(self.operators))
+        streams = tuple(stream.declared for stream in self.streams.values())
+        below = Program(streams, (*self.queries, query), tuple(self.operators))
         queue, query = queued(query, through(below, query), name, wanted.functions, wanted.room, wanted.sideline)
         self.operators.append(queue)
         return query
 
     @property
     def _taken(self) -> list[str]:
-        return [*self.streams, *(operator.name for operator in self.operators)]
+        return [*self.streams, *(step.name for step in (*self.operators, *self.queries))]
 
     def _take(self, stream: EventStream) -> None:
         known = self.streams.setdefault(stream.declared.name, stream)

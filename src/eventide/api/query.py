@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from eventide.api.column_text import is_column, order_text
 from eventide.api.expression import Expression
 from eventide.api.lengths import Length, length
+from eventide.api.rows import Reading
 from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.eventtime.earliness import Earliness
+from eventide.plan.columns import Column
 from eventide.plan.order import order_by
 from eventide.plan.prods import Prods
 from eventide.plan.query import Query
@@ -23,7 +25,7 @@ from eventide.plan.stream import TimeKind
 from eventide.results.error import Comparison
 
 if TYPE_CHECKING:
-    from eventide.api.rows import EventRows
+    from eventide.api.nodes import Node
     from eventide.api.stream import EventStream
 
 __all__ = ["UNNAMED", "ContinuousQuery", "GivenSink"]
@@ -39,10 +41,13 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class ContinuousQuery(Startable):
-    """A window aggregate over a stream, or over a merge or join, ready to start. Made by `agg`."""
+class ContinuousQuery(Reading, Startable):
+    """A window aggregate over a stream, a merge, a join or another query, ready to start. Made by `agg`.
 
-    stream: EventStream | EventRows
+    It can be read as a stream can: its rows are its final results, and their time is the end of their window.
+    """
+
+    stream: Node
     declared: Query
     queue: Waiting | None = None
     asking: EventStream | None = None
@@ -55,7 +60,36 @@ class ContinuousQuery(Startable):
 
     def named(self, name: str) -> ContinuousQuery:
         """The same query under a name: its results and its files carry it."""
-        return replace(self, declared=replace(self.declared, name=checked_name(name)))
+        # The same object is the same query to all that read it.
+        return self if name == self.called else replace(self, declared=replace(self.declared, name=checked_name(name)))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Its groups and values; the types of values are found when it runs."""
+        from eventide.api.nodes import results_of
+
+        return results_of(self).outputs
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """What the ends of its windows look like."""
+        from eventide.api.nodes import results_of
+
+        return results_of(self).clock.kind
+
+    def agg(self, *aggregates: Expression | Mapping[str, str], **named: Expression) -> ContinuousQuery:
+        """A query over this one, in each of its windows; see `QueryBuilder.agg`. `groupBy`, `window` may come before.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 2, 12], "car": ["x", "y", "y"]}), time="t")
+        >>> counts = cars.window(10).groupBy("car").agg(n="count(*)").named("counts")
+        >>> counts.agg(cars="count(*)").run().column("cars").to_pylist()
+        [2, 1]
+        >>> counts.where("n > 0").window(20).agg(total="sum(n)").run().column("total").to_pylist()
+        [3]
+        """
+        return self._builder.agg(*aggregates, **named)
 
     def orderBy(self, *columns: Expression) -> ContinuousQuery:  # noqa: N802
         """The results of each window in this order: `"mean DESC"`, `F.desc("mean")`."""
@@ -78,7 +112,7 @@ class ContinuousQuery(Startable):
 
         `rows` go in a round; without it, as many as half a second permits. With `sideline`, bursts are set aside when
         their windows are prodded after their end, and go in lulls; `one_in`: and one after so many new rows; `within`:
-        and before all others so long after they were set aside. See `docs/prods.md`.
+        and before all others so long after they were set aside. See `docs/bursts.md`.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream

@@ -25,6 +25,7 @@ import pyarrow as pa
 from eventide.api.column_text import quoted
 from eventide.api.expression import Expression, condition_text, group_named, value_named
 from eventide.api.lengths import Length, length
+from eventide.api.nodes import Node, level_of, name_of
 from eventide.api.query import UNNAMED, ContinuousQuery
 from eventide.api.rows import EventRows
 from eventide.api.startable import GivenSink
@@ -34,19 +35,18 @@ from eventide.plan.columns import Column
 from eventide.plan.expressions import check_columns, parsed
 from eventide.plan.query import Named, Query
 from eventide.plan.rows import Rows
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.window import RowWindow, SameWindow, Window
 
 if TYPE_CHECKING:
     from eventide.api.joining import Joining
     from eventide.api.running_query import RunningQuery
-    from eventide.api.stream import EventStream
 
 
 @dataclass(frozen=True)
 class QueryBuilder:
     """What was said of a query so far."""
 
-    stream: EventStream | EventRows
+    stream: Node
     conditions: tuple[str, ...] = ()
     windows: Window | RowWindow | None = None
     groups: tuple[Named, ...] = ()
@@ -118,7 +118,8 @@ class QueryBuilder:
 
         Without a name the result goes by its own text, such as `avg(speed)`, as in PySpark.
         """
-        if self.windows is None:
+        windows = SameWindow() if self.windows is None and isinstance(self.stream, ContinuousQuery) else self.windows
+        if windows is None:
             raise DeclarationError(
                 "an aggregate over a stream never ends without a window: add .window('5 minutes', '1 minute') or "
                 ".rows(100)"
@@ -132,7 +133,7 @@ class QueryBuilder:
         query = Query(
             UNNAMED,
             name_of(self.stream),
-            self.windows,
+            windows,
             tuple(select),
             self.groups,
             _all_of(self.conditions),
@@ -149,8 +150,6 @@ class QueryBuilder:
         """
         if self.windows is not None or self.groups or self.on_groups:
             raise DeclarationError("rows have no windows and no groups: leave them out, or ask for .agg(...)")
-        from eventide.api.joining import level_of
-
         select = [value_named(each, self._columns, self._owner) for each in columns]
         select += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
         rows = Rows("", (name_of(self.stream),), tuple(select), _all_of(self.conditions))
@@ -159,13 +158,13 @@ class QueryBuilder:
         shown = tuple(Column(name, level.type_of(expression)) for name, expression in outputs)
         return EventRows(rows, (self.stream,), shown, clock_of(list(outputs), level))
 
-    def union(self, *others: EventStream | EventRows | QueryBuilder) -> EventRows:
+    def union(self, *others: Node | QueryBuilder) -> EventRows:
         """The rows that pass, and those of the others; see `EventStream.union`."""
         return self.select().union(*others)
 
     def join(
         self,
-        other: EventStream | EventRows | QueryBuilder,
+        other: Node | QueryBuilder,
         on: str | Sequence[str] = (),
         within: Length | None = None,
         how: str = "inner",
@@ -189,16 +188,11 @@ class QueryBuilder:
 
     @property
     def _columns(self) -> tuple[Column, ...]:
-        return self.stream.columns
+        return level_of(self.stream).stream.columns
 
     @property
     def _owner(self) -> str:
-        return f"stream {name_of(self.stream)!r}"
-
-
-def name_of(stream: EventStream | EventRows) -> str:
-    """The name of a stream, or of rows."""
-    return stream.called if isinstance(stream, EventRows) else stream.declared.name
+        return f"{'query' if isinstance(self.stream, ContinuousQuery) else 'stream'} {name_of(self.stream)!r}"
 
 
 def _all_of(conditions: tuple[str, ...]) -> str | None:

@@ -32,10 +32,8 @@ from eventide.plan.stream import TimeKind
 
 if TYPE_CHECKING:
     from eventide.api.joining import Joining
+    from eventide.api.nodes import Node
     from eventide.api.query_builder import QueryBuilder
-    from eventide.api.stream import EventStream
-
-Readable = "EventStream | EventRows | QueryBuilder"
 
 
 class Reading:
@@ -71,7 +69,7 @@ class Reading:
         """Group by columns; see `QueryBuilder.groupBy`."""
         return self._builder.groupBy(*columns, **expressions)
 
-    def union(self, *others: EventStream | EventRows | QueryBuilder) -> EventRows:
+    def union(self, *others: Node | QueryBuilder) -> EventRows:
         """The rows of this and the others, each once, in the order of time; all have the same columns."""
         from eventide.api.joining import merged
 
@@ -79,7 +77,7 @@ class Reading:
 
     def join(
         self,
-        other: EventStream | EventRows | QueryBuilder,
+        other: Node | QueryBuilder,
         on: str | Sequence[str] = (),
         within: Length | None = None,
         how: str = "inner",
@@ -94,6 +92,18 @@ class Reading:
 
         return joined(self._read, readable(other), on, within, how)
 
+    def alias(self, name: str) -> EventRows:
+        """The same under another name in a join, as AS gives in SQL; so a stream can be joined with itself.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 3], "car": ["x", "x"]}), time="t")
+        >>> after = cars.alias("a").join(cars.alias("b"), on="a.car = b.car AND b.t BETWEEN a.t + 1 AND a.t + 5")
+        >>> after.select("a.car", gap="b.t - a.t").run().column("gap").to_pylist()
+        [2]
+        """
+        return replace(self._builder.select(), known_as=checked_name(name))
+
     @property
     def _builder(self) -> QueryBuilder:
         from eventide.api.query_builder import QueryBuilder
@@ -101,7 +111,7 @@ class Reading:
         return QueryBuilder(self._read)
 
     @property
-    def _read(self) -> EventStream | EventRows:
+    def _read(self) -> Node:
         return self  # type: ignore[return-value]
 
 
@@ -110,12 +120,14 @@ class EventRows(Reading, Startable):
     """Rows of one or several inputs. `declared` is the plan node; its inputs get their names in `plan`."""
 
     declared: Operator
-    inputs: tuple[EventStream | EventRows, ...]
+    inputs: tuple[Node, ...]
     columns: tuple[Column, ...]
     """Their types are found when it runs."""
 
     clock: Clock
     name: str | None = None
+    known_as: str | None = None
+    """Its name in a join, where that is another."""
 
     @property
     def called(self) -> str:
@@ -129,7 +141,8 @@ class EventRows(Reading, Startable):
 
     def named(self, name: str) -> EventRows:
         """The same under a name: its results and its files carry it."""
-        return replace(self, name=checked_name(name))
+        # The same object is the same operator to all that read it.
+        return self if name == self.name else replace(self, name=checked_name(name))
 
     def immediately(self) -> EventRows:
         """The same, told in the round in which rows come, not in the order of time."""
@@ -138,13 +151,12 @@ class EventRows(Reading, Startable):
         return replace(self, declared=replace(self.declared, ordered=False))
 
 
-def readable(given: EventStream | EventRows | QueryBuilder) -> EventStream | EventRows:
+def readable(given: Node | QueryBuilder) -> Node:
     """What gives rows; a builder with conditions gives those that pass."""
     from eventide.api.query_builder import QueryBuilder
-    from eventide.api.stream import EventStream
 
     if isinstance(given, QueryBuilder):
         return given.select()
-    if not isinstance(given, EventStream | EventRows):
+    if not isinstance(given, Reading):
         raise DeclarationError(f"{given!r} gives no rows: give a stream made by eventide.stream(df, time='ts')")
-    return given
+    return given._read

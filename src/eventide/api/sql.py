@@ -28,8 +28,9 @@ from eventide.api.given_sink import given_sink
 from eventide.api.query import GivenSink
 from eventide.api.running_query import RunningQueries
 from eventide.api.start import running_in
-from eventide.commands.comparisons import with_comparisons
+from eventide.commands.comparisons import registered, with_comparisons
 from eventide.commands.engines import chosen_engine
+from eventide.commands.functions import local_backend, register_on_spark
 from eventide.commands.settings import RunSettings, checked_engine
 from eventide.engine.running import Running
 from eventide.engine.storage import Storage
@@ -112,6 +113,7 @@ class SqlScript:
         chosen = "local" if inputs else "spark" if session is not None else asked
         where = chosen_engine(chosen, self.plan)
         program = with_comparisons(self.plan, self.script.functions)
+        functions = registered(self.script.functions, self.plan)
 
         def made(folder: str | Storage) -> Running:
             tick, flush = settings.tick or TICK, settings.flush_rows
@@ -126,21 +128,26 @@ class SqlScript:
                     opened_inputs,
                     every=settings.every or 0.0,
                     tick=tick,
+                    backend=local_backend(functions, run=True),
                     flush_rows=flush,
                     pace=settings.pace,
                     scheduling=settings.scheduling,
                 )
+            from eventide.engine.placement import DRIVER_BYTES
             from eventide.engine.spark_engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
+            there = session or _session(settings)
+            register_on_spark(there, functions)
             return SparkEngine(
-                session or _session(settings),
+                there,
                 program,
                 folder,
                 opened,
                 frames,
                 every=pause,
                 tick=tick,
+                driver_bytes=DRIVER_BYTES if settings.driver_bytes is None else settings.driver_bytes,
                 flush_rows=flush,
                 pace=settings.pace,
                 scheduling=settings.scheduling,

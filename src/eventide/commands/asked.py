@@ -1,7 +1,7 @@
 """What a script asks about itself, answered before it runs: SHOW STREAMS, SHOW QUERIES, EXPLAIN.
 
-Law: the answers stand on standard output, in the order of the statements; on standard error where standard output is
-for JSON alone.
+Law: an answer is about what stands before its statement. Answers are printed in the order of the statements, on
+standard output; on standard error where standard output is for JSON alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from eventide.commands.explain import WIDTH_ELSEWHERE, output_words, plan_of, trees
 from eventide.language.script import Script
-from eventide.language.statements import ExplainStatement, ShowStatement
+from eventide.language.statements import ShowStatement
 from eventide.plan.program import reads
 
 
@@ -35,11 +35,11 @@ def answers(script: Script) -> list[RenderableType]:
     query_1 reads s, results to the console
     """
     found: list[RenderableType] = []
-    for statement in script.statements:
+    for statement, before in script.questions:
         if isinstance(statement, ShowStatement):
-            found += _streams(script) if statement.kind == "streams" else _queries(script)
-        elif isinstance(statement, ExplainStatement):
-            found += trees(plan_of(script), only=statement.name)
+            found += _streams(before) if statement.kind == "streams" else _queries(before)
+        else:
+            found += trees(plan_of(before), only=statement.name)
     return found
 
 

@@ -40,7 +40,6 @@ from eventide.engine.storage import Storage
 from eventide.engine.trace import written_to
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
-from eventide.language.statements import ExplainStatement, ShowStatement
 from eventide.plan.program import Program
 from eventide.sources.files import FORMATS
 
@@ -70,13 +69,12 @@ def run_file(request: RunRequest) -> None:
             print(
                 f"{shown_as(request.file)}:{warning.line}:{warning.column}: warning: {warning.message}", file=sys.stderr
             )
-        asks = any(isinstance(statement, ShowStatement | ExplainStatement) for statement in script.statements)
-        if asks:
+        if script.questions:
             # Only who asks waits for what it takes to answer.
             from eventide.commands.asked import answer_statements
 
             answer_statements(script, to_stderr=request.json)
-        if asks and not script.program.steps:
+        if script.questions and not script.program.steps:
             return
         if not script.program.steps:
             raise DeclarationError(

@@ -198,7 +198,8 @@ class SparkEngine(Running):
         try:
             while not query.awaitTermination(WAIT if self.engine.is_behind else self._tick):  # type: ignore[arg-type]
                 if self.stopping.is_set():
-                    query.stop()
+                    # At once it would cancel the jobs of the round under way.
+                    self._stop()
                 elif not bounded and self.lock.acquire(blocking=False):
                     try:
                         with self.exclusively():

@@ -145,6 +145,11 @@ def _in_stretches(group: Group, level: Level) -> Group:
     told = counted(node, level) if isinstance(node, exp.Div) else None
     if told is not None and level.over_query is None:
         group.expression, node = told.exact, told.as_floor
+    return with_time(group, node, level)
+
+
+def with_time(group: Group, node: exp.Expr, level: Level) -> Group:
+    """The group with what it has to do with time, where `node` says how it is computed."""
     found = level.clock.of(node)
     if found is not None:
         group.carries, group.bucket = level.clock.over_time(node), found.bucket

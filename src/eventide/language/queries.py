@@ -100,7 +100,7 @@ class QueryReader:
             raise self.source.error(str(error), _blamed(str(error), select)) from error
         columns = [Column(group.name, level.type_of(group.expression)) for group in reading.groups]
         columns += [Column(value.name, "") for value in reading.values]
-        return query, asked, tuple(columns), _clock(query, reading)
+        return query, asked, tuple(columns), clock_of_results(query, level, reading.groups)
 
     def _check_rows(self, select: exp.Select) -> None:
         refuse_over(select, self.source)
@@ -190,12 +190,12 @@ class QueryReader:
         return told
 
 
-def _clock(query: Query, reading: Reading) -> Clock:
+def clock_of_results(query: Query, level: Level, groups: list[Group]) -> Clock:
     """Which columns of the results carry time: the ends of windows, and groups that are the same all through a window.
 
     The time of a result is the last instant of its window.
     """
-    level, window = reading.level, query.window
+    window = query.window
     kind = TimeKind.SEQUENCE if isinstance(window, RowWindow) else level.clock.kind
     carried: dict[str, exp.Expr] = {WINDOW_END: exp.column(TIME)}
     if isinstance(window, SameWindow):
@@ -203,7 +203,7 @@ def _clock(query: Query, reading: Reading) -> Clock:
     else:
         carried[WINDOW_START] = exp.Sub(this=exp.column(TIME), expression=_length(window.range, kind))
     follow: dict[str, exp.Expr] = {}
-    for group in reading.groups:
+    for group in groups:
         told = group.carries or group.follows
         if told is not None and not isinstance(window, RowWindow):
             exact = group.carries is not None and _is_same_all_through(window, group)

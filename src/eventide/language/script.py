@@ -21,7 +21,7 @@ eventide.errors.LanguageError: x.sql:1:22: there is no stream 'trafic'
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot.errors import SqlglotError
 
@@ -29,7 +29,7 @@ from eventide.errors import DeclarationError, LanguageError
 from eventide.language.building import Builder, Function
 from eventide.language.outputs import Output
 from eventide.language.source_text import SourceText
-from eventide.language.statements import Place, Statement
+from eventide.language.statements import ExplainStatement, Place, ShowStatement, Statement
 from eventide.language.warnings import Warning
 from eventide.plan.program import Program
 from eventide.plan.stream import Stream
@@ -39,7 +39,10 @@ __all__ = ["Function", "Output", "Place", "Script", "Statement", "Warning", "rea
 
 @dataclass(frozen=True)
 class Script:
-    """What a text says: the program, where its results go, settings, and the statements themselves in order."""
+    """What a text says: the program, where its results go, settings, and the statements themselves in order.
+
+    `questions` are the statements that ask about it, each with what stood before it: what is dropped later was there.
+    """
 
     program: Program
     outputs: tuple[Output, ...] = ()
@@ -47,6 +50,7 @@ class Script:
     statements: tuple[Statement, ...] = ()
     warnings: tuple[Warning, ...] = ()
     functions: tuple[Function, ...] = ()
+    questions: tuple[tuple[ShowStatement | ExplainStatement, Script], ...] = ()
 
 
 def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = ()) -> Script:
@@ -62,9 +66,13 @@ def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = 
     builder = Builder(source)
     builder.know(streams)
     statements: list[Statement] = []
+    questions: list[tuple[ShowStatement | ExplainStatement, Script]] = []
     for piece in source.pieces():
         try:
-            statements.append(builder.take(source.tree(piece), piece))
+            statement = builder.take(source.tree(piece), piece)
+            statements.append(statement)
+            if isinstance(statement, ShowStatement | ExplainStatement):
+                questions.append((statement, _so_far(builder, statements)))
         except LanguageError:
             raise
         except DeclarationError as error:
@@ -74,13 +82,16 @@ def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = 
         except SqlglotError as error:
             raise source.error("this cannot be understood", piece.offset) from error
     try:
-        program = builder.program()
+        return replace(_so_far(builder, statements), questions=tuple(questions))
     except LanguageError:
         raise
     except DeclarationError as error:
         raise source.error(str(error), 0) from error
+
+
+def _so_far(builder: Builder, statements: list[Statement]) -> Script:
     return Script(
-        program,
+        builder.program(),
         tuple(builder.outputs.values()),
         dict(builder.settings),
         tuple(statements),

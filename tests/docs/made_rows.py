@@ -1,0 +1,48 @@
+"""Rows for the streams of a script, made up from their columns: enough for every query of the pages to have results.
+
+A row every two seconds for twenty minutes, in order; sources and other texts take turns, numbers go up and down. What
+is BOOLEAN is TRUE in one row of fifty: such a row promises or asks, and keeps its word.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from eventide.plan.stream import Input, Stream
+
+ROWS = 600
+
+
+def rows_of(stream: Stream, number: int = 0, rows: int = ROWS) -> list[dict[str, object]]:
+    """The rows of a stream; `number` tells several of them apart: each misses some of the numbers of the one before."""
+
+    def value(name: str, kind: str, row: int) -> object:
+        match kind:
+            case "TIMESTAMP":
+                minute, second = divmod(2 * row, 60)
+                return f"2026-01-31 09:{minute:02}:{second:02}"
+            case "STRING" if name in stream.source and stream.known:
+                return stream.known[row % len(stream.known)]
+            case "STRING":
+                return f"{name} {row % 3}"
+            case "BOOLEAN":
+                return row % 50 == 49
+            case "BIGINT" if name == stream.time:
+                return row
+            case "INT" | "DOUBLE":
+                return row * 37 % (140 - 10 * number)
+        raise AssertionError(f"no values are known for {name} {kind} of stream {stream.name!r}")
+
+    return [{column.name: value(column.name, column.type, row) for column in stream.columns} for row in range(rows)]
+
+
+def write_rows(stream: Stream, folder: Path, number: int = 0, rows: int = ROWS) -> None:
+    """The rows as the file that the stream's input would find."""
+    given = stream.input
+    assert isinstance(given, Input)
+    assert (given.format, given.path is None) == ("json", False), f"write rows of {given} here"
+    place = folder / str(given.path)
+    place.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows_of(stream, number, rows))
+    (place / "rows.json").write_text(lines, encoding="utf-8")

@@ -1,0 +1,63 @@
+"""Scripts of the pages (`sql` blocks) run on the local engine, over rows that are made up, and every query has results.
+
+A block that declares no stream goes on from what its page has declared before.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eventide.language.script import Script, read_script
+from tests.commands.processes import Here
+from tests.docs.blocks import Block, tagged
+from tests.docs.made_rows import write_rows
+
+STREAMS = {
+    "docs/language.md": "CREATE STREAM traffic (ts TIMESTAMP, detector STRING, speed INT) FROM json 'incoming';\n",
+    "docs/prods.md": "CREATE STREAM traffic (ts TIMESTAMP, detector STRING, volume INT) FROM json 'incoming';\n",
+}
+"""What the blocks of a page read that declare no stream."""
+
+FUNCTIONS = {
+    "functions.py": "def foundIn(word: str, text: str) -> bool:\n    return word[-1] == text[-1]\n",
+    "mine.py": "def distance(early: str, final: str) -> float:\n    return float(early != final)\n",
+}
+"""Files with functions that a block may name."""
+
+
+def script_of(block: Block) -> str:
+    """The block with the streams it reads, and with a query where it has none."""
+    text = block.text if "CREATE STREAM" in block.text else STREAMS[block.page] + block.text
+    read = read_script(text)
+    if read.program.steps:
+        return text
+    return text + "".join(f"SELECT count(*) FROM {stream.name} [RANGE 1 minute];\n" for stream in read.program.streams)
+
+
+def told_by(script: Script, printed: list[dict[str, object]], folder: Path) -> dict[str, int]:
+    """How many results each query has told, wherever they went."""
+    found = {}
+    for output in script.outputs:
+        files = list((folder / output.path).iterdir()) if output.path is not None else []
+        found[output.query] = len(files) or sum(row["query"] == output.query for row in printed)
+    return found
+
+
+@pytest.mark.parametrize("block", tagged("sql"), ids=str)
+def test_a_script_runs_and_every_query_of_it_has_results(block: Block, here: Here, tmp_path: Path) -> None:
+    text = script_of(block)
+    script = read_script(text, block.page)
+    (tmp_path / "script.sql").write_text(text, encoding="utf-8")
+    for name, code in FUNCTIONS.items():
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    for number, stream in enumerate(script.program.streams):
+        write_rows(stream, tmp_path, number)
+    ran = here("run", "script.sql", "--engine", "local", "--bounded", "--json")
+    assert ran.code == 0, ran.err
+    told = told_by(script, ran.rows, tmp_path)
+    assert all(told.values()), (told, ran.err)
+    assert told or "found reads found_queue" in ran.err, "what is dropped in the end was asked about before"
+    assert " rejected: " not in ran.err
+    assert " came too late" not in ran.err
