@@ -16,7 +16,7 @@ from eventide.language.output_names import name_for, unused
 from eventide.language.reading_from import FromReader
 from eventide.language.source_text import SourceText
 from eventide.language.spark_window import is_part_of_window, is_spark_window, stream_window
-from eventide.language.stretches import counted
+from eventide.language.stretches import rounded_down
 from eventide.plan.temporal import Bucket
 
 
@@ -141,10 +141,9 @@ def _is_alias(node: exp.Expr, aliases: dict[str, exp.Expr], level: Level) -> boo
 
 def _in_stretches(group: Group, level: Level) -> Group:
     """The group as it is computed, and what it has to do with time."""
-    node = group.written.this if isinstance(group.written, exp.Paren) else group.written
-    told = counted(node, level) if isinstance(node, exp.Div) else None
-    if told is not None and level.over_query is None:
-        group.expression, node = told.exact, told.as_floor
+    node = group.written.unnest()
+    if level.over_query is None:
+        group.expression = node = rounded_down(node, level)
     found = level.clock.of(node)
     if found is not None:
         group.carries, group.bucket = level.clock.over_time(node), found.bucket
