@@ -81,6 +81,10 @@ class GroupReader:
     def is_window(self, node: exp.Expr, level: Level) -> bool:
         """Whether this is the window or one of its ends, which are in every result; Spark's `window` is taken."""
         call = node.this if isinstance(node, exp.Alias) else node
+        if isinstance(call, exp.Column) and not call.table and call.name.lower() not in level.columns:
+            select = node.find_ancestor(exp.Select)
+            named = {item.alias.lower(): item.this for item in select.expressions} if select is not None else {}
+            call = named.get(call.name.lower(), call)
         if is_spark_window(call):
             if level.called is None and level.window is None:
                 level.window, level.called = stream_window(call, level, self.origin, self.source), call
