@@ -48,7 +48,8 @@ def test_a_function_that_only_spark_has_is_a_warning(tmp_path: Path, here: Here)
     doors(tmp_path, script)
     ran = here("check", "doors.sql")
     assert ran.code == 0, ran.out
-    assert "doors.sql:6:12: warning: the local engine cannot run this, Spark may" in ran.out
+    row, column = 6, script.splitlines()[5].index("bit_reverse") + 1
+    assert f"doors.sql:{row}:{column}: warning: the local engine cannot run this, Spark may" in ran.out
 
 
 def test_a_slack_smaller_than_one_round_is_a_warning_and_a_larger_one_is_none() -> None:
