@@ -153,6 +153,12 @@ REFUSED: dict[str, Callable[[], object]] = {
     "'no policy' is no policy": lambda: traffic().policy("no policy"),  # type: ignore[arg-type]
     "between 0 and 1": lambda: traffic().drop_ratio(3),
     "never ends without a window": lambda: traffic().groupBy("lane").agg(n="count(*)"),
+    "or .rows": lambda: traffic().agg(n="count(*)"),
+    "0.01 for 1 %": lambda: traffic().drop_ratio("1%"),  # type: ignore[arg-type]
+    "a length of time is .delay": lambda: traffic().slack("5 s"),  # type: ignore[arg-type]
+    "None is no length of time": lambda: traffic().window(None),  # type: ignore[arg-type]
+    "a whole number of results": lambda: traffic().window("1 s").agg(n="count(*)").limit("3"),  # type: ignore[arg-type]
+    "5 is no query": lambda: eventide.start(a=5),  # type: ignore[arg-type]
     "already has windows": lambda: traffic().window("1 s").rows(5),
     "selects nothing": lambda: traffic().window("1 s").agg(),
     "two columns are named 'lane'": lambda: traffic().window("1 s").groupBy("lane").agg(lane="count(*)"),

@@ -107,6 +107,13 @@ def test_text_gives_what_the_column_gives(rows: DataFrame, columns: Callable[[],
             assert found.column(place).type == expected.column(place).type, text
 
 
+def test_a_column_taken_from_its_dataframe_goes_by_its_name(rows: DataFrame) -> None:
+    from pyspark.sql import functions as f
+
+    assert column_text(rows.a > 3)[1] == "a > 3"
+    assert column_text(f.max(rows["my col"]).alias("top")) == ("top", "max(`my col`)")
+
+
 def test_text_is_what_one_would_write() -> None:
     from pyspark.sql import functions as f
 

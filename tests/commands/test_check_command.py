@@ -48,7 +48,33 @@ def test_a_function_that_only_spark_has_is_a_warning(tmp_path: Path, here: Here)
     doors(tmp_path, script)
     ran = here("check", "doors.sql")
     assert ran.code == 0, ran.out
-    assert "doors.sql:6:1: warning: the local engine cannot run this, Spark may" in ran.out
+    row, column = 6, script.splitlines()[5].index("bit_reverse") + 1
+    assert f"doors.sql:{row}:{column}: warning: the local engine cannot run this, Spark may" in ran.out
+
+
+def test_a_slack_smaller_than_one_round_is_a_warning_and_a_larger_one_is_none() -> None:
+    def warned(clauses: str, before: str = "") -> list[str]:
+        stream = f"CREATE STREAM s (ts TIMESTAMP, v INT) FROM replay 'in' {clauses} TIMEOUT 1 minute;\n"
+        findings, _ = findings_of(before + stream + "SELECT sum(v) AS n FROM s [RANGE 1 minute];", "x.sql")
+        return [finding.message for finding in findings if "round" in finding.message]
+
+    of_rows = ["SLACK 10 is smaller than a round, which may have 100 rows: what trails by a round is late"]
+    assert warned("SLACK 10 LIMIT 100 ROWS PER ROUND") == of_rows
+    assert warned("DRATIO 1% SLACK 10 LIMIT 100 ROWS PER ROUND") == of_rows
+    assert warned("DELAY 2 s", "SET every = 10;\n") == [
+        "the delay is shorter than a round (10 s): what trails by a round is late"
+    ]
+    assert warned("SLACK 100 LIMIT 100 ROWS PER ROUND") == warned("SLACK 10") == []
+    assert warned("DELAY 2 s") == warned("DELAY 20 s", "SET every = 10;\n") == []
+
+
+def test_what_is_spelled_almost_as_a_format_or_function_is_told_where_it_stands() -> None:
+    script = "CREATE STREAM s (ts TIMESTAMP, k STRING) FROM jsn 'in';\nSELECT ts, uppper(k) AS u FROM s;"
+    of_format, of_function = findings_of(script, "x.sql")[0]
+    assert (of_format.line, of_format.column) == (1, 1)
+    assert "'jsn' is no usual format: did you mean json?" in of_format.message
+    assert (of_function.line, of_function.column) == (2, 12)
+    assert "no function uppper: did you mean upper?" in of_function.message
 
 
 def test_sinks_and_settings_are_checked_too(tmp_path: Path, here: Here) -> None:

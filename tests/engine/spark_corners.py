@@ -94,6 +94,7 @@ LETTERS = ("upper(s)", "lower(s)", "reverse(s)", "reverse(a)", "reverse(i)", "tr
 TIMES = (
     *(f"date_part('{unit}', t)" for unit in ("dow", "dayofweek_iso", "second", "yearofweek", "mins", "w", "qtr")),
     "date_part('seconds', z)", "date_part('DOY', y)", "datepart('days', y)", "date_part('second', y)",
+    "CAST(t AS DOUBLE)", "CAST(t AS FLOAT)", "from_utc_timestamp(t, 'Europe/Berlin')", "sign(d)", "sign(f)",
     *(f"extract({unit} FROM t)" for unit in ("DOW", "SECOND", "DAYOFWEEK", "YEAROFWEEK", "WEEK", "HOURS")),
 )  # fmt: skip
 

@@ -34,6 +34,8 @@ AGGREGATES = (
     "avg(e)", "min(s)", "max(t)", "stddev(e)", "var_pop(e)", "median(i)", "percentile(i, 0.25)",
     "percentile(e, array(0.1, 0.9))", "bool_and(o)", "any(o)", "bit_xor(i)", "count_if(i > 0)",
     "sum(i) FILTER (WHERE o)", "avg(m) FILTER (WHERE i > 0)", "sum(DISTINCT j)", "covar_samp(e, j)",
+    "corr(i, i)", "corr(j, i)", "corr(j, j)", "regr_slope(i, j)", "regr_slope(j, i)", "corr(i, j) FILTER (WHERE i > 9)",
+    "size(collect_list(i))", "array_sort(collect_set(j))", "size(array_agg(i) FILTER (WHERE i > 9))",
     "sum(m) / count(m)", "grouping_id()", "grouping(j)",
 )  # fmt: skip
 
@@ -192,6 +194,10 @@ def test_a_function_that_only_spark_has_is_refused(sql: str, name: str) -> None:
         "s LIKE ANY ('a', 'b')",
         "split(s, ',', 2)",
         "j << 2",
+        "to_utc_timestamp(t, 'Europe/Berlin')",
+        "from_utc_timestamp(t, '+02:00')",
+        "CAST(t AS DECIMAL(20, 6))",
+        "y - y",
     ],
 )
 def test_what_would_be_said_with_another_answer_is_refused(sql: str) -> None:

@@ -41,7 +41,37 @@ MEANT: dict[str, tuple[int, int, str, str | None]] = {
     "SELECT max(v) FROM N WITH WATERMARK t 5": (2, 22, "not 'WITH'", "how time moves is said in CREATE STREAM"),
     "SELECT max(v) FROM N GROUP BY TUMBLE(t, 5)": (2, 8, "could never close", "TUMBLE is not known here: write FROM N"),
     "SELECT max(v) FROM TABLE(HOP(TABLE N, DESCRIPTOR(t), 1, 5))": (2, 36, "expected )", "HOP is not known here"),
-    "SELECT avrg(v) FROM N [RANGE 5]": (2, 24, "no aggregate", "'avrg' is no aggregate: did you mean avg?"),
+    "SELECT avrg(v) FROM N [RANGE 5]": (2, 8, "'avrg' is no aggregate", "did you mean avg?"),
+    "SELECT k max(v) FROM N [RANGE 5] GROUP BY k": (2, 10, "unexpected 'max'", "put a comma before it"),
+    "SELECT max(v)) FROM N [RANGE 5]": (2, 14, "not ')'", "it closes nothing"),
+    "SELECT max(v), FROM N [RANGE 5]": (2, 16, "behind the comma", "leave the comma out"),
+    "SELECT FROM N [RANGE 5]": (2, 13, "has no columns", "SELECT *"),
+    "SELECT max(v) N [RANGE 5]": (2, 17, "not '['", "write FROM N"),
+    "SELECT max(v) WHERE v > 3 FROM N [RANGE 5]": (2, 27, "not 'FROM'", "FROM stands before WHERE"),
+    "SELECT max(v) FROM N [RANGE 5] WHERE v => 3": (2, 40, "not '=>'", "did you mean >=?"),
+    "SELECT max(v) FROM N [RANGE 5] WHERE v IN 1, 2": (2, 44, "not ','", "IN (1, 2)"),
+    "SELECT max(v) FROM N [RANGE 5] WHERE k IS 'a'": (2, 43, "IS is for NULL", "write ="),
+    "SELECT max(v) FROM N [RANGE 5] WHERE v > (SELECT max(v) FROM N)": (2, 50, "inside an expression", "join"),
+    "SELECT max(v) FROM N [RANGE 5] GROUP k": (2, 38, "not 'k'", "write GROUP BY"),
+    "SELECT max(v) FROM N [RANGE 5] LIMIT": (2, 37, "ends too early", "LIMIT 10"),
+    "SELECT max(v) FROM N [RANGE 5] [RANGE 6]": (2, 32, "not '['", "a query has one window"),
+    "SELECT max(v) FROM N [RANGE 5, RANGE 6]": (2, 32, "RANGE is given twice", None),
+    "SELECT max(v) FROM N [RANGE -5]": (2, 29, "RANGE -5 is no length", None),
+    "SELECT max(v) FROM N WINDOW TUMBLING (SIZE 5 MINUTES)": (2, 44, "expected )", "TUMBLING is not known here"),
+    "SELECT max(v) AS select FROM N [RANGE 5]": (2, 18, "not 'select'", "AS `select`"),
+    "SELECT max(v) AS top FROM N [RANGE 5] HAVING tp > 3": (2, 46, "no column 'tp'", "did you mean 'top'?"),
+    "SELECT window_end AS e, max(v) FROM N [RANGE 5]": (2, 8, "in every result", "read the results"),
+    "SELECT x.v FROM N AS a": (2, 8, "nothing here is called 'x'", "did you mean a.v?"),
+    "SELECT cast(v AS STRNG) FROM N": (2, 18, "expected a type", "did you mean STRING?"),
+    "SELECT cast(v, INT) FROM N": (2, 16, "unexpected 'INT'", "CAST(v AS INT)"),
+    "SELECT CASE WHEN v > 5 THEN 1 FROM N": (2, 31, "expected END", None),
+    "SELECT max(v) FROM N [RANGE 5] INTO out": (2, 37, "cannot go to 'out'", "INTO 'out'"),
+    "CREATE STREAM s (ts TIMESTAMP v INT)": (2, 31, "not 'v'", "put a comma before it"),
+    "CREATE STREAM s (t BIGINT) WITH (KAFKA_TOPIC = 's')": (2, 28, "not 'WITH'", "USING kafka OPTIONS"),
+    "CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts)": (2, 42, "not 'FOR'", "DELAY 5 minutes"),
+    "CREATE STREAM s (t BIGINT) DRATIO 0%": (2, 35, "DRATIO 0% is no share", "more than 0%"),
+    "CREATE STREAM s (t BIGINT) DRATIO 5": (2, 35, "DRATIO 5 is no share", "write 5%"),
+    "DELETE FROM N": (2, 1, "not 'DELETE'", "declares streams and queries"),
     "CREATE VIEW a AS SELECT max(v) FROM N [RANGE 5]": (2, 8, "not 'VIEW'", "a view is a query here"),
     "CREATE TABLE a (t BIGINT)": (2, 8, "not 'TABLE'", "CREATE STREAM name"),
     "INSERT INTO a SELECT v FROM N": (2, 1, "not 'INSERT'", "CREATE QUERY name AS SELECT .. INTO 'dir'"),
@@ -69,3 +99,27 @@ def test_a_query_behind_a_forgotten_semicolon_is_not_taken_for_a_watermark() -> 
     with pytest.raises(LanguageError) as raised:
         read_script(N + "SELECT max(v) FROM N [RANGE 5]\nWITH a AS (SELECT v FROM N) SELECT v FROM a", "x.sql")
     assert raised.value.hint == "end the statement before it with ;"
+
+
+def test_stretches_that_differ_in_length_or_that_nobody_knows_are_told_apart() -> None:
+    stream = "CREATE STREAM s (ts TIMESTAMP);\n"
+    for unit, message, hint in (
+        ("month", "stretches of a month are not equally long", "[RANGE 30 days]"),
+        ("minut", "date_trunc knows no 'minut'", "did you mean 'minute'?"),
+    ):
+        with pytest.raises(LanguageError) as raised:
+            read_script(stream + f"SELECT date_trunc('{unit}', ts) AS u, count(*) FROM s GROUP BY u", "x.sql")
+        assert raised.value.message == message
+        assert hint in (raised.value.hint or "")
+
+
+def test_the_order_of_windows_needs_no_words_and_does_no_harm() -> None:
+    script = read_script(N + "SELECT max(v) AS top FROM N [RANGE 5] ORDER BY window_end, top DESC", "x.sql")
+    assert [order.sql for order in script.program.queries[0].order] == ["top"]
+
+
+def test_sparks_window_may_be_grouped_by_its_name() -> None:
+    stream = "CREATE STREAM s (ts TIMESTAMP);\n"
+    script = read_script(stream + "SELECT window(ts, '5 minutes') AS w, count(*) AS n FROM s GROUP BY w", "x.sql")
+    (query,) = script.program.queries
+    assert (query.groups, [value.name for value in query.select]) == ((), ["n"])

@@ -60,7 +60,7 @@ def test_prod_is_still_a_name() -> None:
         ("PROD AT 75", "PROD AT cannot be 75: write a share of the slide such as 75 %"),
         ("PROD AT 5 min", "PROD AT cannot be 5 min"),
         ("PROD EVERY 0 s", "PROD EVERY 0 has no pause between two prods"),
-        ("PROD WITHIN 200 % ERROR", "is not between 0 and 1"),
+        ("PROD WITHIN 200 % ERROR", "is no share"),
         ("PROD SPEED 5%", "PROD SPEED without PROD WITHIN"),
         ("PROD WITHIN 2% ERROR PROD BETWEEN 90% AND 50%", "cannot stay between 90 % and 50 %"),
         ("PROD WITHIN 2%", "expected ERROR"),

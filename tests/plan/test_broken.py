@@ -243,6 +243,13 @@ def told(bench: Workbench, query: Bound, row: dict[str, Any]) -> str | None:
 @pytest.mark.parametrize(
     ("select", "where", "group", "row", "reason"),
     [
+        (
+            "sum(CAST(s AS DECIMAL(5, 1)))",
+            None,
+            None,
+            {"s": "x"},
+            "CAST(s AS DECIMAL(5, 1)) fails: the value is no DECIMAL(5, 1)",
+        ),
         ("sum(CAST(s AS INT) + a)", None, None, {"s": "x"}, "CAST(s AS INT) fails: the value is no INT"),
         ("sum(a + 1)", None, None, {"a": 2**31 - 1}, "a + 1 fails: the result does not fit INT"),
         ("sum(a)", "a / b > 1", None, {"a": 1, "b": 0}, "a / b fails: division by zero"),

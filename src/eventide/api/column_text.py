@@ -119,6 +119,12 @@ class _Writer:
     def _unresolvedattribute(self, node: Any) -> str:
         return ".".join(quoted(str(part)) for part in _each(node.nameParts()))
 
+    def _expressioncolumnnode(self, node: Any) -> str:
+        """`df.speed` is bound to its DataFrame already; what is meant is the column of that name."""
+        if _kind(node.expression()) != "AttributeReference":
+            raise self._refused("an ExpressionColumnNode in it has no SQL text")
+        return quoted(str(node.expression().name()))
+
     def _unresolvedstar(self, node: Any) -> str:
         return "*"
 
@@ -220,6 +226,8 @@ def _attribute_names(node: Any) -> Iterator[str]:
     kind = _kind(node)
     if kind == "UnresolvedAttribute":
         yield from (str(part) for part in _each(node.nameParts()))
+    elif kind == "ExpressionColumnNode":
+        yield from (str(node.expression().name()),) if _kind(node.expression()) == "AttributeReference" else ()
     elif kind == "SqlExpression":
         yield from re.findall(r"\w+", str(node.expression()))
     elif kind:

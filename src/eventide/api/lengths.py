@@ -52,6 +52,8 @@ number, not '5 minutes'
         )
     if isinstance(given, timedelta):
         return given // timedelta(microseconds=1)
+    if not isinstance(given, str | int | float):
+        raise DeclarationError(f"{what}: {given!r} is no length of time: write '5 minutes'")
     if not isinstance(given, str):
         raise DeclarationError(f"{what}: {given!r} has no unit: write '{given} seconds' for example")
     return _of_text(given, what)

@@ -98,6 +98,8 @@ class ContinuousQuery(Reading, Startable):
 
     def limit(self, rows: int) -> ContinuousQuery:
         """Only the first so many results of each window, in the order of `orderBy`."""
+        if not isinstance(rows, int):
+            raise DeclarationError(f".limit({rows!r}): give a whole number of results")
         return replace(self, declared=replace(self.declared, limit=rows))
 
     def queued(

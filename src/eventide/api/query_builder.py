@@ -97,6 +97,8 @@ class QueryBuilder:
         groups += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
         return replace(self, groups=(*self.groups, *groups))
 
+    groupby = groupBy
+
     def closeBySource(self) -> QueryBuilder:  # noqa: N802
         """Let each group close with its own source, not with the slowest; the groups must tell the source.
 

@@ -16,7 +16,7 @@ stream: windows, merges, joins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from eventide.plan.stream import TimeKind
 if TYPE_CHECKING:
     from eventide.api.joining import Joining
     from eventide.api.nodes import Node
+    from eventide.api.query import ContinuousQuery
     from eventide.api.query_builder import QueryBuilder
 
 
@@ -68,6 +69,12 @@ class Reading:
     def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
         """Group by columns; see `QueryBuilder.groupBy`."""
         return self._builder.groupBy(*columns, **expressions)
+
+    groupby = groupBy
+
+    def agg(self, *aggregates: Expression | Mapping[str, str], **named: Expression) -> ContinuousQuery:
+        """Refused with what is missing: an aggregate needs a window, `.window(..).agg(..)` or `.rows(..).agg(..)`."""
+        return self._builder.agg(*aggregates, **named)
 
     def union(self, *others: Node | QueryBuilder) -> EventRows:
         """The rows of this and the others, each once, in the order of time; all have the same columns."""

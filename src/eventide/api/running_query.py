@@ -54,6 +54,8 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         self._endpoint: Endpoint | None = None
 
     def __getitem__(self, name: str) -> RunningQuery:
+        if name not in self._queries:
+            raise KeyError(f"there is no query {name!r}; there are: {', '.join(self._queries)}")
         return self._queries[name]
 
     def __iter__(self) -> Iterator[str]:

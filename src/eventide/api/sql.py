@@ -110,6 +110,8 @@ class SqlScript:
         frames, inputs = self._given()
         session = spark or next((frame.sparkSession for frame in frames.values()), None)
         asked = checked_engine(engine) or settings.engine
+        if engine == "local" and frames:
+            raise DeclarationError(f"stream {min(frames)!r} is a DataFrame, which runs on Spark: leave engine out")
         chosen = "local" if inputs else "spark" if session is not None else asked
         where = chosen_engine(chosen, self.plan)
         program = with_comparisons(self.plan, self.script.functions)

@@ -49,6 +49,9 @@ def start(
     >>> running["tens"].results().num_rows, running["all"].results().column("total").to_pylist()
     (3, [6])
     """
+    for query in (*queries, *named.values()):
+        if not isinstance(query, Startable):
+            raise DeclarationError(f"{query!r} is no query: make one with .agg(...) or .select(...)")
     asked = (*queries, *(query.named(name) for name, query in named.items()))
     given = dict(sinks or {})
     if unknown := given.keys() - {query.called for query in asked}:

@@ -95,10 +95,14 @@ class EventStream(Reading):
 
     def drop_ratio(self, ratio: float) -> EventStream:
         """At most this share of the rows may come too late: 0.01 is one in a hundred."""
+        if isinstance(ratio, str):
+            raise DeclarationError(f".drop_ratio({ratio!r}): give a number, 0.01 for 1 %")
         return self.policy(DropRatio(ratio))
 
     def slack(self, rows: int) -> EventStream:
         """Hold so many rows back to let stragglers catch up."""
+        if not isinstance(rows, int):
+            raise DeclarationError(f".slack({rows!r}): give a whole number of rows; a length of time is .delay('5 seconds')")
         return self.policy(Slack(rows))
 
     def delay(self, length_of_time: Length) -> EventStream:

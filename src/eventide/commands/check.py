@@ -7,6 +7,7 @@ stands at a place, `file:line:column`. Nothing is started, read or written.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 
 from eventide.commands.binding import bound_steps
@@ -16,6 +17,9 @@ from eventide.commands.outputs import check_outputs
 from eventide.commands.script_file import shown_as, text_of
 from eventide.commands.settings import RunSettings
 from eventide.errors import EventideError, LanguageError
+from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.timeout import Timeout
+from eventide.language.nearest import nearest
 from eventide.language.script import Script, read_script
 from eventide.language.statements import (
     FunctionStatement,
@@ -27,6 +31,12 @@ from eventide.language.statements import (
 )
 from eventide.plan.queue import Queue
 
+USUAL_FORMATS = (
+    "json", "jsonl", "csv", "parquet", "orc", "text", "avro", "xml", "kafka", "rate", "rate-micro-batch", "socket", "delta",
+    "iceberg", "hudi", "arrow", "feather", "stdin", "replay",
+)  # fmt: skip
+NO_FUNCTION = re.compile(r"no function (\w+)")
+SECOND = 1_000_000
 ONLY_SPARK = "the local engine cannot run this, Spark may"
 
 
@@ -80,6 +90,7 @@ def findings_of(text: str, file: str) -> tuple[list[Finding], Script | None]:
     lines = text.split("\n")
     found = [_at("warning", file, lines, w.line, w.column, w.message) for w in script.warnings]
     found += _of_outputs(script, file, lines)
+    found += _of_inputs(script, file, lines)
     found += _of_queries(script, file, lines)
     if not script.statements:
         found.append(Finding("error", file, 1, 1, "there is nothing in it: declare a stream and a query"))
@@ -97,6 +108,28 @@ def _of_outputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
         place = about[0].place if about else Place(1, 1)
         return [_at("error", file, lines, place.line, place.column, str(error))]
     return []
+
+
+def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
+    """Formats that are almost one that everybody has, and delays that end before the next round begins."""
+    places = {s.name: s.place for s in script.statements if isinstance(s, StreamStatement)}
+    try:
+        every = RunSettings.of(script.settings).every
+    except EventideError:
+        every = None
+    found = []
+    for stream in script.program.streams:
+        place = _place(places, stream.name)
+        given = stream.input.format.lower() if stream.input is not None else "json"
+        close = nearest(given, USUAL_FORMATS) if given not in USUAL_FORMATS else None
+        if close is not None:
+            message = f"{given!r} is no usual format: did you mean {close}? Spark is asked for a source of that name"
+            found.append(_at("warning", file, lines, *place, message))
+        policy = stream.policy.inner if isinstance(stream.policy, Timeout) else stream.policy
+        if isinstance(policy, FixedDelay) and every is not None and 0 < policy.delay < every * SECOND:
+            message = f"the delay is shorter than a round ({every:g} s): what trails by a round is late"
+            found.append(_at("warning", file, lines, *place, message))
+    return found
 
 
 def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
@@ -122,8 +155,18 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
     for name, why in bound_steps(script.program, script.functions, told).unbound.items():
         severity = "warning" if why.only_spark else "error"
         message = f"{ONLY_SPARK}: {why.reason}" if why.only_spark else why.reason
-        found.append(_at(severity, file, lines, *_place(places, name), message))
+        found.append(_at(severity, file, lines, *_call_in(why.reason, lines, _place(places, name)), message))
     return found
+
+
+def _call_in(reason: str, lines: list[str], place: tuple[int, int]) -> tuple[int, int]:
+    """Where the function is called that a reason says is missing; else the place of the query."""
+    missing = NO_FUNCTION.search(reason)
+    for number in range(place[0], len(lines) + 1) if missing else ():
+        call = re.search(rf"\b{missing[1]}\s*\(", lines[number - 1], re.IGNORECASE)  # type: ignore[index]
+        if call is not None:
+            return number, call.start() + 1
+    return place
 
 
 def _place(places: dict[str, Place], name: str) -> tuple[int, int]:

@@ -55,6 +55,12 @@ SPARK = {arrow: spark for spark, arrow, _ in SIMPLE} | {
 }
 
 
+NO_LENGTH = (
+    "a length of time (INTERVAL) can be no column: take a number instead, such as unix_seconds(b) - unix_seconds(a), or "
+    "datediff(b, a) for days"
+)
+
+
 @cache
 def arrow_type(spark_type: str) -> pa.DataType:
     """The Arrow type that holds the values of a Spark type.
@@ -94,6 +100,8 @@ def spark_type_of(arrow: pa.DataType) -> str:
         return spark_type_of(arrow.value_type)
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
         return f"ARRAY<{spark_type_of(arrow.value_type)}>"
+    if pa.types.is_interval(arrow) or pa.types.is_duration(arrow):
+        raise DeclarationError(NO_LENGTH)
     raise DeclarationError(f"columns of the Arrow type {arrow} have no counterpart in Spark: cast them to another type")
 
 
@@ -138,6 +146,8 @@ def _duckdb(kind: exp.DataType) -> str:
 def _simple(kind: exp.DataType) -> str:
     name = "VOID" if kind.is_type("null") else kind.sql("spark").split("(")[0]
     name = "STRING" if name in ("CHAR", "VARCHAR") else name
+    if name.startswith("INTERVAL"):
+        raise DeclarationError(NO_LENGTH)
     if name not in ARROW:
         raise DeclarationError(f"columns of type {kind.sql('spark')} cannot be used here: cast them to another type")
     return name

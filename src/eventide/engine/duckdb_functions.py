@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from difflib import get_close_matches
 from typing import Any
 
 import duckdb
@@ -31,6 +32,7 @@ from sqlglot import exp
 from eventide.engine import sketches
 from eventide.plan.dialect import to_duckdb
 from eventide.plan.duckdb_macros import MACROS
+from eventide.plan.spark_grammar import Spark4
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
@@ -66,6 +68,16 @@ def missing_functions(connection: duckdb.DuckDBPyConnection, sql: str) -> list[s
     tree = sqlglot.parse_one(to_duckdb(sql), read="duckdb")
     called = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
     return sorted(called - known - BODIES.keys())
+
+
+def nearest_function(name: str) -> str | None:
+    """The function of Spark's that is spelled almost so.
+
+    >>> nearest_function("uppper"), nearest_function("foo")
+    ('upper', None)
+    """
+    known = {one.lower() for one in Spark4.Parser.FUNCTIONS} - {name}
+    return next(iter(get_close_matches(name, sorted(known), n=1, cutoff=0.8)), None)
 
 
 def _of_one(function: Callable[[Any], Any], kind: pa.DataType) -> Callable[[pa.ChunkedArray], pa.Array]:

@@ -226,7 +226,9 @@ class EarlyStep:
         different, place = np.unique(points, return_inverse=True)
         expected = [state.accuracy.expected(point) for point in different.tolist()]
         shares = np.array([np.nan if e.completeness is None else e.completeness for e in expected])[place]
-        columns = {POINT: points, COMPLETENESS: shares}
+        # Results of a query below are all there long before the rows that they are made of.
+        below = needed_for(self.engine.plan, bound.query.name) & self.engine.bound.keys() - {bound.query.name}
+        columns = {POINT: points, COMPLETENESS: np.full_like(shares, np.nan) if below else shares}
         for item in bound.query.select:
             known = [e.errors[item.name] for e in expected]
             columns[f"{item.name}{ERROR}"] = np.array([np.nan if e is None else e for e in known])[place]

@@ -13,6 +13,7 @@ from eventide.engine.faults import first_line, of_duckdb
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.plan.bound import Bound
+from eventide.plan.columns import with_type
 from eventide.plan.derived import Derived
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
@@ -49,7 +50,7 @@ class LocalBackend:
         except (duckdb.Error, DataFaultError) as error:
             reason = first_line(error)
             raise DeclarationError(f"cannot tell what {sql!r} over stream {stream.name!r} is: {reason}") from error
-        return spark_type_of(answer.schema.field(0).type)
+        return with_type(sql, spark_type_of(answer.schema.field(0).type))
 
     def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
         """Give the rows of a round as Arrow tables with the declared columns, and perhaps `_malformed`."""

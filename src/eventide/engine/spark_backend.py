@@ -18,7 +18,7 @@ from eventide.engine.file_reduce import FileBatch, FileReduce
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError
 from eventide.plan.bound import Bound
-from eventide.plan.columns import Column, quoted, spark_type
+from eventide.plan.columns import Column, quoted, spark_type, with_type
 from eventide.plan.derived import Derived
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
@@ -81,7 +81,7 @@ class SparkBackend:
             raise DeclarationError(
                 f"Spark does not accept {sql!r} over stream {stream.name!r}: {first_line(error)}"
             ) from error
-        return spark_type(found.simpleString())
+        return spark_type(with_type(sql, found.simpleString()))
 
     def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
         """Remember the rows of a round; few of them are read as one partition, which needs no shuffle."""

@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from eventide.engine.arrow_types import spark_type_of
-from eventide.engine.duckdb_functions import Macros, missing_functions
+from eventide.engine.duckdb_functions import Macros, missing_functions, nearest_function
 from eventide.engine.faults import OF_VALUES, of_duckdb
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.columns import Column
@@ -80,8 +80,11 @@ class Workbench:
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
             unknown = missing_functions(connection, spark_sql)
             if unknown:
-                names = ", ".join(unknown)
-                raise DeclarationError(f"the local engine has no function {names}: use the Spark engine") from error
+                names, close = ", ".join(unknown), nearest_function(unknown[0])
+                meant = f"did you mean {close}? Else " if close is not None else ""
+                raise DeclarationError(
+                    f"the local engine has no function {names}: {meant}use the Spark engine"
+                ) from error
             raise DeclarationError(
                 f"the local engine cannot say this as Spark does: {_reason(error)}. "
                 "Write the cast that is meant, or use the Spark engine"

@@ -60,12 +60,8 @@ class Amounts:
             raise self.source.error(f"{what} cannot be {amount.sql()}: write a share such as 1%", amount)
         share = float(number / 100 if unit == "%" else number)
         if not 0 < share < 1:
-            way = (
-                f"write {number}% or a share between 0 and 1"
-                if unit is None
-                else "give more than 0% and less than 100%"
-            )
-            raise self.source.error(f"{what} {amount.sql()} is not between 0 and 1", amount, way)
+            way = f"write {number}%" if unit is None and number >= 1 else "give more than 0% and less than 100%"
+            raise self.source.error(f"{what} {amount.sql()} is no share", amount, way)
         return share
 
     def point(self, amount: Amount, what: str) -> float:

@@ -88,7 +88,23 @@ WRAPPED = ("pairs", "bounds", "sources")
 BEGINNINGS = ("CREATE", "SELECT", "WITH", "QUERY", "DROP", "SHOW", "EXPLAIN", "SET")
 """What a statement begins with; in the middle of one, on a line of its own, a semicolon is missing before it."""
 
+TYPES = (
+    "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BOOLEAN", "BINARY", "DATE",
+    "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT",
+)  # fmt: skip
+"""Those that may be meant by a type that nobody knows."""
+
 ATTACHED = re.compile(r"(\d+(?:\.\d*)?)([A-Za-z]+)")
+
+
+def opening(words: str) -> str:
+    """How a clause is told in a list of all: clauses that begin alike go by their first word.
+
+    >>> [opening(words) for words in ("PROD EVERY", "SIDELINE WITHIN", "CLOSE BY SOURCE")]
+    ['PROD ..', 'SIDELINE ..', 'CLOSE BY SOURCE']
+    """
+    first = words.split()[0]
+    return f"{first} .." if first in ("PROD", "SIDELINE") else words
 
 
 class MisreadError(ParseError):
@@ -104,13 +120,20 @@ class ClauseParser(Spark4.Parser):
 
     def raise_error(self, message: str, token: Any = None) -> None:
         """Say what is wrong at a token; by default at the one that could not be read."""
+        if message.startswith("Expected END") and self._curr:
+            token = self._curr
         found = token or self._curr or self._prev
         missing = "Required argument" in message or "missing for" in message
         if missing or message.startswith("Invalid expression"):
             message = f"unexpected {found.text!r}" if self._curr else "the statement ends too early"
         message = message.replace("Expecting", "Expected", 1)
         offset = found.end + 1 if not self._curr and found is self._prev else found.start
-        raise MisreadError(message[0].lower() + message[1:], offset, self._meant(found))
+        hint = self._meant(found)
+        if "TYPE after CAST" in message:
+            message = "expected a type, such as INT, STRING or TIMESTAMP"
+            close = nearest(found.text.upper(), TYPES)
+            hint = f"did you mean {close}?" if close else hint
+        raise MisreadError(message[0].lower() + message[1:], offset, hint)
 
     def _refuse(self, message: str, known: Iterable[str] = (), token: Any = None) -> NoReturn:
         at = token or self._curr
@@ -178,8 +201,22 @@ class ClauseParser(Spark4.Parser):
     def _parse_columns(self) -> list[exp.Expr]:
         self._expect("(")
         found = self._parse_csv(self._parse_column_declaration)
+        if self._curr and self._curr.text[:1].isidentifier():
+            raise MisreadError(f"expected ), not {self._curr.text!r}", self._curr.start, "put a comma before it")
         self._expect(")")
         return found
+
+    def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
+        """What is separated by commas; behind each there is something, though the parser would let it be missing."""
+
+        def one() -> Any:
+            comma = self._prev if self._prev and self._prev.token_type is sep else None
+            found = parse_method()
+            if found is None and comma is not None and self._prev is comma:
+                self._refuse("expected something behind the comma")
+            return found
+
+        return super()._parse_csv(one, sep)
 
     def _parse_column_declaration(self) -> exp.Expr:
         name = self._parse_name()
@@ -191,7 +228,7 @@ class ClauseParser(Spark4.Parser):
         token = self._curr
         kind = self._parse_types(allow_identifiers=False)
         if not isinstance(kind, exp.DataType):
-            self._refuse("expected a type", (t.name for t in self.TYPE_TOKENS), token)
+            self._refuse("expected a type", TYPES, token)
         return kind
 
     def _parse_each(self, known: Mapping[str, Parts], until: TokenType | None = None) -> list[Clause]:
@@ -203,9 +240,10 @@ class ClauseParser(Spark4.Parser):
             start = self._curr
             words = next((words for words in known if self._match_text_seq(*words.split())), None)
             if words is None:
-                self._refuse(f"expected {', '.join(known)} or the end", known)
+                openings = dict.fromkeys(opening(words) for words in known)
+                self._refuse(f"expected {', '.join(openings)} or the end", known)
             if any(clause.this == words for clause in found):
-                self._refuse(f"{words} is given twice", (), start)
+                raise MisreadError(f"{words} is given twice", start.start)
             self._match(TokenType.EQ)
             parts = known[words]
             clause = self.expression(Clause(this=words, wrapped=any(p.startswith(WRAPPED) for p in parts)))

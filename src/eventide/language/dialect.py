@@ -27,6 +27,7 @@ from eventide.language.clauses import (
     STREAM_CLAUSES,
     WINDOW_CLAUSES,
     ClauseParser,
+    MisreadError,
 )
 from eventide.language.nodes import (
     CreateFunction,
@@ -157,7 +158,7 @@ class Eventide(Spark4):
 
         def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
             word = self._curr.text.upper()
-            follows = (word, self._next.text.upper()) in (("EMIT", "IMMEDIATELY"), ("CLOSE", "BY"))
+            follows = (word, self._next.text.upper()) in (("EMIT", "IMMEDIATELY"), ("CLOSE", "BY")) or word == "LIMIT"
             follows = follows or self._at_early_word(word)
             # On a line of its own, such a word begins the next statement.
             begins = word in BEGINNINGS and bool(self._prev) and self._curr.line > self._prev.line
@@ -204,6 +205,8 @@ class Eventide(Spark4):
             if this is None or not self._match(TokenType.L_PAREN):
                 self._retreat(self._index - 1)
                 return None
+            if name.text.upper() in self.FUNCTIONS:
+                raise MisreadError(f"unexpected {name.text!r}", name.start, "put a comma before it")
             given = self._parse_csv(self._parse_disjunction)
             self._match_r_paren()
             return self.expression(exp.Anonymous(this=name.text, expressions=[this, *given]), name)

@@ -16,7 +16,7 @@ from eventide.language.output_names import name_for, unused
 from eventide.language.reading_from import FromReader
 from eventide.language.source_text import SourceText
 from eventide.language.spark_window import is_part_of_window, is_spark_window, stream_window
-from eventide.language.stretches import counted
+from eventide.language.stretches import rounded_down
 from eventide.plan.temporal import Bucket
 
 
@@ -81,6 +81,10 @@ class GroupReader:
     def is_window(self, node: exp.Expr, level: Level) -> bool:
         """Whether this is the window or one of its ends, which are in every result; Spark's `window` is taken."""
         call = node.this if isinstance(node, exp.Alias) else node
+        if isinstance(call, exp.Column) and not call.table and call.name.lower() not in level.columns:
+            select = node.find_ancestor(exp.Select)
+            named = {item.alias.lower(): item.this for item in select.expressions} if select is not None else {}
+            call = named.get(call.name.lower(), call)
         if is_spark_window(call):
             if level.called is None and level.window is None:
                 level.window, level.called = stream_window(call, level, self.origin, self.source), call
@@ -141,10 +145,9 @@ def _is_alias(node: exp.Expr, aliases: dict[str, exp.Expr], level: Level) -> boo
 
 def _in_stretches(group: Group, level: Level) -> Group:
     """The group as it is computed, and what it has to do with time."""
-    node = group.written.this if isinstance(group.written, exp.Paren) else group.written
-    told = counted(node, level) if isinstance(node, exp.Div) else None
-    if told is not None and level.over_query is None:
-        group.expression, node = told.exact, told.as_floor
+    node = group.written.unnest()
+    if level.over_query is None:
+        group.expression = node = rounded_down(node, level)
     return with_time(group, node, level)
 
 

@@ -23,11 +23,14 @@ WINDOW_FUNCTIONS = {
     "tumble": "FROM {stream} [RANGE 5 minutes], or GROUP BY window({time}, '5 minutes')",
     "hop": "FROM {stream} [RANGE 5 minutes SLIDE 1 minute], or GROUP BY window({time}, '5 minutes', '1 minute')",
     "cumulate": "FROM {stream} [RANGE 1 hour] with PROD EVERY 5 minutes behind the SELECT, for early answers",
+    "tumbling": "FROM {stream} [RANGE 5 minutes]",
+    "hopping": "FROM {stream} [RANGE 5 minutes SLIDE 1 minute]",
     "session": "windows of a fixed length; sessions cannot be run yet",
     "session_window": "windows of a fixed length; sessions cannot be run yet",
 }
 """How other systems call windows, and what to write here."""
 
+SQL_WORDS = ("SELECT", "FROM", "WHERE", "GROUP BY", "GROUP", "HAVING", "ORDER BY", "UNION", "JOIN", "ON", "LIMIT")
 BEHIND_A_WINDOW = ("WHERE", "GROUP BY", "GROUP", "HAVING", "ORDER BY", "ORDER", "LIMIT", "INTO", "PROD")
 USUAL_AGGREGATES = ("avg", "sum", "count", "min", "max", "first", "last", "median", "stddev", "variance")
 
@@ -38,6 +41,8 @@ def meant_by(before: Sequence[str], word: str, after: str = "") -> str | None:
     last, here = said[-1] if said else "", word.upper()
     if not said and here == "INSERT":
         return "results go where INTO says, behind the query: CREATE QUERY name AS SELECT .. INTO 'dir'"
+    if not said and here in ("UPDATE", "DELETE", "MERGE", "ALTER", "TRUNCATE", "USE"):
+        return "a script declares streams and queries, and changes nothing else"
     if said[:1] == ["CREATE"] and len(said) < 4 and here in ("VIEW", "MATERIALIZED", "TABLE"):
         table = "what rows come from is a stream: CREATE STREAM name (ts TIMESTAMP, ..) FROM json 'dir'"
         return table if here == "TABLE" else "a view is a query here: CREATE QUERY name AS SELECT .."
@@ -50,13 +55,44 @@ def meant_by(before: Sequence[str], word: str, after: str = "") -> str | None:
         return "results come when their window is over; PROD EVERY 10 seconds asks for early ones"
     if here == "SELECT" and last == "]":
         return "end the statement before it with ;"
-    if "WATERMARK" in (here, after.upper()):
+    if "WATERMARK" in (here, after.upper(), last):
         return "how time moves is said in CREATE STREAM: DRATIO 1%, or DELAY 5 minutes"
     if last.replace(".", "", 1).isdecimal() and here.isalpha():
         if here.rstrip("S") in ("MONTH", "YEAR", "QUARTER"):
             return "months and years differ in length: say how many days"
-        unit = nearest(here, LENGTHS)
-        return None if unit is None else f"did you mean {unit.lower()}?"
+        if (unit := nearest(here, LENGTHS)) is not None:
+            return f"did you mean {unit.lower()}?"
+    if said[:2] == ["CREATE", "STREAM"] and here == "WITH":
+        return "write USING kafka OPTIONS (key 'value', ..), or FROM json 'dir'"
+    return _slip(said, before, here, after.upper())
+
+
+def _slip(said: Sequence[str], before: Sequence[str], here: str, after: str) -> str | None:
+    """What was meant where a small word or sign is missing, too much, or another one."""
+    last = said[-1] if said else ""
+    if here == "=>":
+        return "did you mean >=?"
+    if here == ")" and said.count("(") <= said.count(")"):
+        return "it closes nothing: leave it out"
+    if here == "LIMIT" and not after:
+        return "say how many: LIMIT 10"
+    if last == "AS" and here in SQL_WORDS:
+        return f"{here} is a word of SQL: put it in backticks, AS `{here.lower()}`"
+    if last in ("GROUP", "ORDER", "GROUPBY", "ORDERBY"):
+        return f"write {last.removesuffix('BY')} BY"
+    if here == "," and "IN" in said[-2:]:
+        return "put the values in parentheses: IN (1, 2)"
+    if here == "[" and "]" in said:
+        return "a query has one window"
+    if last == "," and here in SQL_WORDS:
+        return "leave the comma out"
+    if last == "," and "CAST" in said[-4:]:
+        return f"write CAST({before[-2]} AS {here})"
+    if said[:1] == ["SELECT"] and "FROM" not in said:
+        if here == "FROM" and "WHERE" in said:
+            return "FROM stands before WHERE"
+        if here == "[":
+            return f"write FROM {before[-1]}"
     if last != "FROM" and nearest(last, ("FROM", "WHERE")) is not None and "FROM" not in said:
         return "did you mean FROM?"
     return None
@@ -95,15 +131,15 @@ def window_function_in(select: exp.Expr) -> str | None:
     return next((name for name in names if name in WINDOW_FUNCTIONS), None)
 
 
-def aggregate_meant(select: exp.Expr) -> str | None:
-    """A hint for a function that nobody knows and that is spelled almost as an aggregate.
+def aggregate_meant(select: exp.Expr) -> tuple[exp.Expr, str] | None:
+    """A function that nobody knows and that is spelled almost as an aggregate, and that one's name.
 
     >>> import sqlglot
-    >>> aggregate_meant(sqlglot.parse_one("SELECT avrg(speed) FROM s"))
-    "'avrg' is no aggregate: did you mean avg?"
+    >>> aggregate_meant(sqlglot.parse_one("SELECT avrg(speed) FROM s"))[1]
+    'avg'
     """
     for call in select.find_all(exp.Anonymous):
         close = nearest(call.name, (*USUAL_AGGREGATES, *sorted(OTHER_AGGREGATES)))
         if close is not None:
-            return f"{call.name!r} is no aggregate: did you mean {close}?"
+            return call, close
     return None

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from eventide.language.source_text import SourceText
 from eventide.language.words import spark_text
+from eventide.plan.derived import WINDOW_END, WINDOW_START
 from eventide.plan.order import OrderBy
 
 
@@ -23,7 +24,9 @@ class OrderReader:
         order = select.args.get("order")
         if order is None:
             return ()
-        return tuple(self._one(ordered, select, over_results) for ordered in order.expressions)
+        # All results of a window have its ends, and windows are told one after the other anyway.
+        told = [ordered for ordered in order.expressions if not _is_end(ordered.this, ordered)]
+        return tuple(self._one(ordered, select, over_results) for ordered in told)
 
     def _one(self, ordered: exp.Expr, select: exp.Select, over_results: Callable[[exp.Expr], exp.Expr]) -> OrderBy:
         if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
@@ -36,3 +39,9 @@ class OrderReader:
             inner = chosen.this if isinstance(chosen, exp.Alias) else chosen
         down = bool(ordered.args.get("desc"))
         return OrderBy(spark_text(over_results(inner)), down, bool(ordered.args.get("nulls_first")))
+
+
+def _is_end(node: exp.Expr, ordered: exp.Expr) -> bool:
+    """Whether this is an end of the window, in the order in which windows are told."""
+    named = isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in (WINDOW_START, WINDOW_END)
+    return named and not ordered.args.get("desc")

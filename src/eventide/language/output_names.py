@@ -23,7 +23,7 @@ LONGEST = 60
 def name_for(expression: exp.Expr) -> str:
     """A name from the words of an expression."""
     words = list(_words(expression))
-    name = re.sub(r"[^0-9a-zA-Z]+", "_", "_".join(words)).strip("_")[:LONGEST].strip("_") or "value"
+    name = re.sub(r"[\W_]+", "_", "_".join(words)).strip("_")[:LONGEST].strip("_") or "value"
     name = f"_{name}" if name[0].isdigit() else name
     return f"{name}_value" if name.lower() in RESERVED else name
 

@@ -45,7 +45,8 @@ def output_of(query: str, written: list[Clause], source: SourceText) -> Output:
     kind = names[0].name.lower() if names else "parquet"
     path = paths[0].name if paths else None
     if kind not in (*DIRECTORIES, *OTHERS):
-        raise source.error(f"results cannot go to {kind!r}", names[0], meant(kind, (*DIRECTORIES, *OTHERS)))
+        way = None if path or "FORMAT" in clauses else f"a directory stands in quotes: INTO '{names[0].name}'"
+        raise source.error(f"results cannot go to {kind!r}", names[0], way or meant(kind, (*DIRECTORIES, *OTHERS)))
     if kind in DIRECTORIES and not path:
         raise source.error(f"{kind} needs a directory", into, f"write INTO 'directory' FORMAT {kind}")
     if kind in OTHERS and path is not None:

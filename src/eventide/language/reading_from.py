@@ -76,9 +76,10 @@ class FromReader:
         level = self._level(origin.this, ctes)
         self._add_window(select, level)
         if (where := select.args.get("where")) is not None:
+            condition = self.spelled_out(where.this, level)
             for aggregate in aggregates_in(where.this):
                 raise self.source.error("WHERE sees single rows, not aggregates", aggregate, "put this into HAVING")
-            level.where.append(self.spelled_out(where.this, level))
+            level.where.append(condition)
         return select, level
 
     def settled(self, level: Level, tree: exp.Expr) -> Level:

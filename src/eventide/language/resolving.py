@@ -15,6 +15,10 @@ from eventide.language.known import Columns, Level
 from eventide.language.nearest import meant
 from eventide.language.source_text import SourceText, offset_of
 from eventide.language.words import wrapped
+from eventide.plan.derived import WINDOW_END, WINDOW_START
+
+EDGES = (WINDOW_START, WINDOW_END, "window")
+"""What is called so in every result, and is known only when its window is told."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,10 @@ class Resolver:
     def spelled_out(self, expression: exp.Expr, level: Level, also: Iterable[str] = ()) -> exp.Expr:
         """The expression over the columns of the stream; names in `also` stay."""
         for query in expression.find_all(exp.Query):
-            raise self.source.error("a query inside an expression cannot be run yet", query)
+            raise self.source.error("a query inside an expression cannot be run yet", query, "join what it gives")
+        for node in expression.find_all(exp.Is):
+            if isinstance(node.expression, exp.Literal | exp.Column):
+                raise self.source.error("IS is for NULL, TRUE and FALSE", node.expression, "write = instead")
         names = {name.lower() for name in also}
         found = expression.copy()
         root = exp.Paren(this=found)
@@ -57,7 +64,18 @@ class Resolver:
                     parts[0],
                     meant(parts[0].name, inputs),
                 )
-            known = [spelled for spelled, _ in columns.values()]
+            if name in EDGES:
+                raise self.source.error(
+                    f"{name!r} is in every result as it is, and cannot be computed with or named otherwise here",
+                    parts[0],
+                    "read the results: SELECT window_start AS .. FROM (SELECT .. FROM .. [RANGE ..])",
+                )
+            owner = min(level.aliases, default=None)
+            if columns is level.columns and len(parts) > 1 and parts[1].name.lower() in columns and owner is not None:
+                raise self.source.error(
+                    f"nothing here is called {parts[0].name!r}", parts[0], f"did you mean {owner}.{parts[1].name}?"
+                )
+            known = [spelled for spelled, _ in columns.values()] + [other for other in also if other not in columns]
             known += [f"{level.shared[key][0]}.{key}" for key in level.shared] if columns is level.columns else []
             raise self.source.error(f"there is no column {parts[0].name!r}", parts[0], meant(parts[0].name, known))
         place = offset_of(parts[0])

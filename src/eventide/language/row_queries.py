@@ -72,6 +72,8 @@ class RowsReader:
 
     def _check(self, select: exp.Select, level: Level) -> None:
         refuse_over(select, self.source)
+        if not select.expressions:
+            raise self.source.error("this SELECT has no columns", select, "write SELECT *, or name columns or aggregates")
         if (having := select.args.get("having")) is not None:
             raise self.source.error("HAVING chooses among groups, and this has none", having, "put this into WHERE")
         if (limit := select.args.get("limit")) is not None:
@@ -80,11 +82,13 @@ class RowsReader:
             )
         asked = [str(clause.this) for clause in level.window.expressions] if level.window is not None else []
         if set(asked) - {"SLACK", "DRATIO"}:
+            if (mistyped := aggregate_meant(select)) is not None:
+                call, close = mistyped
+                raise self.source.error(f"{call.name!r} is no aggregate", call, f"did you mean {close}?")
             raise self.source.error(
                 "this SELECT has a window and no aggregate",
                 level.window,
-                aggregate_meant(select)
-                or "leave the window out to get the rows, add count(*) or another aggregate, or write SELECT DISTINCT",
+                "leave the window out to get the rows, add count(*) or another aggregate, or write SELECT DISTINCT",
             )
         if (order := select.args.get("order")) is not None:
             self._check_order(order, select, level)

@@ -87,6 +87,11 @@ def about_stream(declared: Declared, is_read: bool) -> Iterator[tuple[str, exp.E
             yield message, clauses["BOUNDS"]
     elif not has_timeout and (reason := _rests(inner)):
         yield f"{reason}: when the stream falls silent, they wait for ever; add TIMEOUT", declared.tree
+    of_a_round = stream.input.max_rows if stream.input is not None else None
+    held = inner.rows if isinstance(inner, Slack | Cap) else None
+    if held is not None and of_a_round is not None and held < of_a_round:
+        smaller = f"SLACK {held} is smaller than a round, which may have {of_a_round} rows"
+        yield f"{smaller}: what trails by a round is late", clauses.get("SLACK", declared.tree)
     if isinstance(inner, OwnProgress) and stream.source and not has_idle:
         yield "a source that falls silent holds back all others; add IDLE AFTER", clauses["OWN PROGRESS"]
 

@@ -14,9 +14,10 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.language.amounts import Amounts
 from eventide.language.misreadings import instead_of, window_function_in
-from eventide.language.nearest import meant
+from eventide.language.nearest import meant, nearest
 from eventide.language.nodes import Clause, StreamWindow
 from eventide.language.source_text import SourceText
+from eventide.plan.calendar import FIXED, truncated
 from eventide.plan.join import Join
 from eventide.plan.program import Step
 from eventide.plan.query import Query
@@ -83,7 +84,11 @@ class WindowReader:
                 return RowWindow(amounts.rows(length, "RANGE"), step)
             step = amounts.length(slide, "SLIDE") if slide is not None else TUMBLING
             offset = amounts.length(clauses["OFFSET"].expressions[0], "OFFSET") if "OFFSET" in clauses else 0
-            return Window(amounts.length(length, "RANGE"), step, offset - shift, empty)
+            longer = amounts.length(length, "RANGE")
+            for amount, size, name in ((length, longer, "RANGE"), (slide, step, "SLIDE")):
+                if amount is not None and size <= 0:
+                    raise self.source.error(f"{name} {amount.sql()} is no length: give more than 0", amount)
+            return Window(longer, step, offset - shift, empty)
         except DeclarationError as error:
             if hasattr(error, "line"):
                 raise
@@ -124,6 +129,16 @@ class WindowReader:
                 select,
                 f"select {time} below it, too",
             )
+        if (cut := next(select.find_all(exp.TimestampTrunc, exp.DateTrunc), None)) is not None:
+            unit = cut.text("unit").upper()
+            close = nearest(unit, FIXED)
+            if truncated(unit) is None:
+                return self.source.error(
+                    f"date_trunc knows no {unit.lower()!r}", cut, f"did you mean {close.lower()!r}?" if close else None
+                )
+            if unit not in FIXED:
+                way = f"group by day or week, or add a window: FROM {self._spoken} [RANGE 30 days]"
+                return self.source.error(f"stretches of a {unit.lower()} are not equally long", cut, way)
         foreign = window_function_in(select.parent_select or select)
         if foreign is not None:
             hint = instead_of(foreign, self._spoken, time)

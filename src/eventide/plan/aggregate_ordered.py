@@ -25,6 +25,8 @@ def order_key(sql: str, kind: str, depth: int = 0) -> tuple[str, str] | None:
     """
     if kind in PLAIN or decimal_of(kind) is not None:
         return sql, kind
+    if kind == "VOID":
+        return None
     read = exp.DataType.build(kind, dialect=SPARK)
     if read.is_type("array"):
         name = f"e{depth}"

@@ -14,10 +14,12 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 from sqlglot import exp
 
+from eventide.errors import DeclarationError
 from eventide.plan import aggregate_moments, aggregate_ordered, aggregate_sketches, aggregate_sums
 from eventide.plan.aggregate_call import Call, Columns, Form, Told, call_from
 from eventide.plan.columns import Column
@@ -32,6 +34,10 @@ FORMS: dict[str, Form] = {
     **aggregate_sketches.FORMS,
 }
 """The form of each aggregate that can be told from partials, by its name in Spark."""
+
+SUMMING = ("sum", "try_sum", "avg", "mean", "try_avg")
+SPREADING = ("std", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
+"""Aggregates of numbers: to all of them a text is a number, and to sums a time, too."""
 
 DISTINCT_IS_NOTHING = ("min", "max", "bool_and", "bool_or", "every", "any", "some", "bit_and", "bit_or")
 """Aggregates to which a value that comes twice is as good as one that comes once."""
@@ -112,6 +118,19 @@ def _inlined(sql: str, partials: Columns) -> exp.Expression:
 
 
 def _told(call: Call, columns: Columns) -> Told | None:
+    if call.name in ("min", "max") and len(call.arguments) > 1:
+        several = "least" if call.name == "min" else "greatest"
+        raise DeclarationError(f"{call.name} takes one value: of several in a row, take {several}(..)")
     if call.ordered or call.name not in FORMS or (call.distinct and call.name not in DISTINCT_IS_NOTHING):
         return None
-    return FORMS[call.name](call, columns)
+    return FORMS[call.name](_of_numbers(call, columns), columns)
+
+
+def _of_numbers(call: Call, columns: Columns) -> Call:
+    """The call over numbers, where Spark makes a text or a time one without being asked."""
+    if call.name not in (*SUMMING, *SPREADING) or len(call.arguments) != 1:
+        return call
+    kind = columns.type_of(call.arguments[0])
+    if kind != "STRING" and (kind != "TIMESTAMP" or call.name in SPREADING):
+        return call
+    return replace(call, arguments=(f"CAST({call.arguments[0]} AS DOUBLE)",))

@@ -183,7 +183,10 @@ def _knowing_groups(type_of: TypeOf, groups: dict[str, str]) -> TypeOf:
     """Types of expressions in which groups go by their names in a slice."""
 
     def known(sql: str) -> str:
-        return type_of(re.sub(r"`?(__k\d+)`?", lambda found: f"({groups.get(found[1], found[1])})", sql))
+        kind = type_of(re.sub(r"`?(__k\d+)`?", lambda found: f"({groups.get(found[1], found[1])})", sql))
+        if kind == "VOID":
+            raise DeclarationError(f"nothing tells the type of {sql}: write CAST(NULL AS INT) for a NULL")
+        return kind
 
     return known
 

@@ -6,6 +6,7 @@ Column(name='speed', type='DECIMAL(10, 2)')
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -70,7 +71,25 @@ def spark_type(kind: exp.DataType | str) -> str:
     >>> spark_type("integer"), spark_type("decimal(10,2)"), spark_type("array<string>")
     ('INT', 'DECIMAL(10, 2)', 'ARRAY<STRING>')
     """
+    if isinstance(kind, str) and kind.upper() == "VOID":
+        # The type of a bare NULL, for which the parser has no word.
+        return "VOID"
     return (exp.DataType.build(kind, dialect="spark") if isinstance(kind, str) else kind).sql(dialect="spark")
+
+
+def with_type(sql: str, kind: str) -> str:
+    """The type of an expression, in Spark's words or Arrow's; refused where NULL alone does not tell it.
+
+    >>> with_type("array()", "array<void>")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: nothing tells the type of what is in array(): write CAST(NULL AS INT) for a NULL
+    """
+    if re.search(r"(array|map)<[^>]*(void|null)", kind, re.IGNORECASE):
+        raise DeclarationError(
+            f"nothing tells the type of what is in {sql}: write CAST(NULL AS INT) for a NULL"
+        )
+    return kind
 
 
 def named(name: str, among: Iterable[Column], owner: str) -> Column:

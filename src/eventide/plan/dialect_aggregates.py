@@ -14,7 +14,9 @@ from eventide.plan.dialect_saying import Rule, Saying, call
 from eventide.plan.expressions import restricted
 from eventide.plan.spark_grammar import SPARK
 
-MORE_THAN_A_CALL = (exp.Sum, exp.Avg, exp.ApproxDistinct, exp.ApproxQuantile)
+MORE_THAN_A_CALL = (
+    exp.Sum, exp.Avg, exp.ApproxDistinct, exp.ApproxQuantile, exp.ArrayAgg, exp.ArrayUniqueAgg, exp.Corr, exp.RegrSlope,
+)  # fmt: skip
 NAMED = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double", "try_sum")
 
 
@@ -82,6 +84,25 @@ def _listed(self: Saying, node: exp.GroupConcat) -> str:
     return f"STRING_AGG({'DISTINCT ' if once else ''}{text}, {separator}{order})"
 
 
+def _collected(self: Saying, node: exp.ArrayAgg | exp.ArrayUniqueAgg) -> str:
+    """The values that are there; of none at all, an empty list, where DuckDB has NULL."""
+    once = isinstance(node, exp.ArrayUniqueAgg) or isinstance(node.this, exp.Distinct)
+    value = self.sql(node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this)
+    return f"COALESCE(LIST({'DISTINCT ' if once else ''}{value}) FILTER (WHERE {value} IS NOT NULL), [])"
+
+
+def _of_pairs(name: str) -> Rule:
+    """NULL where it cannot be told from so few values, or such equal ones; DuckDB has NaN there."""
+
+    def rule(self: Saying, node: exp.Expression) -> str:
+        x, y = (f"CAST({self.sql(part)} AS DOUBLE)" for part in (node.this, node.expression))
+        spread = f"VAR_POP({y}) FILTER (WHERE {x} IS NOT NULL)"
+        other = f" OR VAR_POP({x}) FILTER (WHERE {y} IS NOT NULL) = 0" if name == "CORR" else ""
+        return f"CASE WHEN {spread} = 0{other} THEN NULL ELSE {call(name, x, y)} END"
+
+    return rule
+
+
 def _approximate_distinct(self: Saying, node: exp.ApproxDistinct) -> str:
     sketch = f"eventide_hll_of_texts(list(DISTINCT CAST({self.sql(node.this)} AS TEXT)), 12)"
     return f"eventide_hll_estimate(eventide_hll_union([{sketch}, {sketch}]))"
@@ -92,7 +113,10 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.ApproxQuantile: lambda self, n: f"QUANTILE_DISC({self.sql(n.this)}, {self.sql(n, 'quantile')})",
     exp.ArgMax: lambda self, n: call("arg_max_null", self.sql(n.this), self.sql(n.expression)),
     exp.ArgMin: lambda self, n: call("arg_min_null", self.sql(n.this), self.sql(n.expression)),
+    exp.ArrayAgg: _collected,
+    exp.ArrayUniqueAgg: _collected,
     exp.Avg: _average,
+    exp.Corr: _of_pairs("CORR"),
     exp.Count: _count,
     exp.CountIf: lambda self, n: f"COUNT(CASE WHEN {self.sql(n.this)} THEN 1 END)",
     exp.Filter: _filter,
@@ -100,5 +124,6 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.LogicalAnd: lambda self, n: call("BOOL_AND", self.sql(n.this)),
     exp.LogicalOr: lambda self, n: call("BOOL_OR", self.sql(n.this)),
     exp.Quantile: _quantile,
+    exp.RegrSlope: _of_pairs("REGR_SLOPE"),
     exp.Sum: _sum,
 }

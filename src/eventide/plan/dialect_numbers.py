@@ -44,6 +44,9 @@ def _cast(self: Saying, node: exp.Cast) -> str:
         # A decimal that the words do not tell is cut as text: as a DOUBLE it could lose digits.
         cut = f"{cast}(split_part(CAST({value} AS TEXT), '.', 1) AS {kind})"
         return f"{cast}({value} AS {kind})" if known else _unless_decimal(value, source, variant, cut)
+    if source == "TIMESTAMP" and (wanted in ("FLOAT", "DOUBLE") or decimal_of(wanted) is not None):
+        seconds = f"epoch_us({value}) / 1e6"
+        return f"CAST({seconds} AS {kind})" if decimal_of(wanted) is None else self.refuse("CAST of a time to DECIMAL")
     if wanted == "STRING" and decimal is None and source != "STRING":
         return call("spark_text", value) if source is None else by_type("string", source, value, fraction="float")
     if decimal_of(wanted) is not None:
@@ -107,6 +110,8 @@ def _arithmetic(operator: str) -> Rule:
     def rule(self: Saying, node: exp.Expression) -> str:
         a, b = self.sql(node.this), self.sql(node.expression)
         kind = self.kind(node)
+        if self.kind(node.this) == self.kind(node.expression) == "DATE":
+            return self.refuse("the difference of two dates, which is an INTERVAL (datediff gives a number),")
         left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
         if kind is None or decimal_of(kind) is None or left is None or right is None:
             return _remainder(self, node, kind) if operator == "%" else f"{a} {operator} {b}"

@@ -80,10 +80,19 @@ def _unix_timestamp(self: Saying, node: exp.StrToUnix) -> str:
     return by_type("unix_timestamp", self.kind(node.this), self.sql(node.this))
 
 
+def _shown_in(self: Saying, node: exp.AtTimeZone) -> str:
+    """FROM_UTC_TIMESTAMP: what a clock in that region shows, as an instant."""
+    zone = node.args["zone"]
+    if not isinstance(zone, exp.Literal) or not (zone.name == "UTC" or "/" in zone.name):
+        return self.refuse("FROM_UTC_TIMESTAMP with a zone that is no region, such as 'Europe/Berlin',")
+    return f"timezone('UTC', timezone({self.sql(zone)}, {self.sql(node.this)}))"
+
+
 RULES: dict[type[exp.Expr], Rule] = {
     exp.AddMonths: lambda self, n: (
         f"CAST(CAST({self.sql(n.this)} AS DATE) + to_months({self.sql(n.expression)}) AS DATE)"
     ),
+    exp.AtTimeZone: _shown_in,
     exp.DateDiff: lambda self, n: (
         f"CAST(date_diff('day', CAST({self.sql(n.expression)} AS DATE), CAST({self.sql(n.this)} AS DATE)) AS INTEGER)"
     ),
@@ -94,6 +103,8 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.DayOfWeek: _dated("CAST(dayofweek({}) + 1 AS INTEGER)"),
     exp.DayOfYear: _dated("CAST(dayofyear({}) AS INTEGER)"),
     exp.Extract: _extract,
+    # Of an hour that comes twice, DuckDB takes the second and Spark the first.
+    exp.FromTimeZone: lambda self, n: self.refuse("TO_UTC_TIMESTAMP"),
     exp.Hour: as_int("hour"),
     exp.LastDay: _dated("last_day({})"),
     exp.Minute: as_int("minute"),

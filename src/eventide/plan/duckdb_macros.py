@@ -154,7 +154,7 @@ MACROS: tuple[str, ...] = (
     _macro("sqrt", "(x) AS CASE WHEN x < 0 THEN CAST('NaN' AS DOUBLE) ELSE sqrt(x) END"),
     _macro("asin", "(x) AS CASE WHEN abs(x) > 1 THEN CAST('NaN' AS DOUBLE) ELSE asin(x) END"),
     _macro("acos", "(x) AS CASE WHEN abs(x) > 1 THEN CAST('NaN' AS DOUBLE) ELSE acos(x) END"),
-    _macro("sign", "(x DOUBLE) AS CASE WHEN isnan(x) THEN x ELSE CAST(sign(x) AS DOUBLE) END"),
+    _macro("sign", "(x DOUBLE) AS CASE WHEN isnan(x) OR x = 0 THEN x ELSE CAST(sign(x) AS DOUBLE) END"),
     _macro("isnan", "(x) AS COALESCE(isnan(x), FALSE)"),
     *_by_type("octet_length", "x", VARCHAR="CAST(strlen(x) AS INTEGER)", BLOB="CAST(octet_length(x) AS INTEGER)"),
     _macro("nanvl", "(x, y) AS CASE WHEN isnan(x) THEN y ELSE x END"),

@@ -18,7 +18,7 @@ from eventide.plan.spark_types import RANKS, Types
 
 PASSING = (
     exp.Paren, exp.Not, exp.And, exp.Or, exp.Is, exp.Case, exp.If, exp.Coalesce, exp.Null, exp.Boolean, exp.Tuple,
-    exp.DataType, exp.Identifier, exp.Star, exp.Var,
+    exp.Identifier, exp.Star, exp.Var,
 )  # fmt: skip
 """What fails only if a part of it does."""
 
@@ -35,7 +35,7 @@ def may_fail(node: exp.Expression, types: Types) -> bool:
     """Whether there may be a row for which the expression raises an error."""
     if isinstance(node, exp.Column | exp.Dot):
         return False
-    if isinstance(node, exp.Literal | exp.Interval):
+    if isinstance(node, exp.Literal | exp.Interval | exp.DataType):
         return False
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
         # A typed constant such as DATE '2000-01-01' is the same for every row: it was tried when it was declared.
