@@ -5,7 +5,6 @@ Nothing heavy is imported here: each command loads what it needs. Exit codes are
 
 from __future__ import annotations
 
-import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -161,26 +160,21 @@ def run(
     """Run the queries of a script, and show their results as they come."""
     from eventide.commands.run import RunRequest, run_file
 
-    try:
-        run_file(
-            RunRequest(
-                file=str(file),
-                bounded=bounded,
-                json=json,
-                engine=engine.value if engine else None,
-                master=master,
-                conf=conf or [],
-                packages=package or [],
-                checkpoint=checkpoint,
-                trace=trace,
-                listen=listen,
-                no_listen=no_listen,
-            )
+    run_file(
+        RunRequest(
+            file=str(file),
+            bounded=bounded,
+            json=json,
+            engine=engine.value if engine else None,
+            master=master,
+            conf=conf or [],
+            packages=package or [],
+            checkpoint=checkpoint,
+            trace=trace,
+            listen=listen,
+            no_listen=no_listen,
         )
-    except KeyboardInterrupt:
-        from eventide.commands.endings import INTERRUPTED
-
-        raise SystemExit(INTERRUPTED) from None
+    )
 
 
 @app.command(epilog=_CHECK_EXAMPLES)
@@ -372,24 +366,9 @@ def version(
 
 def main() -> None:
     """Run a command; tell an error in one sentence, unless `--debug` asks for all of it."""
-    try:
-        app()
-    except (SystemExit, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        from eventide.commands.endings import READER_GONE, code_of, told
+    from eventide.commands.leaving import run_to_its_end
 
-        said, code = told(error), code_of(error)
-        if "--debug" in sys.argv:
-            import traceback
-
-            traceback.print_exc()
-        elif said is not None:
-            typer.echo(said, err=True)
-        if code == READER_GONE:
-            # Otherwise the interpreter tries to write what is left, and complains.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(code) from None
+    run_to_its_end(app, debug="--debug" in sys.argv)
 
 
 if __name__ == "__main__":
