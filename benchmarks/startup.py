@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.harness import REPOSITORY, as_duration, finish, options, say, scratch, show_table
 
-COMMAND = [sys.executable, "-m", "eventide.cli"]
+COMMAND = [sys.executable, "-m", "eventide"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "PYTHONDONTWRITEBYTECODE": ""}
 ROWS = 1_000
 SCRIPT = """CREATE STREAM numbers (n BIGINT, v INT) FROM csv 'numbers.csv' TIMESTAMP BY n;

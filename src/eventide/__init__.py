@@ -39,14 +39,6 @@ What it knows is plain data, fit for JSON, from which an equal pacemaker goes on
 
 from typing import TYPE_CHECKING
 
-from eventide.errors import DeclarationError, EventideError, InputError, LostRowsWarning, SnapshotError
-from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.future_guard import FutureGuard
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
-from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.timeout import Timeout
 from eventide.later import later
 
 if TYPE_CHECKING:
@@ -54,6 +46,14 @@ if TYPE_CHECKING:
     from eventide.api.sql import sql
     from eventide.api.start import start
     from eventide.api.stream import stream
+    from eventide.errors import DeclarationError, EventideError, InputError, LostRowsWarning, SnapshotError
+    from eventide.eventtime.arrivals import Arrivals
+    from eventide.eventtime.drop_ratio import DropRatio
+    from eventide.eventtime.future_guard import FutureGuard
+    from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
+    from eventide.eventtime.instant import FOREVER, NEVER
+    from eventide.eventtime.own_progress import OwnProgress
+    from eventide.eventtime.timeout import Timeout
 
 __all__ = [
     "FOREVER",
@@ -78,10 +78,26 @@ __all__ = [
     "stream",
 ]
 
-# These need a query engine behind them.
+# Nothing is loaded before it is asked for: commands pass through this door, too.
 __getattr__ = later(
     __name__,
     {
+        "FOREVER": "eventide.eventtime.instant",
+        "NEVER": "eventide.eventtime.instant",
+        "Arrivals": "eventide.eventtime.arrivals",
+        "DeclarationError": "eventide.errors",
+        "DropRatio": "eventide.eventtime.drop_ratio",
+        "EventideError": "eventide.errors",
+        "FutureGuard": "eventide.eventtime.future_guard",
+        "Heartbeats": "eventide.eventtime.heartbeat",
+        "InputError": "eventide.errors",
+        "LostRowsWarning": "eventide.errors",
+        "OwnProgress": "eventide.eventtime.own_progress",
+        "Pacemaker": "eventide.eventtime.heartbeat",
+        "Policy": "eventide.eventtime.heartbeat",
+        "Snapshot": "eventide.eventtime.heartbeat",
+        "SnapshotError": "eventide.errors",
+        "Timeout": "eventide.eventtime.timeout",
         "heartbeats": "eventide.api.bridge",
         "sql": "eventide.api.sql",
         "start": "eventide.api.start",

@@ -26,7 +26,7 @@ NOT_OURS = ("curl", "jq")
 """Commands that a page may use, and that a machine may lack."""
 
 SHIMS = {
-    "eventide": f'#!/bin/sh\nexec "{sys.executable}" -m eventide.cli "$@"\n',
+    "eventide": f'#!/bin/sh\nexec "{sys.executable}" -m eventide "$@"\n',
     # A test that ran `make test` would never end. What `make -n` knows is there.
     "make": f'#!/bin/sh\nexec "{shutil.which("make")}" --no-print-directory -n -C "{REPOSITORY}" "$@"\n',
 }

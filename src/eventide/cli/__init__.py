@@ -7,7 +7,6 @@ calls when it is called. Exit codes are those of `eventide.commands.endings`.
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from importlib import import_module
 from typing import Annotated
@@ -55,23 +54,9 @@ def _options(
 
 def main() -> None:
     """Run a command; tell an error in one sentence, unless `--debug` asks for all of it."""
+    from eventide.commands.leaving import run_to_its_end
+
     gc.set_threshold(ALLOCATIONS)
-    try:
-        # To make the others ready takes longer than to read the arguments of one.
-        app(*(name for name in sys.argv[1:2] if name in COMMANDS))(prog_name="eventide")
-    except (SystemExit, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        from eventide.commands.endings import READER_GONE, code_of, told
-
-        said, code = told(error), code_of(error)
-        if "--debug" in sys.argv:
-            import traceback
-
-            traceback.print_exc()
-        elif said is not None:
-            typer.echo(said, err=True)
-        if code == READER_GONE:
-            # Otherwise the interpreter tries to write what is left, and complains.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(code) from None
+    # To make the others ready takes longer than to read the arguments of one.
+    command = app(*(name for name in sys.argv[1:2] if name in COMMANDS))
+    run_to_its_end(lambda: command(prog_name="eventide"), debug="--debug" in sys.argv)

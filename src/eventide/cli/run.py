@@ -74,23 +74,18 @@ def run(
     """Run the queries of a script, and show their results as they come."""
     from eventide.commands.run import RunRequest, run_file
 
-    try:
-        run_file(
-            RunRequest(
-                file=str(file),
-                bounded=bounded,
-                json=json,
-                engine=engine.value if engine else None,
-                master=master,
-                conf=conf or [],
-                packages=package or [],
-                checkpoint=checkpoint,
-                trace=trace,
-                listen=listen,
-                no_listen=no_listen,
-            )
+    run_file(
+        RunRequest(
+            file=str(file),
+            bounded=bounded,
+            json=json,
+            engine=engine.value if engine else None,
+            master=master,
+            conf=conf or [],
+            packages=package or [],
+            checkpoint=checkpoint,
+            trace=trace,
+            listen=listen,
+            no_listen=no_listen,
         )
-    except KeyboardInterrupt:
-        from eventide.commands.endings import INTERRUPTED
-
-        raise SystemExit(INTERRUPTED) from None
+    )

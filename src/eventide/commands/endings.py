@@ -12,6 +12,8 @@ whose turn it is: 2, the user's (what was given cannot be used); 3, the machine'
 
 from __future__ import annotations
 
+import errno
+
 from eventide.errors import CheckpointError, EngineError, EventideError, LanguageError
 
 DONE = 0
@@ -27,7 +29,10 @@ READER_GONE = 141
 """Nobody reads standard output any more; as a shell reports of any filter whose reader went away."""
 
 TERMINATED = 143
-"""SIGTERM before anything ran."""
+"""SIGTERM before anything ran, or a second one."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a disk says that takes nothing more, also to who prints into a file."""
 
 
 class ReaderGoneError(EngineError):
@@ -40,7 +45,7 @@ class TerminatedError(BaseException):
 
 def code_of(error: BaseException) -> int:
     """The exit code for an error."""
-    if isinstance(error, ReaderGoneError) or isinstance(error.__cause__, BrokenPipeError):
+    if isinstance(error, ReaderGoneError | BrokenPipeError) or isinstance(error.__cause__, BrokenPipeError):
         return READER_GONE
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
@@ -48,6 +53,8 @@ def code_of(error: BaseException) -> int:
         return TERMINATED
     if isinstance(error, EngineError) and not isinstance(error, CheckpointError):
         # A checkpoint of another program was given by the user.
+        return CANNOT_GO_ON
+    if _is_full(error):
         return CANNOT_GO_ON
     return UNUSABLE if isinstance(error, EventideError) else OUR_FAULT
 
@@ -68,6 +75,12 @@ def told(error: BaseException) -> str | None:
         said = str(error)
     elif isinstance(error, EventideError):
         said = f"eventide: {error}"
+    elif isinstance(error, OSError) and _is_full(error):
+        said = f"eventide: what there is to say cannot be written: {error.strerror}"
     else:
         said = f"eventide: a fault of our own: {type(error).__name__}: {error} (--debug shows more)"
     return "\n".join([said, *(f"eventide: {note}" for note in getattr(error, "__notes__", ()))])
+
+
+def _is_full(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in NO_ROOM

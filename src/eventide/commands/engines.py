@@ -6,17 +6,18 @@ something failed; then the log stays, and the error names it.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eventide.commands.comparisons import registered, with_comparisons
 from eventide.commands.functions import Failures, local_backend, register_on_spark
 from eventide.commands.notes import under_way
 from eventide.commands.settings import RunSettings
+from eventide.commands.temporary_folders import keep, temporary_folder
 from eventide.engine.local_engine import LocalEngine
 from eventide.engine.running import Running
 from eventide.engine.storage import Storage
@@ -25,6 +26,9 @@ from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.plan.program import Program
 from eventide.sinks.sink import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TICK = 1.0
 DEFAULT_MASTER = "local[*]"
@@ -69,11 +73,9 @@ def checkpoint_at(given: str | None) -> Iterator[str | Storage]:
     if given is not None:
         yield given
         return
-    made = Storage.temporary()
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made.where, ignore_errors=True)
+    with temporary_folder("eventide-checkpoint-") as folder:
+        # It need not survive the machine: no disk is waited for.
+        yield Storage.at(folder, sync=False)
 
 
 @contextmanager
@@ -122,46 +124,50 @@ def _on_spark(
 ) -> Iterator[Running]:
     from eventide.engine.placement import DRIVER_BYTES
     from eventide.engine.spark_engine import SparkEngine
+
+    with temporary_folder("eventide-spark-") as logs:
+        log_file = logs / "spark.log"
+        try:
+            spark = _started(where, log_file)
+            try:
+                register_on_spark(spark, registered(script.functions, script.program))
+                every = None if settings.every is None else f"{settings.every} seconds"
+                driver_bytes = DRIVER_BYTES if settings.driver_bytes is None else settings.driver_bytes
+                with SparkEngine(
+                    spark,
+                    with_comparisons(script.program, script.functions),
+                    checkpoint,
+                    sinks,
+                    every=every,
+                    tick=settings.tick or TICK,
+                    driver_bytes=driver_bytes,
+                    scheduling=settings.scheduling,
+                    trace=trace,
+                    flush_rows=settings.flush_rows,
+                    pace=settings.pace,
+                ) as engine:
+                    yield engine
+            finally:
+                with suppress(Exception):
+                    # It may have died, which was told already.
+                    spark.stop()
+        except Exception as error:
+            if log_file.exists():
+                keep(logs)
+                if str(log_file) not in str(error):
+                    error.add_note(f"Spark's log: {log_file}")
+            raise
+
+
+def _started(where: Where, log_file: Path) -> SparkSession:
     from eventide.engine.spark_session import local_session
 
-    logs = Path(tempfile.mkdtemp(prefix="eventide-spark-"))
-    log_file = logs / "spark.log"
+    on_interrupt = signal.getsignal(signal.SIGINT)
     try:
         with under_way(f"starting Spark on {where.master}"):
-            try:
-                spark = local_session(where.master, where.conf, where.packages, log_file)
-            except EngineError as error:
-                raise EngineError(f"{error}. `--engine local` runs without Spark and Java") from error
-        try:
-            register_on_spark(spark, registered(script.functions, script.program))
-            every = None if settings.every is None else f"{settings.every} seconds"
-            driver_bytes = DRIVER_BYTES if settings.driver_bytes is None else settings.driver_bytes
-            with SparkEngine(
-                spark,
-                with_comparisons(script.program, script.functions),
-                checkpoint,
-                sinks,
-                every=every,
-                tick=settings.tick or TICK,
-                driver_bytes=driver_bytes,
-                scheduling=settings.scheduling,
-                trace=trace,
-                flush_rows=settings.flush_rows,
-                pace=settings.pace,
-            ) as engine:
-                yield engine
-        finally:
-            with suppress(Exception):
-                # It may have died, which was told already.
-                spark.stop()
-    except Exception as error:
-        if log_file.exists():
-            error.add_note(f"Spark's log: {log_file}")
-            raise
-        shutil.rmtree(logs, ignore_errors=True)
-        raise
-    except BaseException:
-        # Somebody was in a hurry; nothing went wrong.
-        shutil.rmtree(logs, ignore_errors=True)
-        raise
-    shutil.rmtree(logs, ignore_errors=True)
+            return local_session(where.master, where.conf, where.packages, log_file)
+    except EngineError as error:
+        raise EngineError(f"{error}. `--engine local` runs without Spark and Java") from error
+    finally:
+        # PySpark's own way with Ctrl-C asks the JVM something in the middle of another question.
+        signal.signal(signal.SIGINT, on_interrupt)

@@ -26,7 +26,8 @@ def init_file(sample: str, output: Path | None, time: str | None, source: str | 
     if errors:
         raise AssertionError(f"the script that was written cannot be used: {errors[0]}\n{text}")
     if output is None:
-        sys.stdout.write(text)
+        # Scripts are UTF-8, whatever a terminal is.
+        sys.stdout.buffer.write(text.encode())
     else:
         try:
             output.write_text(text, encoding="utf-8")

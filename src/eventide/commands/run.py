@@ -8,14 +8,10 @@ input and single files, ends with it, every window closed: with standard input i
 from __future__ import annotations
 
 import os
-import shutil
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 from eventide.commands.endings import TerminatedError, code_of
@@ -35,8 +31,9 @@ from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.screen_status import StatusLine
 from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
 from eventide.commands.settings import RunSettings, checked_engine, pairs
+from eventide.commands.standard_streams import was_closed
+from eventide.commands.temporary_folders import remove_all
 from eventide.engine.running import Running
-from eventide.engine.storage import Storage
 from eventide.engine.trace import written_to
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
@@ -63,28 +60,25 @@ class RunRequest:
 
 def run_file(request: RunRequest) -> None:
     """Run a script to its end."""
-    with _termination_is_heard():
-        script = script_of(request.file)
-        for warning in script.warnings:
-            print(
-                f"{shown_as(request.file)}:{warning.line}:{warning.column}: warning: {warning.message}", file=sys.stderr
-            )
-        if script.questions:
-            # Only who asks waits for what it takes to answer.
-            from eventide.commands.asked import answer_statements
+    script = script_of(request.file)
+    for warning in script.warnings:
+        print(f"{shown_as(request.file)}:{warning.line}:{warning.column}: warning: {warning.message}", file=sys.stderr)
+    if script.questions:
+        # Only who asks waits for what it takes to answer.
+        from eventide.commands.asked import answer_statements
 
-            answer_statements(script, to_stderr=request.json)
-        if script.questions and not script.program.steps:
-            return
-        if not script.program.steps:
-            raise DeclarationError(
-                f"{shown_as(request.file)}: there is nothing to run: add a SELECT, or CREATE QUERY name AS SELECT ..."
-            )
-        if request.file == STANDARD_INPUT and reads_standard_input(script.program):
-            raise DeclarationError(
-                "the script came through standard input, which a stream of it reads too: put the script into a file"
-            )
-        _run(script, request)
+        answer_statements(script, to_stderr=request.json)
+    if script.questions and not script.program.steps:
+        return
+    if not script.program.steps:
+        raise DeclarationError(
+            f"{shown_as(request.file)}: there is nothing to run: add a SELECT, or CREATE QUERY name AS SELECT ..."
+        )
+    if request.file == STANDARD_INPUT and reads_standard_input(script.program):
+        raise DeclarationError(
+            "the script came through standard input, which a stream of it reads too: put the script into a file"
+        )
+    _run(script, request)
 
 
 def _run(script: Script, request: RunRequest) -> None:
@@ -95,7 +89,7 @@ def _run(script: Script, request: RunRequest) -> None:
     bounded = request.bounded or comes_to_an_end(script.program)
     line, failures = StatusLine(), Failures()
     losses = Losses(functions=[function.name for function in script.functions])
-    if request.json and sys.stdout is None:
+    if request.json and was_closed(sys.stdout):
         raise DeclarationError("--json has nowhere to write: standard output is closed")
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(script, json_to, below=line.text)
@@ -119,10 +113,15 @@ def _run(script: Script, request: RunRequest) -> None:
                     outputs.screen.show()
                 engine.await_end()
         except (KeyboardInterrupt, TerminatedError) as hurry:
-            _leave_at_once(hurry, outputs, checkpoint)
+            if not engine.begun:
+                raise
+            _leave_at_once(hurry, outputs)
         for sentence in failures.sentences():
             say(sentence)
         _tell_the_end(engine, line, losses, given, bounded, ended_before)
+        with suppress(KeyboardInterrupt, TerminatedError):
+            # Who is in a hurry now has all that there was to have; only Spark has not ended yet.
+            stack.close()
 
 
 def comes_to_an_end(program: Program) -> bool:
@@ -170,13 +169,11 @@ def _tell_the_end(
     say(f"{end}: {counts}{kept}")
 
 
-def _leave_at_once(hurry: BaseException, outputs: Outputs, checkpoint: str | Storage) -> NoReturn:
+def _leave_at_once(hurry: BaseException, outputs: Outputs) -> NoReturn:
     """A second signal: the round under way is not waited for, and has not happened."""
     if outputs.screen is not None:
         outputs.screen.close()
-    if isinstance(checkpoint, Storage):
-        # A temporary one.
-        shutil.rmtree(checkpoint.where, ignore_errors=True)
+    remove_all()
     sys.stderr.flush()
     # Leaving in the usual way would wait for the threads that run the round.
     os._exit(code_of(hurry))
@@ -184,17 +181,3 @@ def _leave_at_once(hurry: BaseException, outputs: Outputs, checkpoint: str | Sto
 
 def _some(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-@contextmanager
-def _termination_is_heard() -> Iterator[None]:
-    """Until an engine takes over, SIGTERM ends the command as Ctrl-C does: what was made is cleaned up."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise TerminatedError
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

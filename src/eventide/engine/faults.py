@@ -43,8 +43,7 @@ name in its place, and start again
         # The failure of a job tells the state of its cause in the text alone.
         state = found[1]
     kind = DataFaultError if state is not None and state.startswith(OF_DATA) else EngineError
-    cause = CAUSE.search(said) if said.startswith("An error occurred while calling") else None
-    told = cause[1].strip() if cause else first_line(error)
+    told = cause_of(error)
     if told.startswith("[FAILED_READ_FILE"):
         # Spark has promised itself to read that file in that batch.
         told += " Put a good file of that name in its place, and start again"
@@ -62,6 +61,18 @@ def of_duckdb(error: duckdb.Error, what: str) -> EngineError:
     """
     kind = DataFaultError if isinstance(error, OF_VALUES) else EngineError
     return kind(f"{what}: {first_line(error)}")
+
+
+def cause_of(error: BaseException) -> str:
+    """The sentence in what Spark raised that says what happened.
+
+    >>> said = "An error occurred while calling None.JavaSparkContext.\\n: org.apache.spark.SparkException: No threads"
+    >>> cause_of(RuntimeError(said))
+    'No threads'
+    """
+    said = str(error)
+    cause = CAUSE.search(said) if said.startswith("An error occurred while calling") else None
+    return cause[1].strip() if cause else first_line(error)
 
 
 def first_line(error: BaseException) -> str:

@@ -7,7 +7,6 @@ ends when all that is there has been read; any other when all its inputs have en
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -92,7 +91,7 @@ class LocalEngine(Running):
     def start(self, bounded: bool = False) -> LocalEngine:
         """Begin, in a thread of its own. `bounded`: take what is there now, close everything, and end."""
         self.begin()
-        threading.Thread(target=self._work, args=(bounded,), name="eventide", daemon=True).start()
+        self.in_thread("eventide", lambda: self._work(bounded))
         return self
 
     def run(self, bounded: bool = True) -> None:

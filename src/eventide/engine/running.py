@@ -55,9 +55,10 @@ class Running(ABC):
         self._told: list[Callable[[Round], None]] = []
         self._ending = threading.Lock()
         self._last_calls: list[Callable[[], None]] | None = []
-        self._begun = False
+        self.begun = False
         self._holder: int | None = None
         self._handlers: dict[int, object] = {}
+        self._threads: list[threading.Thread] = []
 
     @abstractmethod
     def start(self, bounded: bool = False) -> Running:
@@ -133,13 +134,14 @@ class Running(ABC):
         From a function that is called after a round it only asks for the end, which comes when that returns.
         """
         self.stopping.set()
-        if not self._begun:
-            self._begun = True
+        if not self.begun:
+            self.begun = True
             self._close()
             self.finish()
         elif self._holder != threading.get_ident():
             self._stop()
             self.ended.wait()
+            self._let_threads_end()
 
     def __enter__(self) -> Self:
         return self
@@ -155,6 +157,7 @@ class Running(ABC):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
         self._give_back_signals()
+        self._let_threads_end()
         if self.failure is not None:
             failure, self.failure = self.failure, None
             if isinstance(failure, EventideError) or not isinstance(failure, Exception):
@@ -164,21 +167,27 @@ class Running(ABC):
         return True
 
     def stop_on_signals(self) -> None:
-        """From now on SIGINT and SIGTERM stop the engine cleanly; a second one does what it did before."""
+        """From now on SIGINT and SIGTERM stop the engine cleanly.
+
+        A second one does what it did before, and so does the first if the engine has not begun.
+        """
 
         def stop(number: int, frame: FrameType | None) -> None:
             self._give_back_signals()
+            if not self.begun:
+                signal.raise_signal(number)
+                return
             log.info("stopping", extra={"signal": signal.Signals(number).name})
-            threading.Thread(target=self.stop, name="eventide-stop", daemon=True).start()
+            self.in_thread("eventide-stop", self.stop)
 
         for number in (signal.SIGINT, signal.SIGTERM):
             self._handlers[number] = signal.signal(number, stop)
 
     def begin(self) -> None:
         """What has to be done before the first round."""
-        if self._begun:
+        if self.begun:
             raise EngineError("this engine was started before: make a new one, it continues from the checkpoint")
-        self._begun = True
+        self.begun = True
         log.info("starting", extra={"engine": self.engine.backend.name, "after_round": self.engine.committed.round})
         # An interpreter that ends freezes threads wherever they are; ours end their round first.
         atexit.register(self.stop)
@@ -192,6 +201,12 @@ class Running(ABC):
                 yield
             finally:
                 self._holder = before
+
+    def in_thread(self, name: str, work: Callable[[], None]) -> None:
+        """Let a thread do something; who waits for the end waits until it has let go of everything."""
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def noted(self, work: Round | None) -> None:
         """Take a committed round into the statistics, and tell it on."""
@@ -252,6 +267,15 @@ class Running(ABC):
             while self._handlers:
                 number, handler = self._handlers.popitem()
                 signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _let_threads_end(self) -> None:
+        """Wait for our threads, which are at their last words, before the interpreter ends.
+
+        It would freeze them with what they hold, and DuckDB prints a page about objects that nobody let go of.
+        """
+        if threading.current_thread() not in self._threads:
+            for thread in self._threads:
+                thread.join()
 
     def _rows_per_second(self) -> float:
         pace = tuple(self._pace)

@@ -7,7 +7,6 @@ itself makes rounds, only when something waits for the clock, and without a Spar
 from __future__ import annotations
 
 import logging
-import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -109,7 +108,8 @@ class SparkEngine(Running):
             self._close()
             self.finish()
             raise
-        threading.Thread(target=self._watch, args=(self._query, bounded), name="eventide", daemon=True).start()
+        query = self._query
+        self.in_thread("eventide", lambda: self._watch(query, bounded))
         return self
 
     def _started(self, bounded: bool) -> StreamingQuery:

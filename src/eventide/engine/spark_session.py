@@ -5,17 +5,18 @@ the user wins over ours, and a session that already runs is taken as it is, but 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventide.errors import EngineError
+from eventide.engine.spark_not_started import unreachable, why_not
+from eventide.engine.spark_process import started_well
+from eventide.errors import DeclarationError, EngineError
+from eventide.sources.spark_errors import said
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,8 @@ SETTINGS = {
     # A round that fails is told by Eventide, once.
     "spark.sql.streaming.stopTimeout": "30s",
 }
+
+INVALID = "INVALID_CONF_VALUE"
 
 LOG4J = """rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -77,26 +80,29 @@ def local_session(
         **SETTINGS,
         "spark.sql.shuffle.partitions": str(_cores(master)),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log_settings}",
-        **({"spark.jars.packages": ",".join(packages)} if packages else {}),
         **(settings or {}),
     }
+    if packages:
+        chosen["spark.jars.packages"] = ",".join(filter(None, (chosen.get("spark.jars.packages"), *packages)))
     for key, value in chosen.items():
         builder = builder.config(key, value)
+    running = SparkSession.getActiveSession()
+    if running is None and (nobody := unreachable(master)) is not None:
+        raise EngineError(f"Spark did not start on {master}: {nobody}")
     try:
-        with _output_of_children(log_file):
-            return builder.getOrCreate()
+        with started_well(log_file):
+            spark = builder.getOrCreate()
+            # Settings of SQL are looked at when they are first needed; then it would be told of something else.
+            spark.conf.get("spark.sql.shuffle.partitions")
     except Exception as failure:
-        why = without_java() or _first_line(failure).rstrip(".")
-        raise EngineError(f"Spark did not start on {master}: {why}. Its log: {log_file}") from failure
-
-
-def without_java() -> str | None:
-    """Why there is no Java for Spark, as far as one can see from here; None where there is one."""
-    home = os.environ.get("JAVA_HOME")
-    if home:
-        there = shutil.which("java", path=str(Path(home) / "bin"))
-        return None if there else f"JAVA_HOME is {home}, where there is no bin/java: point it to a Java 17, or unset it"
-    return None if shutil.which("java") else "there is no Java: install Java 17, or set JAVA_HOME to one"
+        if INVALID in str(failure):
+            if running is None and (half := SparkSession.getActiveSession()) is not None:
+                half.stop()
+            raise DeclarationError(f"Spark cannot use a setting: {said(failure)}") from failure
+        raise EngineError(
+            f"Spark did not start on {master}: {why_not(failure, log_file)}. Its log: {log_file}"
+        ) from failure
+    return spark
 
 
 def _cores(master: str) -> int:
@@ -106,22 +112,3 @@ def _cores(master: str) -> int:
         if asked.isdigit():
             return int(asked)
     return os.cpu_count() or 2
-
-
-@contextlib.contextmanager
-def _output_of_children(log_file: Path) -> Iterator[None]:
-    """Whatever is started inside writes its standard output and error to the log: the JVM's first words included."""
-    saved = os.dup(1), os.dup(2)
-    with log_file.open("ab") as log:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
-    try:
-        yield
-    finally:
-        for place, copy in zip((1, 2), saved, strict=True):
-            os.dup2(copy, place)
-            os.close(copy)
-
-
-def _first_line(failure: Exception) -> str:
-    return (str(failure).strip() or type(failure).__name__).splitlines()[0]

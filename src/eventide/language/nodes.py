@@ -6,18 +6,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
 
 
-class Written(exp.Expression):
+class Written(exp.Expression, ABC):
     """A node of ours; it is written as its `words` say."""
 
+    @abstractmethod
     def words(self, write: Callable[[Any], str]) -> str:
         """The node as text; `write` gives the text of its parts."""
-        raise NotImplementedError
 
     def sql(self, dialect: Any = None, copy: bool = True, **options: Any) -> str:
         """The node as text."""

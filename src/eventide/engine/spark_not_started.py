@@ -1,0 +1,88 @@
+"""Why Spark did not start: no Java, no master, no such package, or whatever it said last.
+
+>>> thrown = "[unresolved dependency: org.no#such_2.13;1.0: not found]"
+>>> reason_in(f'Exception in thread "main" java.lang.RuntimeException: {thrown}')  # doctest: +ELLIPSIS
+'there is no package org.no:such_2.13:1.0 where Spark looked: check its name and version, ...'
+>>> reason_in("Invalid maximum heap size: -Xmxlots\\nError: Could not create the Java Virtual Machine.")
+'Invalid maximum heap size: -Xmxlots'
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import time
+from pathlib import Path
+
+from eventide.engine.faults import cause_of
+
+LOST = re.compile(r"unresolved dependency: ([^#\[\]]+)#([^;]+);([^:\]]+): not found")
+THROWN = re.compile(r'^Exception in thread "main" [\w.$]+: (.+)$', re.MULTILINE)
+REFUSED = re.compile(r"^(?:Error: )?((?:Invalid|Unrecognized|Could not|Improperly) .+)$", re.MULTILINE)
+TOO_OLD = "UnsupportedClassVersionError"
+STANDALONE = "spark://"
+PATIENCE = 10.0
+"""Seconds in which a master that is just being started may come up; Spark waits for 60, and does not say for what."""
+
+
+def why_not(failure: Exception, log_file: Path) -> str:
+    """The reason, as far as one can see from here, without a full stop."""
+    said = log_file.read_text(encoding="utf-8", errors="replace") if log_file.exists() else ""
+    unheard = "JAVA_GATEWAY_EXITED" in str(failure)
+    return (without_java() or (reason_in(said) if unheard else None) or cause_of(failure)).rstrip(".")
+
+
+def without_java() -> str | None:
+    """Why there is no Java for Spark, as far as one can see from here; None where there is one."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        there = shutil.which("java", path=str(Path(home) / "bin"))
+        return None if there else f"JAVA_HOME is {home}, where there is no bin/java: point it to a Java 17, or unset it"
+    return None if shutil.which("java") else "there is no Java: install Java 17, or set JAVA_HOME to one"
+
+
+def reason_in(log: str) -> str | None:
+    """What a JVM said that ended before it could be talked to."""
+    if lost := [":".join(found) for found in LOST.findall(log)]:
+        packages = "package" if len(lost) == 1 else "packages"
+        return (
+            f"there is no {packages} {', '.join(dict.fromkeys(lost))} where Spark looked: check its name and version, "
+            "and that this machine reaches Maven Central; --conf spark.jars.repositories=URL names other places"
+        )
+    if TOO_OLD in log:
+        return "its Java is too old: point JAVA_HOME to a Java 17 or newer"
+    found = THROWN.search(log) or REFUSED.search(log)
+    return None if found is None else found[1].strip()
+
+
+def unreachable(master: str, patience: float = PATIENCE) -> str | None:
+    """Why nobody can be reached where a standalone cluster's master should be; None where somebody can.
+
+    >>> unreachable("local[*]"), unreachable("spark://127.0.0.1:1", patience=0)
+    (None, 'no master answers at 127.0.0.1:1 (Connection refused): start it, or give --master its address')
+    """
+    if not master.startswith(STANDALONE):
+        return None
+    addresses = master.removeprefix(STANDALONE).split(",")
+    deadline = time.monotonic() + patience
+    while True:
+        reasons = [_refusal(address) for address in addresses]
+        if not all(reasons):
+            return None
+        if time.monotonic() >= deadline:
+            told = ", ".join(f"{one} ({why})" for one, why in zip(addresses, reasons, strict=True))
+            return f"no master answers at {told}: start it, or give --master its address"
+        time.sleep(0.2)
+
+
+def _refusal(address: str) -> str | None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        return "write spark://HOST:PORT"
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+    except (OSError, OverflowError) as refused:
+        return getattr(refused, "strerror", None) or str(refused)
+    return None
