@@ -31,8 +31,8 @@ from eventide.plan.rows import Rows
 from eventide.plan.stream import TimeKind
 
 if TYPE_CHECKING:
-    from eventide.api.query import ContinuousQuery
     from eventide.api.joining import Joining
+    from eventide.api.query import ContinuousQuery
     from eventide.api.query_builder import QueryBuilder
     from eventide.api.stream import EventStream
 
