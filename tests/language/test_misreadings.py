@@ -43,6 +43,7 @@ MEANT: dict[str, tuple[int, int, str, str | None]] = {
     "SELECT max(v) FROM TABLE(HOP(TABLE N, DESCRIPTOR(t), 1, 5))": (2, 36, "expected )", "HOP is not known here"),
     "SELECT avrg(v) FROM N [RANGE 5]": (2, 8, "'avrg' is no aggregate", "did you mean avg?"),
     "SELECT k max(v) FROM N [RANGE 5] GROUP BY k": (2, 10, "unexpected 'max'", "put a comma before it"),
+    "SELECT max(v, 3) FROM N [RANGE 5]": (2, 8, "takes one value", "greatest(..)"),
     "SELECT max(v)) FROM N [RANGE 5]": (2, 14, "not ')'", "it closes nothing"),
     "SELECT max(v), FROM N [RANGE 5]": (2, 16, "behind the comma", "leave the comma out"),
     "SELECT FROM N [RANGE 5]": (2, 13, "has no columns", "SELECT *"),

@@ -102,7 +102,9 @@ class EventStream(Reading):
     def slack(self, rows: int) -> EventStream:
         """Hold so many rows back to let stragglers catch up."""
         if not isinstance(rows, int):
-            raise DeclarationError(f".slack({rows!r}): give a whole number of rows; a length of time is .delay('5 seconds')")
+            raise DeclarationError(
+                f".slack({rows!r}): give a whole number of rows; a length of time is .delay('5 seconds')"
+            )
         return self.policy(Slack(rows))
 
     def delay(self, length_of_time: Length) -> EventStream:

@@ -32,7 +32,7 @@ from eventide.language.statements import (
 from eventide.plan.queue import Queue
 
 USUAL_FORMATS = (
-    "json", "jsonl", "csv", "parquet", "orc", "text", "avro", "xml", "kafka", "rate", "rate-micro-batch", "socket", "delta",
+    "json", "jsonl", "csv", "parquet", "orc", "text", "avro", "xml", "kafka", "rate", "socket", "delta",
     "iceberg", "hudi", "arrow", "feather", "stdin", "replay",
 )  # fmt: skip
 NO_FUNCTION = re.compile(r"no function (\w+)")

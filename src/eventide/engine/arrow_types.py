@@ -56,8 +56,8 @@ SPARK = {arrow: spark for spark, arrow, _ in SIMPLE} | {
 
 
 NO_LENGTH = (
-    "a length of time (INTERVAL) can be no column: take a number instead, such as unix_seconds(b) - unix_seconds(a), or "
-    "datediff(b, a) for days"
+    "a length of time (INTERVAL) can be no column: take a number instead, such as unix_seconds(b) - unix_seconds(a), "
+    "or datediff(b, a) for days"
 )
 
 

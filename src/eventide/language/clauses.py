@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.lengths import QUOTAS, UNITS
-from eventide.language.misreadings import meant_by, not_closed
+from eventide.language.misreadings import TYPES, meant_by, not_closed
 from eventide.language.nearest import nearest
 from eventide.language.nodes import Amount, Clause
 from eventide.plan.spark_grammar import Spark4
@@ -87,12 +87,6 @@ WRAPPED = ("pairs", "bounds", "sources")
 
 BEGINNINGS = ("CREATE", "SELECT", "WITH", "QUERY", "DROP", "SHOW", "EXPLAIN", "SET")
 """What a statement begins with; in the middle of one, on a line of its own, a semicolon is missing before it."""
-
-TYPES = (
-    "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BOOLEAN", "BINARY", "DATE",
-    "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT",
-)  # fmt: skip
-"""Those that may be meant by a type that nobody knows."""
 
 ATTACHED = re.compile(r"(\d+(?:\.\d*)?)([A-Za-z]+)")
 

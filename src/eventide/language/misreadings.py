@@ -31,6 +31,12 @@ WINDOW_FUNCTIONS = {
 """How other systems call windows, and what to write here."""
 
 SQL_WORDS = ("SELECT", "FROM", "WHERE", "GROUP BY", "GROUP", "HAVING", "ORDER BY", "UNION", "JOIN", "ON", "LIMIT")
+TYPES = (
+    "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BOOLEAN", "BINARY", "DATE",
+    "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT",
+)  # fmt: skip
+"""Those that may be meant by a type that nobody knows."""
+
 BEHIND_A_WINDOW = ("WHERE", "GROUP BY", "GROUP", "HAVING", "ORDER BY", "ORDER", "LIMIT", "INTO", "PROD")
 USUAL_AGGREGATES = ("avg", "sum", "count", "min", "max", "first", "last", "median", "stddev", "variance")
 

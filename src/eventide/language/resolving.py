@@ -31,6 +31,10 @@ class Resolver:
         """The expression over the columns of the stream; names in `also` stay."""
         for query in expression.find_all(exp.Query):
             raise self.source.error("a query inside an expression cannot be run yet", query, "join what it gives")
+        for call in expression.find_all(exp.Max, exp.Min):
+            if call.expressions:
+                several = "greatest" if isinstance(call, exp.Max) else "least"
+                raise self.source.error("an aggregate takes one value", call, f"of several values take {several}(..)")
         for node in expression.find_all(exp.Is):
             if isinstance(node.expression, exp.Literal | exp.Column):
                 raise self.source.error("IS is for NULL, TRUE and FALSE", node.expression, "write = instead")

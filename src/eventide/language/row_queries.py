@@ -73,7 +73,7 @@ class RowsReader:
     def _check(self, select: exp.Select, level: Level) -> None:
         refuse_over(select, self.source)
         if not select.expressions:
-            raise self.source.error("this SELECT has no columns", select, "write SELECT *, or name columns or aggregates")
+            raise self.source.error("this SELECT has no columns", select, "write SELECT *, or name columns")
         if (having := select.args.get("having")) is not None:
             raise self.source.error("HAVING chooses among groups, and this has none", having, "put this into WHERE")
         if (limit := select.args.get("limit")) is not None:

@@ -74,10 +74,12 @@ def rounded_down(node: exp.Expr, level: Level) -> exp.Expr:
     CAST(FLOOR(time / 2.5) AS INT)
     CEIL(time / 60)
     """
-    if isinstance(node, exp.Paren | exp.Cast):
+    if isinstance(node, exp.Paren):
+        return _with(node, this=rounded_down(node.this, level))
+    if isinstance(node, exp.Cast):
         inner = rounded_down(node.this, level)
         below = level.clock.of(inner, following=True)
-        cut = isinstance(node, exp.Cast) and below is not None and not below.whole and not below.micros
+        cut = below is not None and not below.whole and not below.micros
         cut = cut and node.to.is_type(*exp.DataType.INTEGER_TYPES)
         return _with(node, this=exp.Floor(this=inner) if cut else inner)
     if not isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.IntDiv):
@@ -100,6 +102,4 @@ def _with(node: exp.Expr, **parts: exp.Expr) -> exp.Expr:
 def _is_fraction(node: exp.Expr) -> bool:
     """Whether this is a number with a fraction by its type, for which there is no division in whole numbers."""
     cast = node.unnest()
-    return isinstance(cast, exp.Cast) and not cast.to.is_type(
-        *exp.DataType.INTEGER_TYPES, *exp.DataType.TEMPORAL_TYPES
-    )
+    return isinstance(cast, exp.Cast) and not cast.to.is_type(*exp.DataType.INTEGER_TYPES, *exp.DataType.TEMPORAL_TYPES)

@@ -118,9 +118,10 @@ def _inlined(sql: str, partials: Columns) -> exp.Expression:
 
 
 def _told(call: Call, columns: Columns) -> Told | None:
-    if call.name in ("min", "max") and len(call.arguments) > 1:
-        several = "least" if call.name == "min" else "greatest"
-        raise DeclarationError(f"{call.name} takes one value: of several in a row, take {several}(..)")
+    if call.name in ("greatest", "least"):
+        # So the parser calls MAX and MIN of several values.
+        one, written = "max" if call.name == "greatest" else "min", ", ".join(call.arguments)
+        raise DeclarationError(f"{one}({written}) has more than one value: write {one}({call.name}({written}))")
     if call.ordered or call.name not in FORMS or (call.distinct and call.name not in DISTINCT_IS_NOTHING):
         return None
     return FORMS[call.name](_of_numbers(call, columns), columns)

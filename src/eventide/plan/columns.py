@@ -86,9 +86,7 @@ def with_type(sql: str, kind: str) -> str:
     eventide.errors.DeclarationError: nothing tells the type of what is in array(): write CAST(NULL AS INT) for a NULL
     """
     if re.search(r"(array|map)<[^>]*(void|null)", kind, re.IGNORECASE):
-        raise DeclarationError(
-            f"nothing tells the type of what is in {sql}: write CAST(NULL AS INT) for a NULL"
-        )
+        raise DeclarationError(f"nothing tells the type of what is in {sql}: write CAST(NULL AS INT) for a NULL")
     return kind
 
 
