@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,12 @@ def test_a_block_has_a_tag_whose_blocks_are_run(block: Block) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=shown)
 def test_code_stands_in_blocks_and_nowhere_else(path: Path) -> None:
     assert strays(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=shown)
+def test_a_module_that_a_page_says_to_run_is_there(path: Path) -> None:
+    named = re.findall(r"python -m ((?:benchmarks|examples|eventide)\.[\w.]*\w)", path.read_text(encoding="utf-8"))
+    assert [module for module in named if importlib.util.find_spec(module) is None] == []
 
 
 def test_every_kind_of_test_has_blocks_to_run() -> None:
