@@ -40,19 +40,19 @@ What it knows is plain data, fit for JSON, from which an equal pacemaker goes on
 from typing import TYPE_CHECKING
 
 from eventide.errors import DeclarationError, EventideError, InputError, LostRowsWarning, SnapshotError
-from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.future_guard import FutureGuard
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
-from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.timeout import Timeout
 
 if TYPE_CHECKING:
     from eventide.api.bridge import heartbeats
     from eventide.api.sql import sql
     from eventide.api.start import start
     from eventide.api.stream import stream
+    from eventide.eventtime.arrivals import Arrivals
+    from eventide.eventtime.drop_ratio import DropRatio
+    from eventide.eventtime.future_guard import FutureGuard
+    from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
+    from eventide.eventtime.instant import FOREVER, NEVER
+    from eventide.eventtime.own_progress import OwnProgress
+    from eventide.eventtime.timeout import Timeout
 
 __all__ = [
     "FOREVER",
@@ -78,12 +78,23 @@ __all__ = [
 ]
 
 _LATER = {
+    "FOREVER": "eventide.eventtime.instant",
+    "NEVER": "eventide.eventtime.instant",
+    "Arrivals": "eventide.eventtime.arrivals",
+    "DropRatio": "eventide.eventtime.drop_ratio",
+    "FutureGuard": "eventide.eventtime.future_guard",
+    "Heartbeats": "eventide.eventtime.heartbeat",
+    "OwnProgress": "eventide.eventtime.own_progress",
+    "Pacemaker": "eventide.eventtime.heartbeat",
+    "Policy": "eventide.eventtime.heartbeat",
+    "Snapshot": "eventide.eventtime.heartbeat",
+    "Timeout": "eventide.eventtime.timeout",
     "heartbeats": "eventide.api.bridge",
     "sql": "eventide.api.sql",
     "start": "eventide.api.start",
     "stream": "eventide.api.stream",
 }
-"""Names that need a query engine behind them: they are fetched when they are first asked for."""
+"""Names that need NumPy or a query engine behind them: they are fetched when they are first asked for."""
 
 
 def __getattr__(name: str) -> object:

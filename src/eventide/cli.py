@@ -12,11 +12,13 @@ from typing import Annotated
 
 import typer
 
+from eventide.commands import help_texts
+
 app = typer.Typer(
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Eventide: a data stream management system whose subject is event time.",
     epilog="Start with your own data: [bold]eventide init sample.csv -o first.sql[/bold], then check, then run.",
 )
 
@@ -28,87 +30,6 @@ class EngineName(StrEnum):
     local = "local"
 
 
-_CODES = """
-[bold]Exit codes[/bold]
-
-0: done, or stopped cleanly. 2: what was given cannot be used (a file, a statement, an option). 3: the engine cannot go
-on (Spark, a disk, a sink). 1: a fault of Eventide's own.
-"""
-
-_RUN_EXAMPLES = f"""
-[bold]Examples[/bold]
-
-What is there now, without Spark: eventide run traffic.sql --bounded --engine local
-
-Until Ctrl-C, and on from there later: eventide run traffic.sql --checkpoint state
-
-One JSON object a result: eventide run traffic.sql --json | jq .mean
-
-As a filter, where a stream is FROM STDIN: tail -f app.jsonl | eventide run errors.sql
-
-With Kafka: eventide run orders.sql --package org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0
-{_CODES}"""
-
-_CHECK_EXAMPLES = """
-[bold]Examples[/bold]
-
-eventide check traffic.sql
-
-eventide check traffic.sql --json | jq '.findings[].message'
-
-[bold]Exit codes[/bold]
-
-0: no errors (there may be warnings). 2: errors, or the file cannot be read. 1: a fault of Eventide's own.
-"""
-
-_EXPLAIN_EXAMPLES = f"""
-[bold]Examples[/bold]
-
-eventide explain traffic.sql
-
-eventide explain traffic.sql --json | jq '.queries[].window'
-{_CODES}"""
-
-_WHY_EXAMPLES = f"""
-[bold]Examples[/bold]
-
-Every open window of a query: eventide why traffic.sql speeds --checkpoint state
-
-One of them, by its start (in UTC): eventide why traffic.sql speeds 12:05 --checkpoint state
-
-For a program: eventide why traffic.sql speeds --checkpoint state --json | jq '.windows[].closes_at'
-{_CODES}"""
-
-_PROD_EXAMPLES = f"""
-[bold]Examples[/bold]
-
-All open windows of a query: eventide prod speeds --checkpoint state
-
-One group, and windows that end by noon (UTC): eventide prod speeds --group detector=1045 --up-to '2026-01-31 12:00'
-
-For a program: eventide prod speeds --checkpoint state --json | jq .mean
-{_CODES}"""
-
-_INIT_EXAMPLES = f"""
-[bold]Examples[/bold]
-
-eventide init sensors.csv -o sensors.sql
-
-eventide init 'logs/*.parquet' --time ts --source host
-
-eventide init sensors.csv -o sensors.sql && eventide check sensors.sql && eventide run sensors.sql --bounded
-{_CODES}"""
-
-_PROFILE_EXAMPLES = f"""
-[bold]Examples[/bold]
-
-eventide profile trades.csv.gz --time event_time --arrival received --source symbol
-
-eventide profile 'logs/*.parquet' --time ts --arrival seen --source host,channel --drop-ratio 0.1% --plot plots
-
-eventide profile sensors.jsonl --time t --unit ms --run day --policy eventide --policy kim --json
-{_CODES}"""
-
 Script = Annotated[
     Path,
     typer.Argument(metavar="FILE.sql", help="The script; - is standard input.", allow_dash=True, show_default=False),
@@ -116,7 +37,24 @@ Script = Annotated[
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
-@app.command(epilog=_RUN_EXAMPLES)
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from eventide.commands.version import show_version
+
+        show_version(as_json=False)
+        raise typer.Exit
+
+
+@app.callback()
+def eventide(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version of Eventide.")
+    ] = False,
+) -> None:
+    """Eventide: a data stream management system whose subject is event time."""
+
+
+@app.command(epilog=help_texts.RUN_EXAMPLES)
 def run(
     file: Script,
     bounded: Annotated[
@@ -177,7 +115,7 @@ def run(
     )
 
 
-@app.command(epilog=_CHECK_EXAMPLES)
+@app.command(epilog=help_texts.CHECK_EXAMPLES)
 def check(
     file: Script,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on one line, and nothing else.")] = False,
@@ -189,7 +127,7 @@ def check(
     raise typer.Exit(check_file(str(file), json))
 
 
-@app.command(epilog=_EXPLAIN_EXAMPLES)
+@app.command(epilog=help_texts.EXPLAIN_EXAMPLES)
 def explain(
     file: Script,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on one line, and nothing else.")] = False,
@@ -201,7 +139,7 @@ def explain(
     explain_file(str(file), json)
 
 
-@app.command(epilog=_WHY_EXAMPLES)
+@app.command(epilog=help_texts.WHY_EXAMPLES)
 def why(
     file: Script,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A query of the script.", show_default=False)],
@@ -211,7 +149,7 @@ def why(
     window: Annotated[
         str | None,
         typer.Argument(
-            metavar="[WINDOW]", help="The start of one window: a time (UTC), or a number.", show_default=False
+            metavar="WINDOW", help="The start of one window: a time (UTC), or a number.", show_default=False
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on one line, and nothing else.")] = False,
@@ -223,7 +161,7 @@ def why(
     why_file(str(file), query, window, checkpoint, json)
 
 
-@app.command(epilog=_PROD_EXAMPLES)
+@app.command(epilog=help_texts.PROD_EXAMPLES)
 def prod(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A query of the running script.", show_default=False)],
     checkpoint: Annotated[
@@ -255,7 +193,7 @@ def prod(
     prod_query(ProdRequest(query, checkpoint, url, token_file, group or [], null or [], up_to, json))
 
 
-@app.command(epilog=_INIT_EXAMPLES)
+@app.command(epilog=help_texts.INIT_EXAMPLES)
 def init(
     sample: Annotated[
         Path,
@@ -283,12 +221,12 @@ def init(
     init_file(str(sample), output, time, source, force)
 
 
-@app.command(epilog=_PROFILE_EXAMPLES)
+@app.command(epilog=help_texts.PROFILE_EXAMPLES)
 def profile(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Recordings: CSV, JSON lines (also .gz) or Parquet. "
             "A directory or a quoted glob is one recording written in parts.",
         ),
