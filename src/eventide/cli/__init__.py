@@ -24,6 +24,7 @@ def app(*names: str) -> typer.Typer:
     """The command line with these commands, or with all."""
     made = typer.Typer(
         no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
         help="Eventide: a data stream management system whose subject is event time.",
@@ -46,7 +47,7 @@ def _version(asked: bool) -> None:
 
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version and exit.")
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version of Eventide.")
     ] = False,
 ) -> None:
     pass

@@ -10,8 +10,13 @@ import typer
 CODES = """
 [bold]Exit codes[/bold]
 
-0: done, or stopped cleanly. 2: what was given cannot be used (a file, a statement, an option). 3: the engine cannot go
-on (Spark, a disk, a sink). 1: a fault of Eventide's own.
+0: done. 1: a fault of Eventide's own.
+
+2: what was given cannot be used (a file, a statement, an option).
+
+3: it cannot go on (Spark, a disk, a sink).
+
+130, 143: ended by Ctrl-C or SIGTERM. 141: nobody reads the output any more.
 """
 
 Script = Annotated[

@@ -23,7 +23,7 @@ def profile(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Recordings: CSV, JSON lines (also .gz) or Parquet. "
             "A directory or a quoted glob is one recording written in parts.",
         ),

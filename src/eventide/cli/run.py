@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from eventide.cli.arguments import CODES, Debug, Script
+from eventide.cli.arguments import Debug, Script
 
-EPILOG = f"""
+EPILOG = """
 [bold]Examples[/bold]
 
 What is there now, without Spark: eventide run traffic.sql --bounded --engine local
@@ -21,7 +21,17 @@ One JSON object a result: eventide run traffic.sql --json | jq .mean
 As a filter, where a stream is FROM STDIN: tail -f app.jsonl | eventide run errors.sql
 
 With Kafka: eventide run orders.sql --package org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0
-{CODES}"""
+
+[bold]Exit codes[/bold]
+
+0: done, or stopped by Ctrl-C or SIGTERM after the round under way. 1: a fault of Eventide's own.
+
+2: what was given cannot be used (a file, a statement, an option, a checkpoint of another program).
+
+3: the engine cannot go on (Spark, a disk, a sink); committed rounds are safe.
+
+130, 143: Ctrl-C or SIGTERM before anything ran, or a second one. 141: nobody reads the output any more.
+"""
 
 
 class EngineName(StrEnum):

@@ -28,7 +28,7 @@ def why(
     window: Annotated[
         str | None,
         typer.Argument(
-            metavar="[WINDOW]", help="The start of one window: a time (UTC), or a number.", show_default=False
+            metavar="WINDOW", help="The start of one window: a time (UTC), or a number.", show_default=False
         ),
     ] = None,
     json: Json = False,

@@ -24,13 +24,14 @@ from eventide.commands.engines import (
     reads_standard_input,
 )
 from eventide.commands.functions import Failures
+from eventide.commands.given_options import packages, pairs, said
 from eventide.commands.listening import checked_listening, listening
 from eventide.commands.losses import Losses
 from eventide.commands.notes import passing, say
 from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.screen_status import StatusLine
 from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
-from eventide.commands.settings import RunSettings, checked_engine, pairs
+from eventide.commands.settings import RunSettings, checked_engine
 from eventide.commands.standard_streams import was_closed
 from eventide.commands.temporary_folders import remove_all
 from eventide.engine.running import Running
@@ -85,7 +86,7 @@ def _run(script: Script, request: RunRequest) -> None:
     checked_listening(request.listen, not request.no_listen)
     settings = RunSettings.of(script.settings)
     where = _where(script, request, settings)
-    given = request.checkpoint or settings.checkpoint
+    given = said("--checkpoint", request.checkpoint) or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
     line, failures = StatusLine(), Failures()
     losses = Losses(functions=[function.name for function in script.functions])
@@ -141,10 +142,10 @@ def _ends(format: str, path: str | None) -> bool:
 
 def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
     engine = chosen_engine(checked_engine(request.engine) or settings.engine, script.program)
-    conf = {**settings.spark, **pairs(request.conf)}
+    master, conf = said("--master", request.master), {**settings.spark, **pairs(request.conf)}
     if engine == "local" and (request.conf or request.packages or request.master):
         say("--master, --conf and --package are for Spark; the local engine does without them")
-    return Where(engine, request.master or settings.master or DEFAULT_MASTER, conf, tuple(request.packages))
+    return Where(engine, master or settings.master or DEFAULT_MASTER, conf, packages(request.packages))
 
 
 def _tell_the_end(

@@ -90,21 +90,6 @@ def checked_engine(name: str | None) -> str | None:
     return None if name is None else name.lower()
 
 
-def pairs(given: list[str]) -> dict[str, str]:
-    """Settings as the command line gives them.
-
-    >>> pairs(["spark.executor.memory=2g"])
-    {'spark.executor.memory': '2g'}
-    """
-    found = {}
-    for one in given:
-        key, sign, value = one.partition("=")
-        if not sign or not key.strip():
-            raise DeclarationError(f"--conf {one!r} is no setting: write --conf key=value")
-        found[key.strip()] = value.strip()
-    return found
-
-
 def _seconds(key: str, text: str | None) -> float | None:
     if text is None:
         return None

@@ -14,10 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import sqlglot.parser
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
+
+from eventide.errors import EngineError
 
 
 def _without(word: str, words: dict[str, Any]) -> dict[str, Any]:
@@ -58,6 +61,25 @@ def _percentile(arguments: list[Any]) -> exp.Expr:
     if len(arguments) == 2:
         return exp.Quantile(this=arguments[0], quantile=arguments[1])
     return exp.Anonymous(this="percentile", expressions=arguments)
+
+
+def refuse_compiled(file: str | None) -> None:
+    """The compiled form of sqlglot cannot be extended, and says so only when it is used, in its own words.
+
+    >>> refuse_compiled("site-packages/sqlglot/parser.cpython-311-x86_64-linux-gnu.so")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.EngineError: sqlglot is installed in its compiled form here, which no language can be built on: \
+`pip uninstall sqlglotc` leaves the plain one, which Eventide needs
+    """
+    if file is not None and file.endswith((".so", ".pyd")):
+        raise EngineError(
+            "sqlglot is installed in its compiled form here, which no language can be built on: "
+            "`pip uninstall sqlglotc` leaves the plain one, which Eventide needs"
+        )
+
+
+refuse_compiled(sqlglot.parser.__file__)
 
 
 class Spark4(Spark):

@@ -108,7 +108,7 @@ class Console:
             else:
                 self._print(results, tail)
         except OSError as error:
-            raise EngineError(f"nobody takes the results on the console any more: {error}") from error
+            raise EngineError(f"results cannot be shown: {error.strerror or error}") from error
 
     def rewind(self, query: str, last: int) -> None:
         """Take later rounds from the live table."""
