@@ -160,6 +160,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "a whole number of results": lambda: traffic().window("1 s").agg(n="count(*)").limit("3"),  # type: ignore[arg-type]
     "5 is no query": lambda: eventide.start(a=5),  # type: ignore[arg-type]
     "already has windows": lambda: traffic().window("1 s").rows(5),
+    "what is to be distinct": lambda: traffic().window("1 s").distinct(),
+    "a share above 0": lambda: traffic().sample(10),
     "selects nothing": lambda: traffic().window("1 s").agg(),
     "two columns are named 'lane'": lambda: traffic().window("1 s").groupBy("lane").agg(lane="count(*)"),
     "'round' is a column of every result": lambda: traffic().window("1 s").agg(round="count(*)"),

@@ -101,6 +101,17 @@ EXAMPLES |= {
     ),
 }
 
+EXAMPLES |= {
+    f"{DDL}; CREATE QUERY q AS SELECT DISTINCT detector FROM traffic [RANGE 5 minutes]": (
+        traffic().window("5 minutes").groupBy("detector").distinct().named("q")
+    ),
+    f"{DDL}; CREATE QUERY q AS SELECT count(*) AS n FROM traffic TABLESAMPLE (25 PERCENT) [RANGE 5 minutes] "
+    "WHERE speed > 3": traffic().sample(0.25).where("speed > 3").window("5 minutes").agg(n="count(*)").named("q"),
+    f"{DDL}; CREATE QUERY q AS SELECT speed FROM traffic TABLESAMPLE (25 PERCENT)": (
+        traffic().sample(0.25).select("speed").named("q")
+    ),
+}
+
 ASKS = eventide.stream(SCHEMA.empty_table(), time="ts", name="asks")
 MARKED = pa.schema([*SCHEMA, ("ask", pa.bool_())])
 EXAMPLES |= {

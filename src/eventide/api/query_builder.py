@@ -35,6 +35,7 @@ from eventide.plan.columns import Column
 from eventide.plan.expressions import check_columns, parsed
 from eventide.plan.query import Named, Query
 from eventide.plan.rows import Rows
+from eventide.plan.sample import sampled
 from eventide.plan.window import RowWindow, SameWindow, Window
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class QueryBuilder:
     on_groups: tuple[str, ...] = ()
     retain: int = 0
     closes_by_source: bool = False
+    share: float | None = None
 
     def where(self, condition: Expression) -> QueryBuilder:
         """Only rows for which this holds: SQL text or a Column. Several conditions must all hold."""
@@ -60,6 +62,19 @@ class QueryBuilder:
         return replace(self, conditions=(*self.conditions, text))
 
     filter = where
+
+    def sample(self, fraction: float) -> QueryBuilder:
+        """About this share of the rows, as TABLESAMPLE: chosen by what is in them, so the same on every run and engine.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> numbers = stream(pa.table({"t": list(range(1000))}), time="t")
+        >>> 80 < numbers.sample(0.1).run().num_rows < 120
+        True
+        """
+        if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < fraction <= 1:
+            raise DeclarationError(f".sample({fraction!r}): give a share above 0 and up to 1, such as 0.1")
+        return replace(self, share=float(fraction))
 
     def window(
         self,
@@ -141,9 +156,23 @@ class QueryBuilder:
             _all_of(self.conditions),
             _all_of(self.on_groups),
             self.retain,
+            sample=self.share,
             by_source=self.closes_by_source,
         )
         return ContinuousQuery(self.stream, query)
+
+    def distinct(self) -> ContinuousQuery:
+        """The groups of each window, each once and nothing else of them, as SELECT DISTINCT.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> doors = stream(pa.table({"t": [1, 2, 3], "door": ["A", "B", "A"]}), time="t")
+        >>> sorted(doors.window(10).groupBy("door").distinct().run().column("door").to_pylist())
+        ['A', 'B']
+        """
+        if not self.groups:
+            raise DeclarationError("what is to be distinct? Name it: .groupBy('door').distinct()")
+        return self.agg()
 
     def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
         """Rows that pass, with these columns: names, Columns, SQL text with AS or under a name; without any, with all.
@@ -154,8 +183,10 @@ class QueryBuilder:
             raise DeclarationError("rows have no windows and no groups: leave them out, or ask for .agg(...)")
         select = [value_named(each, self._columns, self._owner) for each in columns]
         select += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
-        rows = Rows("", (name_of(self.stream),), tuple(select), _all_of(self.conditions))
         level = level_of(self.stream)
+        chosen = None if self.share is None else sampled(level.stream, self.share)
+        conditions = self.conditions if chosen is None else (*self.conditions, chosen)
+        rows = Rows("", (name_of(self.stream),), tuple(select), _all_of(conditions))
         outputs = [(item.name, parsed(item.sql, self._owner)) for item in select] or level.all_columns
         shown = tuple(Column(name, level.type_of(expression)) for name, expression in outputs)
         return EventRows(rows, (self.stream,), shown, clock_of(list(outputs), level))

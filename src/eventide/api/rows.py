@@ -46,6 +46,10 @@ class Reading:
 
     filter = where
 
+    def sample(self, fraction: float) -> QueryBuilder:
+        """About this share of the rows; see `QueryBuilder.sample`."""
+        return self._builder.sample(fraction)
+
     def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
         """Rows with these columns alone; see `QueryBuilder.select`."""
         return self._builder.select(*columns, **expressions)
