@@ -133,7 +133,7 @@ class SqlScript:
 
             pause = None if settings.every is None else f"{settings.every} seconds"
             return SparkEngine(
-                session or _session(settings),
+                _session(session, settings),
                 program,
                 folder,
                 opened,
@@ -184,9 +184,13 @@ def _named(name: str, stream: EventStream) -> EventStream:
     return replace(stream, declared=replace(stream.declared, name=name))
 
 
-def _session(settings: RunSettings) -> SparkSession:
+def _session(given: SparkSession | None, settings: RunSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    from eventide.engine.spark_session import local_session
+    from eventide.engine.spark_session import local_session, settle
 
-    return SparkSession.getActiveSession() or local_session(settings.master or "local[*]", settings.spark)
+    running = given or SparkSession.getActiveSession()
+    if running is None:
+        return local_session(settings.master or "local[*]", settings.spark)
+    settle(running, settings.spark)
+    return running
