@@ -139,7 +139,7 @@ class SqlScript:
             from eventide.engine.spark_engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
-            there = session or _session(settings)
+            there = _session(session, settings)
             register_on_spark(there, functions)
             return SparkEngine(
                 there,
@@ -194,9 +194,13 @@ def _named(name: str, stream: EventStream) -> EventStream:
     return replace(stream, declared=replace(stream.declared, name=name))
 
 
-def _session(settings: RunSettings) -> SparkSession:
+def _session(given: SparkSession | None, settings: RunSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    from eventide.engine.spark_session import local_session
+    from eventide.engine.spark_session import local_session, settle
 
-    return SparkSession.getActiveSession() or local_session(settings.master or "local[*]", settings.spark)
+    running = given or SparkSession.getActiveSession()
+    if running is None:
+        return local_session(settings.master or "local[*]", settings.spark)
+    settle(running, settings.spark)
+    return running

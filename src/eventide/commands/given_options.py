@@ -7,8 +7,18 @@ silence, and fail of others after half a minute, with words about something else
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from eventide.errors import DeclarationError
+
+MEANING = {
+    "spark.sql.ansi.enabled": (
+        "true",
+        "a row that breaks an expression is not rejected; NULL or a number that wrapped around goes into the answer",
+    ),
+    "spark.sql.session.timeZone": ("UTC", "times without a zone are those of that zone, and so are days and hours"),
+}
+"""Settings that change what a script says: what they are without a word, and what is so with another."""
 
 COORDINATES = re.compile(r"[^\s:/,]+(?::[^\s:/,]+){2}")
 
@@ -72,3 +82,17 @@ def said(option: str, value: str | None) -> str | None:
     if value is not None and (not value.strip() or value.startswith("-")):
         raise DeclarationError(f"{option} needs a value, and {value!r} is none")
     return value
+
+
+def changed_meanings(settings: Mapping[str, str]) -> list[str]:
+    """What to tell of settings by which Spark gives other answers than the local engine.
+
+    >>> changed_meanings({"spark.sql.session.timeZone": "Europe/Berlin", "spark.sql.ansi.enabled": "TRUE"})
+    ['spark.sql.session.timeZone=Europe/Berlin: times without a zone are those of that zone, and so are days and \
+hours; the local engine has no such setting']
+    """
+    return [
+        f"{key}={value}: {MEANING[key][1]}; the local engine has no such setting"
+        for key, value in settings.items()
+        if key in MEANING and value.lower() != MEANING[key][0].lower()
+    ]

@@ -13,6 +13,11 @@ from eventide.commands.sample import Sample, look_at
 from eventide.commands.starter import starter_text
 from eventide.errors import InputError
 
+OTHER_TIMES = (
+    "only times written as 2026-01-31 09:00:00 can be read; Spark reads others, declared as TIMESTAMP with OPTIONS "
+    "(timestampFormat 'dd.MM.yyyy HH:mm:ss')"
+)
+
 
 def init_file(sample: str, output: Path | None, time: str | None, source: str | None, force: bool) -> None:
     """Look at the sample, write the script, and say what was found."""
@@ -40,9 +45,9 @@ def init_file(sample: str, output: Path | None, time: str | None, source: str | 
 
 
 def _said(sample: Sample, roles: Roles) -> list[str]:
-    said = [f"{sample.rows:,} rows looked at, {len(sample.columns)} columns"]
+    said = [f"{_some(sample.rows, 'row')} looked at, {_some(len(sample.columns), 'column')}"]
     unread = [column.name for column in sample.columns if column.lost_time]
-    why = f" ({', '.join(unread)}: only times written as 2026-01-31 09:00:00 can be read)" if unread else ""
+    why = f" ({', '.join(unread)}: {OTHER_TIMES})" if unread else ""
     if sample.left_out:
         said.append(f"columns left out, which cannot be declared: {', '.join(sample.left_out)}")
     said.append(
@@ -56,3 +61,7 @@ def _said(sample: Sample, roles: Roles) -> list[str]:
     if sample.broken:
         said.append(f"rows of the sample that are not as declared, which a run rejects: {sample.broken:,}")
     return said
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

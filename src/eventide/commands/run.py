@@ -24,7 +24,7 @@ from eventide.commands.engines import (
     reads_standard_input,
 )
 from eventide.commands.functions import Failures
-from eventide.commands.given_options import packages, pairs, said
+from eventide.commands.given_options import changed_meanings, packages, pairs, said
 from eventide.commands.listening import checked_listening, listening
 from eventide.commands.losses import Losses
 from eventide.commands.notes import passing, say
@@ -145,6 +145,9 @@ def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
     master, conf = said("--master", request.master), {**settings.spark, **pairs(request.conf)}
     if engine == "local" and (request.conf or request.packages or request.master):
         say("--master, --conf and --package are for Spark; the local engine does without them")
+    if engine == "spark":
+        for sentence in changed_meanings(conf):
+            say(sentence)
     return Where(engine, master or settings.master or DEFAULT_MASTER, conf, packages(request.packages))
 
 

@@ -37,6 +37,9 @@ TRIED_ROWS = 20_000
 COUNTED_ROWS = 100_000
 """Rows of the sample whose values are counted."""
 
+UNKNOWN = re.compile(r"\bVOID\b")
+"""The type of a column in which nothing ever stood."""
+
 EXCEPTIONS = 20
 """One row of so many may not fit the type of a column; one of ten, where there are few."""
 
@@ -103,7 +106,10 @@ def look_at(argument: str) -> Sample:
             if kind == "csv" and ("header", "false") not in options:
                 found, left_out = _in_the_header(found, _header(connection, parts[0], options))
             if not found:
-                raise InputError(f"{argument}: none of its columns can be declared: {', '.join(left_out)}")
+                raise InputError(
+                    f"{argument}: none of its columns can be declared: {', '.join(left_out)}. Its rows need as many "
+                    "columns as its first line, and the same sign between them"
+                )
             found = found if kind == "parquet" else _mostly(connection, scan, found)
             sample = Sample(argument, kind, options, found, left_out, 0, 0)
             return _counted(connection, scan, _opened(sample) if kind == "parquet" else _tried(sample))
@@ -137,9 +143,9 @@ def _reason(said: str) -> str:
 
 
 def _csv_options(connection: duckdb.DuckDBPyConnection, part: str) -> tuple[tuple[str, str], ...]:
-    sep, quote, header = only_row(
-        connection, f"SELECT Delimiter, Quote, HasHeader FROM sniff_csv({text(part)}, sample_size = {TRIED_ROWS})"
-    )
+    # Rows with other numbers of columns are a run's to reject; they do not make another sign the separator.
+    sniffed = f"sniff_csv({text(part)}, sample_size = {TRIED_ROWS}, ignore_errors = true)"
+    sep, quote, header = only_row(connection, f"SELECT Delimiter, Quote, HasHeader FROM {sniffed}")
     options = [] if sep == "," else [("sep", sep)]
     # No quote at all is told in brackets.
     if quote is not None and len(quote) == 1 and quote not in '"\x00':
@@ -196,12 +202,13 @@ def _proposed(schema: pa.Schema, exact: bool) -> tuple[tuple[SampleColumn, ...],
             continue
         seen.add(field.name.lower())
         try:
-            kind = re.sub(r"\bVOID\b", "STRING", spark_type_of(field.type))
+            kind = spark_type_of(field.type)
         except DeclarationError:
-            if exact:
-                left_out.append(field.name)
-                continue
-            kind = "STRING"
+            kind = "VOID"
+        if exact and UNKNOWN.search(kind):
+            left_out.append(field.name)
+            continue
+        kind = UNKNOWN.sub("STRING", kind)
         found.append(SampleColumn(field.name, kind))
     return tuple(found), tuple(left_out)
 

@@ -2,7 +2,7 @@
 
 >>> thrown = "[unresolved dependency: org.no#such_2.13;1.0: not found]"
 >>> reason_in(f'Exception in thread "main" java.lang.RuntimeException: {thrown}')  # doctest: +ELLIPSIS
-'there is no package org.no:such_2.13:1.0 where Spark looked: check its name and version, ...'
+'Spark finds no package org.no:such_2.13:1.0: check its name and version, ...'
 >>> reason_in("Invalid maximum heap size: -Xmxlots\\nError: Could not create the Java Virtual Machine.")
 'Invalid maximum heap size: -Xmxlots'
 """
@@ -23,6 +23,7 @@ THROWN = re.compile(r'^Exception in thread "main" [\w.$]+: (.+)$', re.MULTILINE)
 REFUSED = re.compile(r"^(?:Error: )?((?:Invalid|Unrecognized|Could not|Improperly) .+)$", re.MULTILINE)
 TOO_OLD = "UnsupportedClassVersionError"
 STANDALONE = "spark://"
+ADDRESS = re.compile(r".+:\d{1,5}")
 PATIENCE = 10.0
 """Seconds in which a master that is just being started may come up; Spark waits for 60, and does not say for what."""
 
@@ -46,10 +47,9 @@ def without_java() -> str | None:
 def reason_in(log: str) -> str | None:
     """What a JVM said that ended before it could be talked to."""
     if lost := [":".join(found) for found in LOST.findall(log)]:
-        packages = "package" if len(lost) == 1 else "packages"
         return (
-            f"there is no {packages} {', '.join(dict.fromkeys(lost))} where Spark looked: check its name and version, "
-            "and that this machine reaches Maven Central; --conf spark.jars.repositories=URL names other places"
+            f"Spark finds no package {', '.join(dict.fromkeys(lost))}: check its name and version, and that this "
+            "machine reaches Maven Central; --conf spark.jars.repositories=URL names other places"
         )
     if TOO_OLD in log:
         return "its Java is too old: point JAVA_HOME to a Java 17 or newer"
@@ -66,6 +66,8 @@ def unreachable(master: str, patience: float = PATIENCE) -> str | None:
     if not master.startswith(STANDALONE):
         return None
     addresses = master.removeprefix(STANDALONE).split(",")
+    if not all(ADDRESS.fullmatch(address) for address in addresses):
+        return "a master is written spark://HOST:PORT"
     deadline = time.monotonic() + patience
     while True:
         reasons = [_refusal(address) for address in addresses]
@@ -79,10 +81,8 @@ def unreachable(master: str, patience: float = PATIENCE) -> str | None:
 
 def _refusal(address: str) -> str | None:
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        return "write spark://HOST:PORT"
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
-    except (OSError, OverflowError) as refused:
-        return getattr(refused, "strerror", None) or str(refused)
+    except OSError as refused:
+        return refused.strerror or str(refused)
     return None

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ SETTINGS = {
     # The reduce has one shuffle of small partials: re-planning it while it runs costs more than it can gain.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Otherwise what breaks an expression is no error but another number; an environment may say so for all of Spark.
+    "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Between Spark and its Python workers; a socket of the network makes each task wait for its peer, twice 40 ms.
     "spark.python.unix.domain.socket.enabled": "true",
@@ -105,10 +108,30 @@ def local_session(
     return spark
 
 
+def settle(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Settings for a session that runs already: what can be set now is set, and of the rest a warning tells."""
+    too_late = []
+    for key, value in settings.items():
+        if spark.conf.get(key, None) == value:
+            continue
+        try:
+            spark.conf.set(key, value)
+        except Exception as failure:
+            if INVALID in str(failure):
+                raise DeclarationError(f"Spark cannot use a setting: {said(failure)}") from failure
+            too_late.append(key)
+    if too_late:
+        warnings.warn(
+            f"Spark runs already and takes these settings only when it starts: {', '.join(too_late)}. Give them to "
+            "SparkSession.builder, or stop the session before",
+            stacklevel=2,
+        )
+
+
 def _cores(master: str) -> int:
     """Partitions of a shuffle of partials: as many as this machine or the local master has cores, few on a cluster."""
     if master.startswith("local["):
         asked = master.removeprefix("local[").rstrip("]").split(",")[0]
         if asked.isdigit():
-            return int(asked)
+            return max(1, int(asked))
     return os.cpu_count() or 2
