@@ -306,7 +306,8 @@ def main() -> None:
     """Run a command; tell an error in one sentence, unless `--debug` asks for all of it."""
     from eventide.commands.leaving import run_to_its_end
 
-    run_to_its_end(app, debug="--debug" in sys.argv)
+    # However it was called: `python -m eventide` is no name that a shell could complete.
+    run_to_its_end(lambda: app(prog_name="eventide"), debug="--debug" in sys.argv)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-m", "eventide.cli"]
+COMMAND = [sys.executable, "-m", "eventide"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "TERM": "dumb", "COLUMNS": "200"}
 
 STREAM = """CREATE STREAM doors (at TIMESTAMP, door STRING, people INT)
