@@ -34,7 +34,7 @@ def commands_of(block: str) -> list[tuple[str, list[str]]]:
 def test_every_command_of_the_first_hour_prints_what_the_page_shows(tmp_path: Path) -> None:
     shim = tmp_path / "bin" / "eventide"
     shim.parent.mkdir()
-    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m eventide.cli "$@"\n', encoding="utf-8")
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m eventide "$@"\n', encoding="utf-8")
     shim.chmod(0o755)
     folder = tmp_path / "hour"
     folder.mkdir()
