@@ -12,9 +12,9 @@ import pytest
 from tests.commands.processes import COMMAND, ENVIRONMENT, Here
 
 
-@pytest.mark.parametrize("command", ["run", "check", "explain", "init", "profile"])
+@pytest.mark.parametrize("command", ["run", "check", "explain", "why", "prod", "init", "profile"])
 def test_help_has_examples_and_exit_codes(command: str, here: Here) -> None:
-    ran = here(command, "--help")
+    ran = here(command, "-h")
     assert ran.code == 0
     assert f"eventide {command}" in ran.out
     assert "Examples" in ran.out
@@ -23,6 +23,7 @@ def test_help_has_examples_and_exit_codes(command: str, here: Here) -> None:
 
 def test_version_is_one_line_or_json(here: Here) -> None:
     plain, told = here("version"), json.loads(here("version", "--json").out)
+    assert here("--version") == plain
     assert plain.out.count("\n") == 1
     assert here("--version") == plain
     assert told["eventide"] in (plain.out.strip(), None)
@@ -37,8 +38,21 @@ def test_shells_can_complete_commands(tmp_path: Path) -> None:
     assert "complete -o default -F" in found.stdout
 
 
-def test_an_unknown_option_has_code_2(here: Here) -> None:
-    assert here("run", "x.sql", "--fast").code == 2
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("rnu",), "Did you mean 'run'?"),
+        (("run", "x.sql", "--jsno"), "--json"),
+        (("run",), "Missing argument 'FILE.sql'"),
+        (("run", "x.sql", "--engine", "flink"), "'spark', 'local'"),
+    ],
+)
+def test_what_was_mistyped_is_told_with_what_was_meant_and_code_2(
+    typed: tuple[str, ...], said: str, here: Here
+) -> None:
+    ran = here(*typed)
+    assert ran.code == 2
+    assert said in ran.err
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ SAMPLES = {
     "with tabs.tsv": csv("when\tstation id\tquery", [f"{at}\tst{i % 2}\t{i}" for i, at in enumerate(MINUTES)]),
     "semicolons.csv": csv("Time;host;it's", [f"{at}Z;h{i % 2};x" for i, at in enumerate(MINUTES)]),
     "headless.csv": "".join(f"{at},a{i % 2},{i}\n" for i, at in enumerate(MINUTES)),
+    "ragged.csv": csv("ts,v", [f"{at},{i}" for i, at in enumerate(MINUTES)] + ["2026-01-31 10:00:00", "x,1,2"]),
     "numbers.csv": csv("t,v", [f"{i},{i}" for i in range(200)]),
     "no-time.csv": csv("name,amount", [f"n{i},{i}" for i in range(20)]),
     "odd-times.csv": csv("date,amount", [f"{1 + i}/01/2026 10:00,{i}" for i in range(20)]),

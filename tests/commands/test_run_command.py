@@ -135,6 +135,10 @@ def test_a_trace_has_a_line_for_every_decision_and_the_script_says_how_it_is_sch
         ("SET timestamps = 'often';\n" + STREAM + QUERY, (), "write 'on demand'"),
         (STREAM + QUERY, ("--trace", "no/such/folder/x"), "cannot write the trace"),
         (STREAM + QUERY, ("--conf", "nonsense"), "key=value"),
+        (STREAM + QUERY, ("--conf", "tick=3"), "settings of Spark begin with spark"),
+        (STREAM + QUERY, ("--package", "kafka"), "write group:name:version"),
+        (STREAM + QUERY, ("--checkpoint", ""), "--checkpoint needs a value"),
+        (STREAM + QUERY, ("--checkpoint", "--json"), "--checkpoint needs a value"),
         (PIPED + QUERY, ("--engine", "spark"), "only the local engine can"),
     ],
 )

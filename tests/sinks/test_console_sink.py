@@ -191,7 +191,7 @@ def test_a_reader_that_went_away_is_told() -> None:
     os.close(read)
     file = os.fdopen(write, "w")
     sink = Console(console=rich.console.Console(file=file))
-    with pytest.raises(EngineError, match=r"nobody takes the results on the console any more: .*Broken pipe"):
+    with pytest.raises(EngineError, match="results cannot be shown: Broken pipe"):
         sink.emit(speeds(0, ["A"]))
     with suppress(BrokenPipeError):
         file.close()

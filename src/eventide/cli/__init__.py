@@ -60,4 +60,5 @@ def main() -> None:
     gc.set_threshold(ALLOCATIONS)
     # To make the others ready takes longer than to read the arguments of one.
     command = app(*(name for name in sys.argv[1:2] if name in COMMANDS))
+    # However it was called: `python -m eventide` is no name that a shell could complete.
     run_to_its_end(lambda: command(prog_name="eventide"), debug="--debug" in sys.argv)

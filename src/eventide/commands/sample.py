@@ -143,9 +143,11 @@ def _reason(said: str) -> str:
 
 
 def _csv_options(connection: duckdb.DuckDBPyConnection, part: str) -> tuple[tuple[str, str], ...]:
-    # Rows with other numbers of columns are a run's to reject; they do not make another sign the separator.
-    sniffed = f"sniff_csv({text(part)}, sample_size = {TRIED_ROWS}, ignore_errors = true)"
-    sep, quote, header = only_row(connection, f"SELECT Delimiter, Quote, HasHeader FROM {sniffed}")
+    sniff = f"SELECT Delimiter, Quote, HasHeader FROM sniff_csv({text(part)}, sample_size = {TRIED_ROWS}"
+    # Whatever cannot be read at all is told by the first. A row with another number of columns, which is a run's to
+    # reject, makes any other sign seem right to it, or the rows before be no rows.
+    only_row(connection, f"{sniff})")
+    sep, quote, header = only_row(connection, f"{sniff}, ignore_errors = true)")
     options = [] if sep == "," else [("sep", sep)]
     # No quote at all is told in brackets.
     if quote is not None and len(quote) == 1 and quote not in '"\x00':
@@ -333,5 +335,5 @@ def _span_sql(column: SampleColumn, name: str) -> str:
     if column.type in WHOLE_NUMBERS:
         return f"TRY_CAST(max({name}) AS BIGINT) - TRY_CAST(min({name}) AS BIGINT)"
     if column.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
-        return f"epoch_us(CAST(max({name}) AS TIMESTAMP)) - epoch_us(CAST(min({name}) AS TIMESTAMP))"
+        return f"epoch_us(TRY_CAST(max({name}) AS TIMESTAMP)) - epoch_us(TRY_CAST(min({name}) AS TIMESTAMP))"
     return "NULL"
