@@ -99,5 +99,10 @@ def told(spark: SparkSession, owner: str, name: str, place: str | None) -> Itera
             raise InputError(
                 f"{owner}: Spark cannot read {name} as a stream, only as a whole: write it to files and read those"
             ) from failure
+        if "TIMESTAMP(NANOS" in text:
+            raise InputError(
+                f"{owner}: {place} has times in nanoseconds, which Spark does not read: write it with microseconds "
+                "(pandas: to_parquet(.., coerce_timestamps='us')), or use the local engine"
+            ) from failure
         where = f" from {place}" if place else ""
         raise InputError(f"{owner} cannot be read as {name}{where}: {said(failure)}") from failure
