@@ -17,6 +17,7 @@ OF_DATA = ("22", "38", "39", "P0")
 
 STATE = re.compile(r"SQLSTATE: (\w{5})")
 CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+: (?!Exception thrown in await)(.+)$", re.MULTILINE)
+HEADER = re.compile(r"CSV header does not conform to the schema\.\s+Header: (.*)\s+Schema: (.*)")
 NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 
@@ -45,6 +46,8 @@ name in its place, and start again
     kind = DataFaultError if state is not None and state.startswith(OF_DATA) else EngineError
     told = cause_of(error)
     if told.startswith("[FAILED_READ_FILE"):
+        if (header := HEADER.search(said)) is not None:
+            told += f" Its first line names {header[1]}, that of the first file {header[2]}."
         # Spark has promised itself to read that file in that batch.
         told += " Put a good file of that name in its place, and start again"
     return kind(f"{what}: {told}")
