@@ -1,7 +1,8 @@
 """What Spark says when a source cannot be opened, in our words, with the way out.
 
 Law: whatever Spark raises while a stream is being opened leaves here as one `InputError` that names the stream; a
-format that is not there gets the names that are near it, or the package that brings it.
+format that is not there gets the names that are near it, or the package that brings it. Only that Spark is gone is no
+matter of the input.
 
 >>> unknown_format("stream 's'", "jsn", "4.3.0").args[0]
 "stream 's': there is no format 'jsn': did you mean json? A format of a package needs `--package group:name:version`"
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from eventide.errors import EventideError, InputError
+from eventide.errors import EngineError, EventideError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +86,10 @@ def told(spark: SparkSession, owner: str, name: str, place: str | None) -> Itera
         raise
     except Exception as failure:
         text = str(failure)
+        if isinstance(failure, ConnectionError) or type(failure).__name__ == "Py4JNetworkError":
+            raise EngineError(
+                f"Spark ended while {owner} was opened: its log may say why; is there enough memory for it?"
+            ) from failure
         if NOT_FOUND.search(text):
             raise unknown_format(owner, name, spark.version) from failure
         if "[PATH_NOT_FOUND]" in text:
