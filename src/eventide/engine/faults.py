@@ -11,6 +11,7 @@ import re
 import duckdb
 
 from eventide.errors import DataFaultError, EngineError
+from eventide.sources.spark_errors import GONE, WHY_GONE, is_gone
 
 OF_DATA = ("22", "38", "39", "P0")
 """Classes of SQLSTATE: data exceptions, functions of the user that failed (in Python or not), errors a query raises."""
@@ -32,6 +33,8 @@ def of_spark(error: BaseException, what: str) -> EngineError:
     a round cannot be computed: [FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet. Put a good file of that \
 name in its place, and start again
     """
+    if is_gone(error):
+        return EngineError(f"{what}: {GONE}. {WHY_GONE}")
     said = str(error)
     # Some errors keep the cause of all to themselves.
     if any(words in f"{said} {getattr(error, '_stackTrace', '')}" for words in NO_ROOM):

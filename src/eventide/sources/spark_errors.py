@@ -48,6 +48,8 @@ PACKAGES = {
     "pulsar": "io.streamnative.connectors:pulsar-spark-connector_2.13:VERSION",
 }
 
+GONE = "Spark's process has ended"
+WHY_GONE = "Its log may say why; a machine without memory ends processes without a word"
 NOT_FOUND = re.compile(r"\[(?:DATA_SOURCE_NOT_FOUND|[A-Z_]*DATA_SOURCE_NOT_ENABLED)\]")
 CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] *(.*?)(?: *SQLSTATE: \w+)?$", re.MULTILINE)
 
@@ -62,6 +64,17 @@ def unknown_format(owner: str, name: str, spark_version: str) -> InputError:
     return InputError(
         f"{owner}: there is no format {name!r}: {hint} A format of a package needs `--package group:name:version`"
     )
+
+
+def is_gone(failure: BaseException) -> bool:
+    """Whether what was raised says that Spark's process does not answer any more.
+
+    >>> is_gone(ConnectionRefusedError()), is_gone(ValueError())
+    (True, False)
+    """
+    # A broken pipe is one of ours, and the other two come from the library between Python and Spark.
+    refused = isinstance(failure, ConnectionRefusedError | ConnectionResetError)
+    return refused or type(failure).__name__ == "Py4JNetworkError"
 
 
 def said(failure: BaseException) -> str:
@@ -86,10 +99,8 @@ def told(spark: SparkSession, owner: str, name: str, place: str | None) -> Itera
         raise
     except Exception as failure:
         text = str(failure)
-        if isinstance(failure, ConnectionError) or type(failure).__name__ == "Py4JNetworkError":
-            raise EngineError(
-                f"Spark ended while {owner} was opened: its log may say why; is there enough memory for it?"
-            ) from failure
+        if is_gone(failure):
+            raise EngineError(f"{GONE} while {owner} was opened. {WHY_GONE}") from failure
         if NOT_FOUND.search(text):
             raise unknown_format(owner, name, spark.version) from failure
         if "[PATH_NOT_FOUND]" in text:
