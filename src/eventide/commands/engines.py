@@ -25,7 +25,7 @@ from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.plan.program import Program
 from eventide.sinks.sink import Sink
-from eventide.sources.spark_errors import GONE, WHY_GONE, is_gone
+from eventide.sources.spark_errors import gone, is_gone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,7 +151,7 @@ def _on_spark(
                     # It may have died, which was told already.
                     spark.stop()
         except Exception as failure:
-            error = EngineError(f"{GONE}. {WHY_GONE}") if is_gone(failure) else failure
+            error = EngineError(gone()) if is_gone(failure) else failure
             if log_file.exists():
                 keep(logs)
                 if str(log_file) not in str(error):

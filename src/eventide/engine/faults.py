@@ -11,7 +11,7 @@ import re
 import duckdb
 
 from eventide.errors import DataFaultError, EngineError
-from eventide.sources.spark_errors import GONE, WHY_GONE, is_gone
+from eventide.sources.spark_errors import gone, is_gone
 
 OF_DATA = ("22", "38", "39", "P0")
 """Classes of SQLSTATE: data exceptions, functions of the user that failed (in Python or not), errors a query raises."""
@@ -34,7 +34,7 @@ def of_spark(error: BaseException, what: str) -> EngineError:
 name in its place, and start again
     """
     if is_gone(error):
-        return EngineError(f"{what}: {GONE}. {WHY_GONE}")
+        return EngineError(f"{what}: {gone()}")
     said = str(error)
     # Some errors keep the cause of all to themselves.
     if any(words in f"{said} {getattr(error, '_stackTrace', '')}" for words in NO_ROOM):

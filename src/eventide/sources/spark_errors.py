@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -48,8 +50,6 @@ PACKAGES = {
     "pulsar": "io.streamnative.connectors:pulsar-spark-connector_2.13:VERSION",
 }
 
-GONE = "Spark's process has ended"
-WHY_GONE = "Its log may say why; a machine without memory ends processes without a word"
 NOT_FOUND = re.compile(r"\[(?:DATA_SOURCE_NOT_FOUND|[A-Z_]*DATA_SOURCE_NOT_ENABLED)\]")
 CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] *(.*?)(?: *SQLSTATE: \w+)?$", re.MULTILINE)
 
@@ -77,6 +77,19 @@ def is_gone(failure: BaseException) -> bool:
     return refused or type(failure).__name__ == "Py4JNetworkError"
 
 
+def gone() -> str:
+    """That Spark's process has ended, and by what; a machine without memory ends processes without a word."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    try:
+        code = None if process is None else process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        return "Spark's process does not answer. Its log may say why"
+    by = "" if code is None else f" with code {code}" if code >= 0 else f", killed by {signal.Signals(-code).name}"
+    return f"Spark's process has ended{by}. Its log may say why; is there enough memory for it?"
+
+
 def said(failure: BaseException) -> str:
     """The one sentence in what Spark raised that is meant for people.
 
@@ -100,7 +113,7 @@ def told(spark: SparkSession, owner: str, name: str, place: str | None) -> Itera
     except Exception as failure:
         text = str(failure)
         if is_gone(failure):
-            raise EngineError(f"{GONE} while {owner} was opened. {WHY_GONE}") from failure
+            raise EngineError(f"{owner} cannot be opened: {gone()}") from failure
         if NOT_FOUND.search(text):
             raise unknown_format(owner, name, spark.version) from failure
         if "[PATH_NOT_FOUND]" in text:
