@@ -14,6 +14,7 @@ from benchmarks.crash.program import CHECKPOINT
 from benchmarks.crash.recording import record
 from benchmarks.harness import REPOSITORY
 from eventide.testing.cluster import standalone_cluster
+from tests.commands.processes import ANSWERS, doors, eventide
 from tests.engine.small_streams import wait_until
 
 FILES = 10
@@ -29,7 +30,7 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.spark
-def test_a_worker_killed_while_the_program_runs_changes_no_result(tmp_path: Path) -> None:
+def test_a_worker_killed_while_the_program_runs_changes_no_result_and_commands_run_on_the_other(tmp_path: Path) -> None:
     expected = calm(tmp_path / "calm", FILES, QUERIES)
     folder = tmp_path / "cluster"
     record(folder, FILES)
@@ -48,5 +49,7 @@ def test_a_worker_killed_while_the_program_runs_changes_no_result(tmp_path: Path
         assert process.returncode == 0
         assert rounds < FILES - 1, "the worker was killed too late to matter"
         wait_until(lambda: cluster.alive_workers() == 1)
+        master = ("--master", cluster.url, "--conf", "spark.executor.memory=512m")
+        assert eventide(doors(tmp_path), "run", "doors.sql", "--bounded", "--json", *master).answers == ANSWERS
     assert not any(map(alive, cluster.workers))
     assert differences(folder, expected) == Differences()

@@ -88,6 +88,15 @@ def test_a_header_without_a_declared_column_is_told(spark: SparkSession, folder:
         read_stream(spark, cars(Input("csv", str(folder))))
 
 
+@pytest.mark.parametrize("header", [",AT,car,speed", "_c0,at,car,speed,speed"])
+def test_a_header_may_have_columns_without_a_name_or_with_that_of_another(
+    header: str, spark: SparkSession, tmp_path: Path, folder: Path
+) -> None:
+    """Pandas writes its index so; Spark gave it a name, missed that in the file, and said that the file was bad."""
+    (folder / "a.csv").write_text(f"{header}\n0,2020-01-01 00:00:01,a,7{',8' * (header.count(',') - 3)}\n")
+    assert rows_of(spark, cars(Input("csv", str(folder))), tmp_path) == [(at(1), "a", 7, None)]
+
+
 def test_csv_without_a_header_is_read_by_position(spark: SparkSession, tmp_path: Path, folder: Path) -> None:
     (folder / "a.csv").write_text("2020-01-01 00:00:01;a;7\n2020-01-01 00:00:02;b;8;9\n")
     options = (("header", "false"), ("delimiter", ";"))

@@ -26,6 +26,7 @@ from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.plan.program import Program
 from eventide.sinks.sink import Sink
+from eventide.sources.spark_errors import gone, is_gone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,12 +152,15 @@ def _on_spark(
                 with suppress(Exception):
                     # It may have died, which was told already.
                     spark.stop()
-        except Exception as error:
+        except Exception as failure:
+            error = EngineError(gone()) if is_gone(failure) else failure
             if log_file.exists():
                 keep(logs)
                 if str(log_file) not in str(error):
                     error.add_note(f"Spark's log: {log_file}")
-            raise
+            if error is failure:
+                raise
+            raise error from failure
 
 
 def _started(where: Where, log_file: Path) -> SparkSession:

@@ -6,6 +6,7 @@ error cannot be told, or that standard output cannot take its last words.
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 from collections.abc import Callable
@@ -20,6 +21,9 @@ from eventide.commands.standard_streams import give_up, prepare
 def run_to_its_end(command: Callable[[], object], debug: bool) -> NoReturn:
     """Run a command, and leave with its code."""
     prepare()
+    if not logging.getLogger().handlers:
+        # A library that logs what nobody asked for would otherwise turn on the screen for all of them.
+        logging.getLogger().addHandler(logging.NullHandler())
     try:
         with hurry_heard():
             try:

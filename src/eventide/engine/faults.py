@@ -11,12 +11,14 @@ import re
 import duckdb
 
 from eventide.errors import DataFaultError, EngineError
+from eventide.sources.spark_errors import gone, is_gone
 
 OF_DATA = ("22", "38", "39", "P0")
 """Classes of SQLSTATE: data exceptions, functions of the user that failed (in Python or not), errors a query raises."""
 
 STATE = re.compile(r"SQLSTATE: (\w{5})")
 CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+: (?!Exception thrown in await)(.+)$", re.MULTILINE)
+HEADER = re.compile(r"CSV header does not conform to the schema\.\s+Header: (.*)\s+Schema: (.*)")
 NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 
@@ -31,6 +33,8 @@ def of_spark(error: BaseException, what: str) -> EngineError:
     a round cannot be computed: [FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet. Put a good file of that \
 name in its place, and start again
     """
+    if is_gone(error):
+        return EngineError(f"{what}: {gone()}")
     said = str(error)
     # Some errors keep the cause of all to themselves.
     if any(words in f"{said} {getattr(error, '_stackTrace', '')}" for words in NO_ROOM):
@@ -45,6 +49,8 @@ name in its place, and start again
     kind = DataFaultError if state is not None and state.startswith(OF_DATA) else EngineError
     told = cause_of(error)
     if told.startswith("[FAILED_READ_FILE"):
+        if (header := HEADER.search(said)) is not None:
+            told += f" Its first line names {header[1]}, that of the first file {header[2]}."
         # Spark has promised itself to read that file in that batch.
         told += " Put a good file of that name in its place, and start again"
     return kind(f"{what}: {told}")

@@ -233,17 +233,31 @@ class _StoppedError(Exception):
     """A batch came after the engine was stopped."""
 
 
+class _FailedError(Exception):
+    """What Spark is told of a round that failed; the engine knows the rest."""
+
+
 def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-    """The same method; whoever holds it, and Spark does until the process ends, does not hold its engine."""
+    """The same method; whoever holds it or what it raised, and Spark does until the process ends, holds no engine."""
     reference = weakref.WeakMethod(method)
 
     def call(batch: DataFrame, number: int) -> None:
-        found = reference()
-        if found is None:
-            raise _StoppedError
-        found(batch, number)
+        try:
+            _found(reference)(batch, number)
+            return
+        except BaseException as failure:
+            said = str(failure)
+        # The frames of the other one would keep everything.
+        raise _FailedError(said)
 
     return call
+
+
+def _found(reference: weakref.WeakMethod[Callable[[DataFrame, int], None]]) -> Callable[[DataFrame, int], None]:
+    method = reference()
+    if method is None:
+        raise _StoppedError
+    return method
 
 
 def _with_malformed(frame: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from eventide.engine.faults import cause_of
+from eventide.sources.spark_errors import gone, is_gone
 
 LOST = re.compile(r"unresolved dependency: ([^#\[\]]+)#([^;]+);([^:\]]+): not found")
 THROWN = re.compile(r'^Exception in thread "main" [\w.$]+: (.+)$', re.MULTILINE)
@@ -31,6 +32,8 @@ PATIENCE = 10.0
 def why_not(failure: Exception, log_file: Path) -> str:
     """The reason, as far as one can see from here, without a full stop."""
     said = log_file.read_text(encoding="utf-8", errors="replace") if log_file.exists() else ""
+    if is_gone(failure):
+        return gone()
     unheard = "JAVA_GATEWAY_EXITED" in str(failure)
     return (without_java() or (reason_in(said) if unheard else None) or cause_of(failure)).rstrip(".")
 

@@ -1,7 +1,8 @@
 """What Spark says when a source cannot be opened, in our words, with the way out.
 
 Law: whatever Spark raises while a stream is being opened leaves here as one `InputError` that names the stream; a
-format that is not there gets the names that are near it, or the package that brings it.
+format that is not there gets the names that are near it, or the package that brings it. Only that Spark is gone is no
+matter of the input.
 
 >>> unknown_format("stream 's'", "jsn", "4.3.0").args[0]
 "stream 's': there is no format 'jsn': did you mean json? A format of a package needs `--package group:name:version`"
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from eventide.errors import EventideError, InputError
+from eventide.errors import EngineError, EventideError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,6 +66,30 @@ def unknown_format(owner: str, name: str, spark_version: str) -> InputError:
     )
 
 
+def is_gone(failure: BaseException) -> bool:
+    """Whether what was raised says that Spark's process does not answer any more.
+
+    >>> is_gone(ConnectionRefusedError()), is_gone(ValueError())
+    (True, False)
+    """
+    # A broken pipe is one of ours, and the other two come from the library between Python and Spark.
+    refused = isinstance(failure, ConnectionRefusedError | ConnectionResetError)
+    return refused or type(failure).__name__ == "Py4JNetworkError"
+
+
+def gone() -> str:
+    """That Spark's process has ended, and by what; a machine without memory ends processes without a word."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    try:
+        code = None if process is None else process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        return "Spark's process does not answer. Its log may say why"
+    by = "" if code is None else f" with code {code}" if code >= 0 else f", killed by {signal.Signals(-code).name}"
+    return f"Spark's process has ended{by}. Its log may say why; is there enough memory for it?"
+
+
 def said(failure: BaseException) -> str:
     """The one sentence in what Spark raised that is meant for people.
 
@@ -85,6 +112,8 @@ def told(spark: SparkSession, owner: str, name: str, place: str | None) -> Itera
         raise
     except Exception as failure:
         text = str(failure)
+        if is_gone(failure):
+            raise EngineError(f"{owner} cannot be opened: {gone()}") from failure
         if NOT_FOUND.search(text):
             raise unknown_format(owner, name, spark.version) from failure
         if "[PATH_NOT_FOUND]" in text:
@@ -98,6 +127,11 @@ def told(spark: SparkSession, owner: str, name: str, place: str | None) -> Itera
         if "does not support streamed reading" in text:
             raise InputError(
                 f"{owner}: Spark cannot read {name} as a stream, only as a whole: write it to files and read those"
+            ) from failure
+        if "TIMESTAMP(NANOS" in text:
+            raise InputError(
+                f"{owner}: {place} has times in nanoseconds, which Spark does not read: write it with microseconds "
+                "(pandas: to_parquet(.., coerce_timestamps='us')), or use the local engine"
             ) from failure
         where = f" from {place}" if place else ""
         raise InputError(f"{owner} cannot be read as {name}{where}: {said(failure)}") from failure

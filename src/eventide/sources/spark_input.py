@@ -8,7 +8,7 @@ NULL for a good row, the raw text of one that could not be read. What can be tol
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eventide.errors import DeclarationError, InputError
@@ -62,9 +62,12 @@ def _text_files(spark: SparkSession, stream: Stream, given: Input, limits: Mappi
     columns = stream.columns
     first = _first_file(spark, path)
     if given.format == "csv" and options["header"].lower() == "true":
-        # A file whose header names other columns stops the stream; Spark's default would read it by position.
-        options.setdefault("enforceschema", "false")
-        columns = _in_the_order_of_the_file(spark, stream, first, options)
+        header = None if first is None else _header(spark, first, options)
+        columns = stream.columns if header is None else _in_the_order_of(stream, header, str(first))
+        # A file whose header names other columns stops the stream; Spark's default would read it by position. It can
+        # compare names only, and not such as are none, or twice there.
+        comparable = header is None or [n.lower() for n in header] == [column.name.lower() for column in columns]
+        options.setdefault("enforceschema", "false" if comparable else "true")
     reader = spark.readStream.format(given.format).schema(corrupt_ddl(columns))
     parsed = reader.options(**options, **limits, **PARSING).load(_streamable(path, first))
     return kept_aside(parsed, stream.columns, [column.name for column in columns])
@@ -93,16 +96,29 @@ def _streamable(path: str, first: str | None) -> str:
     return f"{path[:-1]}[{path[-1]}]" if alone and path[-1].isalnum() else path
 
 
-def _in_the_order_of_the_file(
-    spark: SparkSession, stream: Stream, first: str | None, options: Mapping[str, str]
-) -> tuple[Column, ...]:
-    """The columns as the header of the first file names them: those not declared become text that nobody reads."""
-    if first is None:
-        return stream.columns
-    names = spark.read.options(**{**options, "inferSchema": "false"}).csv(first).columns
-    places_in_header(f"stream {stream.name!r}", stream.columns, names, first)
-    declared = {column.name.lower(): column for column in stream.columns}
-    return tuple(declared.get(name.lower(), Column(name, "STRING")) for name in names)
+def _header(spark: SparkSession, file: str, options: Mapping[str, str]) -> list[str]:
+    """What the first line of a file says, as it stands there: Spark would give names to columns that have none."""
+    first = spark.read.options(**{**options, "header": "false", "inferSchema": "false"}).csv(file).first()
+    return [] if first is None else [name or "" for name in first]
+
+
+def _in_the_order_of(stream: Stream, header: Sequence[str], file: str) -> tuple[Column, ...]:
+    """The columns as a header names them: those not declared become text that nobody reads.
+
+    >>> from eventide.plan.columns import columns
+    >>> _in_the_order_of(Stream("s", columns("V INT, at TIMESTAMP"), time="at"), ["", "at", "v", "V"], "x.csv")[2:]
+    (Column(name='V', type='INT'), Column(name='_c3', type='STRING'))
+    """
+    places = places_in_header(f"stream {stream.name!r}", stream.columns, header, file)
+    declared = dict(zip(places, stream.columns, strict=True))
+    found: list[Column] = []
+    for place, name in enumerate(header):
+        taken = {column.name.lower() for column in (*found, *stream.columns)}
+        if place in declared:
+            found.append(declared[place])
+        else:
+            found.append(Column(f"_c{place}" if not name or name.lower() in taken else name, "STRING"))
+    return tuple(found)
 
 
 def _files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
