@@ -64,7 +64,7 @@ def _in_a_shell(given: list[str], folder: Path) -> list[Ended]:
     shell = subprocess.run(
         ["bash", "-c", "".join(f'{command}\nprintf "\\n{END} %s\\n" $?\n' for command in given)],
         cwd=folder,
-        env={**ENVIRONMENT, "PATH": f"{shims}{os.pathsep}{os.environ['PATH']}"},
+        env={**ENVIRONMENT, "HOME": str(folder), "PATH": f"{shims}{os.pathsep}{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
