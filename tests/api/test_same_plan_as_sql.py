@@ -99,6 +99,20 @@ EXAMPLES |= {
         .select("north.detector", "south.speed")
         .named("q")
     ),
+    f"{TWO} CREATE QUERY q AS SELECT north.detector, south.speed FROM north JOIN south FOR SYSTEM_TIME AS OF north.ts "
+    "ON north.detector = south.detector WHERE south.speed > 3": (
+        NORTH.lookup(SOUTH, on="detector").where("south.speed > 3").select("north.detector", "south.speed").named("q")
+    ),
+    f"{TWO} CREATE QUERY q AS SELECT n.detector, s.speed FROM (SELECT * FROM north WHERE speed > 3) AS n "
+    "LEFT JOIN south FOR SYSTEM_TIME AS OF n.ts AS s ON n.detector = s.detector WHERE s.speed IS NULL": (
+        NORTH.where("(speed > 3)")
+        .select()
+        .alias("n")
+        .lookup(SOUTH.alias("s"), on="n.detector = s.detector", how="left")
+        .where("s.speed IS NULL")
+        .select("n.detector", "s.speed")
+        .named("q")
+    ),
 }
 
 EXAMPLES |= {

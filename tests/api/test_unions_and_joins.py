@@ -52,6 +52,20 @@ def test_rows_that_two_queries_read_are_one_operator_by_its_name() -> None:
     assert running["top"].results().column("top").to_pylist() == [75]
 
 
+def test_a_lookup_gives_each_row_the_version_of_its_time() -> None:
+    told = NORTH.lookup(SOUTH, on="car", how="left").run().to_pylist()
+    assert [(row["t"], row["car"], row["south_speed"]) for row in told] == [
+        (1, "x", None),
+        (12, "y", 65),
+        (20, "x", 55),
+    ]
+
+
+def test_windows_over_a_lookup_go_by_its_rows() -> None:
+    counted = NORTH.where("speed < 70").lookup(SOUTH, on="car").where("south.speed > 60").window(10).agg(n="count(*)")
+    assert [(row["window_end"], row["n"]) for row in counted.run().to_pylist()] == [(20, 1)]
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     {
@@ -60,6 +74,9 @@ def test_rows_that_two_queries_read_are_one_operator_by_its_name() -> None:
         "kind": (lambda: NORTH.join(SOUTH, on="car", within=2, how="semi"), "there is no join 'semi'"),
         "column": (lambda: NORTH.join(SOUTH, on="plate", within=2), "'north' has no column 'plate'"),
         "itself": (lambda: NORTH.join(NORTH, on="car", within=2), "both inputs of this join are called 'north'"),
+        "full lookup": (lambda: NORTH.lookup(SOUTH, on="car", how="full"), "is an inner or a LEFT join"),
+        "no key": (lambda: NORTH.lookup(SOUTH, on="north.t < south.t"), "has no equal keys"),
+        "no such key": (lambda: NORTH.lookup(SOUTH, on="plate"), "'north' has no column 'plate'"),
         "twice": (lambda: NORTH.union(NORTH), "cannot be merged with itself"),
         "others": (lambda: NORTH.union(SOUTH.select("t", "car")), "has 2 columns and 'north' has 3"),
         "order": (lambda: NORTH.union(SOUTH.select("car", "t", "speed")), "'query' has car STRING"),

@@ -1,4 +1,4 @@
-"""Merges and joins, built in Python with what the language makes of UNION ALL and JOIN."""
+"""Merges, joins and lookups, built in Python with what the language makes of UNION ALL, JOIN and AS OF."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from eventide.language.common_time import common_clock
 from eventide.language.join_scope import called, kind_of, see, told
 from eventide.language.joins import JoinReader, Step
 from eventide.language.known import Called, Clock, Known, Level, Pending
+from eventide.language.lookups import with_version
 from eventide.language.output_names import unused
 from eventide.language.resolving import Resolver
 from eventide.language.source_text import SourceText
 from eventide.language.words import column_of, conjuncts
 from eventide.plan.expressions import parsed
-from eventide.plan.join import Join, JoinKind
+from eventide.plan.join import JoinKind
 from eventide.plan.query import RESERVED
 from eventide.plan.rows import Rows
 from eventide.plan.stream import TimeKind
@@ -80,15 +81,36 @@ def joined(
     how: str,
 ) -> Joining:
     """A join of two inputs."""
+    kind = _kind(how)
+    owner = f"the join of {alias_of(left)!r} and {alias_of(right)!r}"
+    names, conditions = _equalities(left, right, on, owner)
+    if within is not None:
+        conditions.append(_within(left, right, within, owner))
+    return Joining.of(left, right, kind, tuple(conditions), names)
+
+
+def looked_up(rows: Node, versions: Node, on: str | Sequence[str], how: str) -> Joining:
+    """Rows with the versions that hold at their times."""
+    kind = _kind(how)
+    owner = f"the lookup of {alias_of(rows)!r} in {alias_of(versions)!r}"
+    names, conditions = _equalities(rows, versions, on, owner)
+    return Joining.of(rows, versions, kind, tuple(conditions), names, as_of=_time_of(rows, owner))
+
+
+def _kind(how: str) -> JoinKind:
     kind = HOW.get(how.lower())
     if kind is None:
         raise DeclarationError(f"there is no join {how!r}: give inner, left, right or full")
+    return kind
+
+
+def _equalities(left: Node, right: Node, on: str | Sequence[str], owner: str) -> tuple[tuple[str, ...], list[exp.Expr]]:
+    """The columns that both sides share, and all that `on` says."""
     mine, theirs = alias_of(left), alias_of(right)
     if mine.lower() == theirs.lower():
         raise DeclarationError(
             f"both inputs of this join are called {mine!r}: give one another name, such as .alias('other')"
         )
-    owner = f"the join of {mine!r} and {theirs!r}"
     is_name = isinstance(on, str) and on.isidentifier()
     names = () if isinstance(on, str) and not is_name else (on,) if isinstance(on, str) else tuple(on)
     conditions = [*conjuncts(parsed(on, owner))] if isinstance(on, str) and not is_name else []
@@ -97,9 +119,7 @@ def joined(
             if name.lower() not in level_of(side).columns:
                 raise DeclarationError(f"{owner}: {alias_of(side)!r} has no column {name!r}")
         conditions.append(exp.EQ(this=column_of(name, mine), expression=column_of(name, theirs)))
-    if within is not None:
-        conditions.append(_within(left, right, within, owner))
-    return Joining.of(left, right, kind, tuple(conditions), names)
+    return names, conditions
 
 
 @dataclass(frozen=True)
@@ -112,6 +132,10 @@ class Joining(EventRows):
     given: tuple[Node, ...] = ()
     """The two sides as they were given, with their conditions."""
 
+    kind: JoinKind = JoinKind.INNER
+    as_of: exp.Expr | None = None
+    """The time whose versions are meant, in a lookup."""
+
     @classmethod
     def of(
         cls,
@@ -121,6 +145,7 @@ class Joining(EventRows):
         conditions: tuple[exp.Expr, ...],
         shared: tuple[str, ...],
         after: tuple[exp.Expr, ...] = (),
+        as_of: exp.Expr | None = None,
     ) -> Joining:
         """The join with all columns: those that are equal by name once, then those of the left, then of the right."""
         sides, read = [], []
@@ -137,25 +162,24 @@ class Joining(EventRows):
         is_inner = kind is JoinKind.INNER
         on = [*conditions, *(after if is_inner else ())]
         reader = JoinReader(SourceText(""), lambda table, computed: sides[0][1], lambda *given: _nothing())
-        step = Step(NOWHERE, kind, inputs[1], sides[1][1], on, [])
+        step = Step(NOWHERE if as_of is None else with_version(as_of), kind, inputs[1], sides[1][1], on, [])
         with _plainly():
             join = reader.pair(sides[0], sides[1], step, scope, [] if is_inner else list(after))
-        assert isinstance(join, Join)
         pending = Pending(join, dict(sides), tuple(inputs), preferred, frozenset())
         scope.clock = Clock(kind_of(pending))
         outputs = _all_columns(inputs, shared, kind)
         told_join, columns, clock = told(pending, outputs)
         return cls(
             told_join, tuple(read), columns, clock,
-            conditions=conditions, after=after, pending=pending, given=(left, right),
+            conditions=conditions, after=after, pending=pending, given=(left, right), kind=kind, as_of=as_of,
         )  # fmt: skip
 
     def where(self, condition: Expression) -> Joining:  # type: ignore[override]
         """Only pairs for which this holds."""
         said = conjuncts(parsed(condition_text(condition, None, "this join"), "this join"))
-        kind = self._join.kind
         left, right = self.given
-        made = Joining.of(left, right, kind, self.conditions, tuple(self._pending.preferred), (*self.after, *said))
+        shared, after = tuple(self._pending.preferred), (*self.after, *said)
+        made = Joining.of(left, right, self.kind, self.conditions, shared, after, self.as_of)
         return replace(made, name=self.name)
 
     filter = where  # type: ignore[assignment]
@@ -165,7 +189,8 @@ class Joining(EventRows):
         given = [value_named(each, None, "this join") for each in columns]
         given += [value_named(each, None, "this join", name) for name, each in expressions.items()]
         pending = self._pending
-        scope = see(Level(self._left.stream, {}, set(), self._left.clock), pending.inputs, pending.preferred)
+        left = pending.sides[pending.inputs[0].alias]
+        scope = see(Level(left.stream, {}, set(), left.clock), pending.inputs, pending.preferred)
         outputs: list[tuple[str, exp.Expr]] = []
         with _plainly():
             for item in given:
@@ -185,31 +210,24 @@ class Joining(EventRows):
         assert self.pending is not None
         return self.pending
 
-    @property
-    def _left(self) -> Level:
-        return self._pending.sides[self._join.left.alias]
-
-    @property
-    def _join(self) -> Join:
-        assert isinstance(self._pending.join, Join)
-        return self._pending.join
-
 
 def _within(left: Node, right: Node, within: Length, owner: str) -> exp.Expr:
     """That the times of both sides lie no further apart."""
-    sides = [level_of(one) for one in (left, right)]
-    if sides[0].clock.kind is TimeKind.SEQUENCE:
+    if level_of(left).clock.kind is TimeKind.SEQUENCE:
         most: exp.Expr = exp.Literal.number(length(within, TimeKind.SEQUENCE, "within"))
     else:
         micros = length(within, TimeKind.TIMESTAMP, "within")
         most = exp.Interval(this=exp.Literal.string(str(micros)), unit=exp.Var(this="MICROSECOND"))
-    times = []
-    for node, level in zip((left, right), sides, strict=True):
-        told_by = next((name for name, one in level.times.items() if one.shifted == 0), None)
-        if told_by is None:
-            raise DeclarationError(f"{owner}: no column of {alias_of(node)!r} carries its time; select it, too")
-        times.append(column_of(told_by, alias_of(node)))
-    return exp.LTE(this=exp.Abs(this=exp.Sub(this=times[0], expression=times[1])), expression=most)
+    apart = exp.Sub(this=_time_of(left, owner), expression=_time_of(right, owner))
+    return exp.LTE(this=exp.Abs(this=apart), expression=most)
+
+
+def _time_of(node: Node, owner: str) -> exp.Column:
+    """The column that carries the time of a side."""
+    name = next((name for name, one in level_of(node).times.items() if one.shifted == 0), None)
+    if name is None:
+        raise DeclarationError(f"{owner}: no column of {alias_of(node)!r} carries its time; select it, too")
+    return column_of(name, alias_of(node))
 
 
 def _all_columns(inputs: list[Called], shared: tuple[str, ...], kind: JoinKind) -> list[tuple[str, exp.Expr]]:

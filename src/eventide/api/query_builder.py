@@ -205,6 +205,10 @@ class QueryBuilder:
         """Pairs of the rows that pass; see `EventStream.join`. They go by the name of the stream."""
         return self.select().join(other, on, within, how)
 
+    def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> Joining:
+        """The rows that pass, with the versions that hold at their times; see `EventStream.lookup`."""
+        return self.select().lookup(table, on, how)
+
     def start(self, sink: GivenSink = None, checkpoint: str | PathLike[str] | None = None) -> RunningQuery:
         """Start the rows that pass, with all their columns."""
         return self.select().start(sink, checkpoint)

@@ -103,6 +103,24 @@ class Reading:
 
         return joined(self._read, readable(other), on, within, how)
 
+    def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> Joining:
+        """Each row with the version of its key that holds at its time, as JOIN .. FOR SYSTEM_TIME AS OF in SQL.
+
+        `table` is a stream of versions: a row of it holds for its key from its time on, until the next one. `on` names
+        the key, or says which columns are equal: `"orders.product = prices.id"`. `how`: inner, or left to keep rows
+        without a version.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> orders = stream(pa.table({"t": [1, 12, 25], "id": ["x"] * 3}), time="t", name="orders")
+        >>> prices = stream(pa.table({"t": [0, 20], "id": ["x"] * 2, "price": [5, 7]}), time="t", name="prices")
+        >>> orders.lookup(prices, on="id").run().column("price").to_pylist()
+        [5, 5, 7]
+        """
+        from eventide.api.joining import looked_up
+
+        return looked_up(self._read, readable(table), on, how)
+
     def alias(self, name: str) -> EventRows:
         """The same under another name in a join, as AS gives in SQL; so a stream can be joined with itself.
 

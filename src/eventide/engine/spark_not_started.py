@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from eventide.engine.faults import cause_of
-from eventide.sources.spark_errors import gone, is_gone
+from eventide.sources.spark_gone import gone, is_gone
 
 LOST = re.compile(r"unresolved dependency: ([^#\[\]]+)#([^;]+);([^:\]]+): not found")
 THROWN = re.compile(r'^Exception in thread "main" [\w.$]+: (.+)$', re.MULTILINE)

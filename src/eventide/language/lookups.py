@@ -24,6 +24,15 @@ def version_of(node: exp.Expr) -> exp.Expr | None:
     return version.expression if version is not None and isinstance(version.expression, exp.Expr) else None
 
 
+def with_version(time: exp.Expr) -> exp.Join:
+    """A join that has AS OF this time, as the parser gives it.
+
+    >>> str(version_of(with_version(exp.column("ts", "orders"))))
+    'orders.ts'
+    """
+    return exp.Join(this=exp.Table(version=exp.Version(this="TIMESTAMP", kind="AS OF", expression=time)))
+
+
 @dataclass(frozen=True)
 class LookupReader:
     """Reads a join with AS OF."""

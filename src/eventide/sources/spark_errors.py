@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import signal
-import subprocess
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from eventide.errors import EngineError, EventideError, InputError
+from eventide.sources.spark_gone import gone, is_gone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,30 +63,6 @@ def unknown_format(owner: str, name: str, spark_version: str) -> InputError:
     return InputError(
         f"{owner}: there is no format {name!r}: {hint} A format of a package needs `--package group:name:version`"
     )
-
-
-def is_gone(failure: BaseException) -> bool:
-    """Whether what was raised says that Spark's process does not answer any more.
-
-    >>> is_gone(ConnectionRefusedError()), is_gone(ValueError())
-    (True, False)
-    """
-    # A broken pipe is one of ours, and the other two come from the library between Python and Spark.
-    refused = isinstance(failure, ConnectionRefusedError | ConnectionResetError)
-    return refused or type(failure).__name__ == "Py4JNetworkError"
-
-
-def gone() -> str:
-    """That Spark's process has ended, and by what; a machine without memory ends processes without a word."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
-    try:
-        code = None if process is None else process.wait(timeout=1)
-    except subprocess.TimeoutExpired:
-        return "Spark's process does not answer. Its log may say why"
-    by = "" if code is None else f" with code {code}" if code >= 0 else f", killed by {signal.Signals(-code).name}"
-    return f"Spark's process has ended{by}. Its log may say why; is there enough memory for it?"
 
 
 def said(failure: BaseException) -> str:
