@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CLASSES := $(VENV)/spark.jsa
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,7 +19,7 @@ setup: $(READY) ## make .venv, and say what this machine is missing
 demo: $(READY) ## two hours of freeway traffic through Spark in a minute; results go to out/demo
 	$(BIN)/python -m examples.demo
 
-test: $(READY) ## run every test and every example in a docstring
+test: $(CLASSES) ## run every test and every example in a docstring
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 check: $(READY) ## style, types, the import contract, the documents
@@ -43,6 +44,10 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.gigascope --quick
 	$(BIN)/python -m benchmarks.early_answers --quick
 	$(BIN)/python -m benchmarks.prodding --quick
+
+# Without it tests take longer, and that is all.
+$(CLASSES): $(READY) scripts/spark_archive.py
+	-@$(BIN)/python -m scripts.spark_archive $@
 
 $(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh $(VENV)

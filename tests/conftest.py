@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from scripts.spark_archive import java_options
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.commands.processes import Here
 
-# Tests are always cold: half of Spark's time would go into compiling well what then runs once.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("JAVA_TOOL_OPTIONS", java_options(Path(sys.prefix) / "spark.jsa"))
 
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.register_profile("eventide", settings.get_profile("search"), derandomize=True)

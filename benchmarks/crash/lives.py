@@ -25,10 +25,9 @@ from pathlib import Path
 from benchmarks.crash.moment import QUERIES, Moment
 from benchmarks.crash.program import CHECKPOINT, OUT, main
 from benchmarks.harness import REPOSITORY
+from scripts.spark_archive import QUICK_JVM
 
 DEATHS = "deaths"
-QUICK_JVM = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""A JVM that lives for seconds should not spend them on compiling well."""
 SEEN = (OUT, f"{CHECKPOINT}/late", f"{CHECKPOINT}/rejects")
 
 
@@ -134,7 +133,8 @@ def _forked(arguments: list[str]) -> Iterator[Life]:
 @contextmanager
 def _process(arguments: list[str]) -> Iterator[Life]:
     command = [sys.executable, "-m", "benchmarks.crash.program", *arguments]
-    with subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True, env=os.environ | QUICK_JVM) as process:
+    environment = {"JAVA_TOOL_OPTIONS": QUICK_JVM, **os.environ}
+    with subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True, env=environment) as process:
 
         def kill() -> None:
             # The driver alone, as a careless hand would; or all of it, as a machine does.

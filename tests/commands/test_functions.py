@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.processes import QUERY, STREAM, Here, doors, eventide
+from tests.commands.processes import QUERY, STREAM, Here, doors
 
 FUNCTIONS = """
 def isNamed(door: str | None, wanted: str) -> bool:
@@ -70,9 +70,3 @@ def test_a_function_that_fails_is_told_by_its_own_name_with_what_it_raised(mine:
     assert ran.answers == []
     assert "the function lengthOf failed, first with ValueError: no length of " in ran.err
     assert "lengthOf(door) > 3 fails" in ran.err or "lengthOf(door) fails" in ran.err
-
-
-@pytest.mark.spark
-def test_a_function_runs_on_spark(mine: Path) -> None:
-    ran = eventide(mine, "run", "doors.sql", "--master", "local[1]", "--json")
-    assert ran.answers == ANSWERS, ran.err

@@ -146,7 +146,7 @@ def agree(story: Story, trial: Trial) -> None:
         assert engine == oracle, f"round {number}"
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories())
 def test_groups_close_with_their_own_source_as_brute_force_says(workbench: Workbench, story: Story) -> None:
     with tempfile.TemporaryDirectory() as folder, Trial(story.program, Path(folder), workbench=workbench) as trial:

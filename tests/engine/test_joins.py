@@ -121,7 +121,7 @@ def step(run: JoinRun, given: list[Row], heartbeats: tuple[int, int]) -> tuple[J
     return after, told, late
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     kind=st.sampled_from(JoinKind),
     band=st.sampled_from(sorted(BANDS)),

@@ -38,7 +38,7 @@ def agree(scenario: Scenario, trial: Trial) -> None:
         assert engine == oracle, f"round {number}"
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
 def test_local_engine_merges_as_brute_force_does(workbench: Workbench, scenario: Scenario) -> None:
     with tempfile.TemporaryDirectory() as folder, Trial(scenario.program, Path(folder), workbench=workbench) as trial:

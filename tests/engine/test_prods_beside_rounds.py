@@ -92,7 +92,7 @@ def without_restarts(plan: Plan) -> Plan:
     return replace(plan, story=replace(plan.story, restarts=frozenset()))
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(plans(), st.sets(st.tuples(st.integers(0, 5), st.sampled_from(STEPS)), max_size=6))
 def test_in_the_middle_of_a_round_a_prod_has_the_answer_of_the_round_before(
     workbench: Workbench, plan: Plan, moments: set[tuple[int, str]]
@@ -111,7 +111,7 @@ def test_in_the_middle_of_a_round_a_prod_has_the_answer_of_the_round_before(
         rounds.check()
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(plans())
 def test_whoever_asks_while_rounds_go_by_has_the_answer_of_one_of_them(workbench: Workbench, plan: Plan) -> None:
     with tempfile.TemporaryDirectory() as folder:

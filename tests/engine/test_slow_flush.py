@@ -41,7 +41,7 @@ def outcomes(scenario: Scenario, workbench: Workbench, flush_rows: int | None) -
         return played(scenario, trial)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios(), most=st.integers(1, 4))
 def test_the_same_is_told_a_few_results_at_a_time(workbench: Workbench, scenario: Scenario, most: int) -> None:
     # A window that waits takes in what would have revised it, so the two differ where windows are retained.

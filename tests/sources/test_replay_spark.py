@@ -87,7 +87,7 @@ def test_rows_come_when_they_are_due_and_a_restart_goes_on(spark: SparkSession, 
             query.awaitTermination(1)
         query.stop()
 
-    run(recorded(tmp_path, speed="0.001"), until=1)
+    run(recorded(tmp_path, speed="0.01"), until=1)
     assert 0 < len(numbers()) < 200
     run(recorded(tmp_path, speed="max"), until=200)
     local = open_input(recorded(tmp_path, speed="max")).take(1000, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,21 @@ def test_a_file_with_its_columns_in_another_order_is_not_read_into_the_wrong_one
     (folder / "b.csv").write_text("car,at,speed\nb,2020-01-01,1\n")
     with pytest.raises(Exception, match=r"error while reading file .*b\.csv"):
         rows_of(spark, stream, tmp_path)
+
+
+def test_the_header_of_the_oldest_file_tells_the_order_wherever_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "in ü%20&+"
+    folder.mkdir()
+    for name, header, written in (
+        ("a.csv", "nothing,known", 2_000_000_000),
+        ("b c%.csv", "car,at,speed", 1_700_000_000),
+    ):
+        (folder / name).write_text(header + "\n")
+        os.utime(folder / name, (written, written))
+    assert read_stream(spark, cars(Input("csv", str(folder)))).isStreaming
+    os.utime(folder / "b c%.csv", (2_100_000_000,) * 2)
+    with pytest.raises(InputError, match=r"the first line of .*/a\.csv names nothing, known"):
+        read_stream(spark, cars(Input("csv", str(folder))))
 
 
 def test_a_header_without_a_declared_column_is_told(spark: SparkSession, folder: Path) -> None:

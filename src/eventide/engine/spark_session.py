@@ -46,6 +46,7 @@ SETTINGS = {
     "spark.sql.streaming.stopTimeout": "30s",
 }
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 INVALID = "INVALID_CONF_VALUE"
 
 LOG4J = """rootLogger.level = warn
@@ -79,12 +80,10 @@ def local_session(
     log_settings = log_file.with_suffix(".log4j2.properties")
     log_settings.write_text(LOG4J.format(log_file=log_file), encoding="utf-8")
     builder = SparkSession.builder.master(master).appName("eventide")
-    chosen = {
-        **SETTINGS,
-        "spark.sql.shuffle.partitions": str(_cores(master)),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log_settings}",
-        **(settings or {}),
-    }
+    chosen = {**SETTINGS, "spark.sql.shuffle.partitions": str(_cores(master)), **(settings or {})}
+    # Those of the user come after ours: the last of two that disagree holds.
+    java = (f"-Dlog4j2.configurationFile=file:{log_settings}", chosen.get(JAVA_OPTIONS))
+    chosen[JAVA_OPTIONS] = " ".join(filter(None, java))
     if packages:
         chosen["spark.jars.packages"] = ",".join(filter(None, (chosen.get("spark.jars.packages"), *packages)))
     for key, value in chosen.items():

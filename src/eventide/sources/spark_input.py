@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.columns import Column, spark_type
@@ -31,6 +33,10 @@ from eventide.sources.spark_text import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+LOCAL = "file:"
+"""How Spark begins the name of a file that the driver can see itself."""
 
 
 def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
@@ -76,14 +82,20 @@ def _text_files(spark: SparkSession, stream: Stream, given: Input, limits: Mappi
 def _first_file(spark: SparkSession, path: str) -> str | None:
     """The file that the stream will read first, if there is one yet."""
     try:
-        listed = spark.read.format("binaryFile").load(path).select("path", "modificationTime")
+        listed = spark.read.format("binaryFile").load(path)
     except Exception as failure:
         # A pattern may match nothing today and a file tomorrow; a plain path must be there.
         if "[PATH_NOT_FOUND]" in str(failure) and re.search(r"[*?{\[]", path):
             return None
         raise
-    first = listed.orderBy("modificationTime", "path").first()
-    return str(first.path) if first is not None else None
+    # Spark has the names, as URIs; when files were written it tells in a job only, which takes longer than all else.
+    files = [unquote(uri) for uri in listed.inputFiles()]
+    if len(files) < 2:
+        return files[0] if files else None
+    if all(file.startswith(LOCAL) for file in files):
+        return min(files, key=lambda file: (Path(file.removeprefix(LOCAL)).stat().st_mtime_ns // 1_000_000, file))
+    first = listed.select("path", "modificationTime").orderBy("modificationTime", "path").first()
+    return None if first is None else str(first.path)
 
 
 def _streamable(path: str, first: str | None) -> str:
