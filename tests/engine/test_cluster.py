@@ -17,7 +17,7 @@ from eventide.testing.cluster import standalone_cluster
 from tests.commands.processes import ANSWERS, doors, eventide
 from tests.engine.small_streams import wait_until
 
-FILES = 10
+FILES = 8
 QUERIES = ("sliding", "by_rows")
 
 

@@ -112,6 +112,21 @@ begun.wait()
     assert differences(tmp_path, expected) == Differences()
 
 
+def test_in_the_middle_of_a_round_the_status_is_that_of_the_round_before(
+    session: SparkSession | None, tmp_path: Path
+) -> None:
+    record(tmp_path, FILES)
+    seen: list[int] = []
+
+    def look(round: int, step: str) -> None:
+        if step == "emit":
+            seen.append(running.status().streams[0].rows)
+
+    running = engine(tmp_path, session, chosen=SLIDING, observer=look)
+    running.start(bounded=True).await_end()
+    assert seen == [200 * round for round in range(FILES + 1)]
+
+
 def test_the_status_tells_how_it_stands_as_an_object_and_as_json(session: SparkSession | None, tmp_path: Path) -> None:
     record(tmp_path, FILES)
     running = engine(tmp_path, session, chosen=SLIDING)

@@ -23,6 +23,7 @@ from eventide.engine.record import RoundRecord
 from eventide.engine.row_run import RowRun
 from eventide.engine.run_of import bench_of, continued, run_of
 from eventide.engine.saved_slices import SavedSlices
+from eventide.engine.status import StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.why import Standing
 from eventide.engine.work import Positions, Round, Run
@@ -62,6 +63,9 @@ class Committed:
                     refusal.add_note(KEPT_BEFORE_JOINS)
                 raise
         self.streams: dict[str, StreamTime] = {}
+        self.stood: dict[str, StreamStatus] = {}
+        """How each stream stood after the last round; a round under way has streams that are further."""
+
         self.roll_back(program)
         self.runs: dict[str, Run] = {name: self._continued(name, query) for name, query in plan.queries.items()}
         self.operators = {name: self._operator(bound) for name, bound in plan.operators.items()}
@@ -156,6 +160,7 @@ class Committed:
         )
         self._checkpoint.commit(record)
         self.record, self.runs, self.operators = record, work.runs, work.operators
+        self._note()
 
     def _described(self, program: Program) -> dict[str, Any]:
         """The plan as plain data, told once for each program: it takes longer than a small round."""
@@ -172,6 +177,10 @@ class Committed:
             else:
                 known = self.saved.source_names(stream.name)
                 self.streams[stream.name] = StreamTime.restored(stream, self.record.streams[stream.name], known)
+        self._note()
+
+    def _note(self) -> None:
+        self.stood = {name: StreamStatus.of(stream) for name, stream in self.streams.items()}
 
     def _continued(self, name: str, query: Bound) -> Run:
         bench = self._backend.bench(query)

@@ -37,7 +37,7 @@ from eventide.engine.reduce_step import ReduceStep
 from eventide.engine.reduction import Reducer
 from eventide.engine.scheduler import Scheduler
 from eventide.engine.sidelining import set_bursts_aside
-from eventide.engine.status import QueryStatus, Status, StreamStatus
+from eventide.engine.status import QueryStatus, Status
 from eventide.engine.storage import Storage
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.trace import Trace
@@ -248,7 +248,7 @@ class Engine:
         """How things stand after the last round, which is the one that prods are answered from."""
         last = self.early.standing
         standing, state = self.committed.standing(self.program, self.scheduling), self.committed
-        streams = tuple(StreamStatus.of(stream, standing) for stream in self.streams.values())
+        streams = tuple(state.stood[one.name].with_left_out(standing, one) for one in self.program.streams)
         queries = tuple(QueryStatus.of(name, run, standing) for name, run in state.runs.items())
         queries += tuple(QueryStatus.of_operator(name, run, standing) for name, run in state.operators.items())
         queries = self.early.told_of(queries)

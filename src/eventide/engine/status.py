@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from eventide.engine.operator_run import OperatorRun
@@ -15,6 +15,7 @@ from eventide.engine.why import Standing
 from eventide.engine.why_data import left_out_data, next_data, operator_data
 from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.plan.bound import Bound
+from eventide.plan.stream import Stream
 
 
 class RunState(Protocol):
@@ -65,7 +66,7 @@ class StreamStatus:
     prods: int = 0
 
     @classmethod
-    def of(cls, stream: StreamTime, standing: Standing | None = None) -> StreamStatus:
+    def of(cls, stream: StreamTime) -> StreamStatus:
         """The status of a stream; `lag` is how far the heartbeat is behind the largest time seen."""
         losses = stream.losses
         beat, latest = _known(stream.heartbeat), _known(stream.latest)
@@ -83,9 +84,12 @@ class StreamStatus:
             latest,
             None if beat is None or latest is None else max(0, latest - beat),
             losses.punctuations,
-            () if standing is None else tuple(left_out_data(standing, stream.stream)),
-            losses.prods,
+            prods=losses.prods,
         )
+
+    def with_left_out(self, standing: Standing | None, stream: Stream) -> StreamStatus:
+        """The same, with the sources that nobody waits for."""
+        return self if standing is None else replace(self, left_out=tuple(left_out_data(standing, stream)))
 
 
 @dataclass(frozen=True)

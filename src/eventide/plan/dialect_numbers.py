@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from eventide.plan.aggregate_call import decimal_of
+from eventide.plan.columns import spark_type
 from eventide.plan.dialect_saying import Rule, Saying, by_type, call, macro
 from eventide.plan.spark_grammar import SPARK
 from eventide.plan.spark_types import DIGITS, decimal_result, unbounded
@@ -21,11 +22,11 @@ def _cast(self: Saying, node: exp.Cast) -> str:
     to, value, source = node.args["to"], self.sql(node.this), self.kind(node.this)
     tried = isinstance(node, exp.TryCast) and bool(node.args.get("safe"))
     cast = "TRY_CAST" if tried else "CAST"
-    wanted, kind = to.sql(SPARK), self.sql(to)
+    wanted, kind = spark_type(to), self.sql(to)
     decimal = None if source is None else decimal_of(source)
     if isinstance(node.this, exp.Null):
         return f"CAST(NULL AS {kind})"
-    if to.is_type("timestamp", "timestamptz", "timestampltz"):
+    if to.is_type(exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ):
         if tried:
             refused = self.refuse("TRY_CAST to TIMESTAMP") if source != "STRING" else ""
             return refused or f"TRY_CAST(spark_try_time_text({value}) AS TIMESTAMPTZ)"
@@ -60,11 +61,11 @@ def _cast(self: Saying, node: exp.Cast) -> str:
 
 def _text_to_cast(to: exp.DataType) -> str | None:
     """The macro that makes a text ready for a cast."""
-    if to.is_type("float", "double"):
+    if to.is_type(exp.DType.FLOAT, exp.DType.DOUBLE):
         return "fraction"
-    if to.is_type("decimal"):
+    if to.is_type(exp.DType.DECIMAL):
         return "decimal"
-    return "date" if to.is_type("date") else "time" if to.is_type("timestampntz") else None
+    return "date" if to.is_type(exp.DType.DATE) else "time" if to.is_type(exp.DType.TIMESTAMPNTZ) else None
 
 
 def _unless_decimal(value: str, source: str | None, otherwise: str, decimal: str) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from eventide.plan.aggregate_call import decimal_of
+from eventide.plan.columns import spark_type
 from eventide.plan.expressions import SPARK
 
 DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
@@ -238,7 +239,7 @@ def _with_text(others: list[str]) -> str | None:
 
 
 def _spelled(kind: exp.DataType) -> str:
-    text = kind.sql(SPARK)
+    text = spark_type(kind)
     decimal = decimal_of(text)
     return text if decimal is None else decimal_type(*decimal)
 
