@@ -116,10 +116,11 @@ def first_result_seconds(folder: Path, command: list[str], java: str = "") -> fl
         text=True,
     ) as process:
         assert process.stdout is not None
+        assert process.stderr is not None
         first = process.stdout.readline()
         took = perf_counter() - started
-        rest, said = process.communicate()
-    check_answers([first, *rest.splitlines()], said)
+        lines, said = [first, *process.stdout.readlines()], process.stderr.read()
+    check_answers(lines, said)
     return took
 
 
