@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from eventide.eventtime.instant import EDGE
 from eventide.plan.bound import Bound, instant_sql, time_sql
+from eventide.plan.bounded_sources import NO_BOUNDS, bounded_sources
 from eventide.plan.broken import RowExpressions, computed
 from eventide.plan.columns import quoted
 from eventide.plan.expressions import SPARK, columns_in, parsed, restricted
@@ -112,6 +113,8 @@ def _usable(stream: Stream) -> str:
     usable = f"{MALFORMED} IS NULL"
     if stream.time is not None and stream.column(stream.time).type not in ("TINYINT", "SMALLINT", "INT", "DATE"):
         usable += f" AND {time_sql(stream)} BETWEEN -{EDGE} AND {EDGE}"
+    if (bounded := bounded_sources(stream)) is not None:
+        usable += f" AND {bounded}"
     return usable
 
 
@@ -243,8 +246,10 @@ def rejects_text(stream: Stream, beyond: int | None = None) -> str:
     columns = ", ".join(quoted(column.name) for column in stream.columns)
     time = "TRUE" if stream.time is None else f"{quoted(stream.time)} IS NOT NULL"
     future = "" if beyond is None else f" OR __t > {beyond}"
+    bounded = bounded_sources(stream)
+    source = "" if bounded is None else f"WHEN NOT COALESCE({bounded}, FALSE) THEN '{NO_BOUNDS}' "
     reason = (
-        f"CASE WHEN {MALFORMED} IS NOT NULL THEN 'malformed row' WHEN NOT ({time}) THEN 'no time' "
+        f"CASE WHEN {MALFORMED} IS NOT NULL THEN 'malformed row' WHEN NOT ({time}) THEN 'no time' {source}"
         "WHEN __t IS NULL THEN 'time out of range' ELSE 'too far in the future' END"
     )
     return f"{timed(stream)} SELECT {columns}, {MALFORMED}, {reason} AS _reason FROM timed WHERE __t IS NULL{future}"
