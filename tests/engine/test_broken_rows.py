@@ -100,7 +100,7 @@ MIXED: list[Row] = [
 
 
 # Always the same expressions: the corners of the dialect are hunted elsewhere.
-@settings(max_examples=15, derandomize=True)
+@settings(max_examples=8, derandomize=True)
 @example(Column("a"), Column("b"), LAZY, [MIXED])
 @given(words, words, conditions, st.lists(st.lists(rows, min_size=1, max_size=5), min_size=1, max_size=3))
 def test_every_row_is_rejected_or_counts_whatever_a_query_computes(
@@ -112,7 +112,7 @@ def test_every_row_is_rejected_or_counts_whatever_a_query_computes(
 
 
 @pytest.mark.spark
-@settings(max_examples=4, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(Column("a"), Column("b"), LAZY, [MIXED], 0)
 @given(
     words, words, conditions, st.lists(st.lists(rows, min_size=1, max_size=5), min_size=1, max_size=2), st.just(10**9)

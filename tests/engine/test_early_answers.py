@@ -69,7 +69,7 @@ def prodded_plans(draw: st.DrawFn) -> tuple[Plan, dict[int, int]]:
     return plan, draw(st.dictionaries(st.integers(0, len(plan.story.rounds) - 1), up_to, max_size=4))
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(prodded_plans())
 def test_early_answers_are_those_of_the_rows_that_have_arrived(
     workbench: Workbench, asked: tuple[Plan, dict[int, int]]

@@ -40,13 +40,13 @@ def agree(plan: Plan, trial: Trial) -> None:
         assert engine == oracle, f"round {number}"
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(plan=plans())
 def test_a_result_is_never_late_for_the_query_above(plan: Plan) -> None:
     assert brute_force(plan)[1] == 0
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans())
 def test_local_engine_answers_plans_as_brute_force_does(workbench: Workbench, plan: Plan) -> None:
     with tempfile.TemporaryDirectory() as folder, Trial(plan.program, Path(folder), workbench=workbench) as trial:
@@ -54,7 +54,7 @@ def test_local_engine_answers_plans_as_brute_force_does(workbench: Workbench, pl
 
 
 @pytest.mark.spark
-@settings(max_examples=5, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 @given(plan=plans(), on_the_cluster=st.booleans())
 def test_spark_engine_answers_plans_as_brute_force_does(spark: SparkSession, plan: Plan, on_the_cluster: bool) -> None:
     driver_bytes = 0 if on_the_cluster else DRIVER_BYTES

@@ -123,7 +123,7 @@ LAW = [
 LAW_SPLITS = splits_of(LAW, lambda sql: TYPES.of(parsed(sql, "a test")) or "")
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=ROWS)
 def test_how_rows_are_cut_and_how_often_slices_are_merged_does_not_show_in_the_answers(
     drawn: list[dict[str, object]],

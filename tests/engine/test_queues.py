@@ -72,7 +72,7 @@ def batch(rows: list[tuple[int, str, int]], window: Window) -> dict[tuple[int, s
     return {key: (counts[key], sums[key]) for key in counts}
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(STEPS, st.integers(1, 5), SIDELINES, WINDOWS)
 def test_every_row_counts_once_whatever_waits_or_is_set_aside(
     workbench: Workbench, steps: list[Step], room: int, sideline: Sideline | None, window: Window

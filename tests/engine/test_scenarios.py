@@ -24,7 +24,7 @@ def agree(scenario: Scenario, trial: Trial) -> None:
         assert engine == oracle, f"round {number}"
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
 def test_local_engine_answers_as_brute_force_does(workbench: Workbench, scenario: Scenario) -> None:
     with (
@@ -36,7 +36,7 @@ def test_local_engine_answers_as_brute_force_does(workbench: Workbench, scenario
 
 @pytest.mark.spark
 # Shrinking on Spark takes minutes; the local engine finds most faults, and shrinks them.
-@settings(max_examples=5, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 @given(scenario=scenarios(), on_the_cluster=st.booleans())
 def test_spark_engine_answers_as_brute_force_does(
     spark: SparkSession, scenario: Scenario, on_the_cluster: bool

@@ -88,7 +88,7 @@ def by_hand(trial: Trial, asks: tuple[Ask, ...]) -> list[tuple[Any, ...]]:
     return sorted(found, key=repr)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(STORIES, st.booleans(), st.booleans())
 def test_prods_in_rows_are_answered_as_if_asked_by_hand(
     workbench: Workbench, story: Story, beside: bool, restarted: bool

@@ -127,7 +127,7 @@ def test_a_mutated_statement_is_a_script_or_an_error_with_a_place(part: int) -> 
     good = bad = 0
     while good + bad < STATEMENTS_MUTATED // PARTS:
         text = mutated(chance.choice(STATEMENTS), chance)
-        if check(DECLARED + text if chance.random() < 0.6 else text):
+        if check(DECLARED + text if chance.random() < 0.4 else text):
             good += 1
         else:
             bad += 1
