@@ -32,7 +32,7 @@ from eventide.engine.local_engine import LocalEngine
 from eventide.engine.running import Running
 from eventide.engine.spark_engine import SparkEngine
 from eventide.engine.spark_session import local_session
-from eventide.engine.work import Round
+from eventide.engine.round.report import RoundReport
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

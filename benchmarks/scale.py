@@ -38,10 +38,10 @@ from benchmarks.disorder import SECOND, Disorder, Disordered
 from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.processes import PeakMemory, jvm_of
 from benchmarks.question import QUERY, TUMBLING, Truth
-from eventide.engine.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.spark_engine import SparkEngine
 from eventide.engine.spark_session import local_session
-from eventide.engine.work import Round
+from eventide.engine.round.report import RoundReport
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

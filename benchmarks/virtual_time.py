@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from eventide.eventtime.asking import When
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.scheduling import Scheduling

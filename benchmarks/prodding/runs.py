@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from benchmarks.prodding.streams import SECOND, Recorded
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from eventide.eventtime.earliness import Earliness
 from eventide.eventtime.punctuated import Punctuated
 from eventide.plan.prods import Prods

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from eventide.commands.script_file import script_of
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from tests.docs.blocks import sections
 
 NOON = 1_769_860_800_000_000  # 2026-01-31 12:00:00

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from eventide.engine.trace import TraceLine
 from eventide.language.script import read_script
 from eventide.sinks.memory import Memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from tests.docs.blocks import tagged
 
 [PICTURE] = tagged("mermaid")

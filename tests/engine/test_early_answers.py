@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER

@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.operator_run import Frontier
-from eventide.engine.rounds import Engine
+from eventide.engine.operators.frontier import Frontier
+from eventide.engine.round.engine import Engine
 from eventide.engine.workbench import Workbench
 from eventide.eventtime.punctuated import Punctuated
 from eventide.plan.join import Band, Join, JoinKind, Side

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from eventide.engine.join_run import JoinRun
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.operator_run import Frontier
+from eventide.engine.operators.frontier import Frontier
 from eventide.engine.slices import slice_schema
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER

@@ -12,7 +12,7 @@ import pytest
 
 from eventide.engine.join_run import JoinRun
 from eventide.engine.lookup_run import LookupRun
-from eventide.engine.operator_run import Frontier
+from eventide.engine.operators.frontier import Frontier
 from eventide.engine.spark_backend import SparkBench
 from eventide.plan.join import JoinKind
 from eventide.plan.join_text import driver_exact

@@ -261,7 +261,7 @@ def test_a_round_that_takes_long_is_finished_when_its_engine_is_stopped(spark: S
     wait_until(lambda: bool(spark.sparkContext.statusTracker().getActiveJobsIds()), running)
     running.stop()
     assert running.await_end()
-    assert (running.engine.committed.round, memory.table("first").column("total").to_pylist()) == (0, [1, 1])
+    assert (running.engine.state.round, memory.table("first").column("total").to_pylist()) == (0, [1, 1])
 
 
 def test_an_engine_is_started_once(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.early_told import MOST, EarlyTold, ToldAnswers
+from eventide.engine.early.given import MOST, EarlyTold, ToldAnswers
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.prodding import EarlyResults
-from eventide.engine.rounds import Engine
+from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.round.engine import Engine
 from eventide.engine.workbench import Workbench
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.instant import FOREVER

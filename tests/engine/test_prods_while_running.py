@@ -14,8 +14,8 @@ from eventide.engine.early_cluster import reading
 from eventide.engine.garbage import Garbage
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.local_engine import LocalEngine
-from eventide.engine.prodding import EarlyResults, Prodding
-from eventide.engine.rounds import Engine
+from eventide.engine.early.prodding import EarlyResults, Prodding
+from eventide.engine.round.engine import Engine
 from eventide.engine.running import Running
 from eventide.engine.storage import Storage
 from eventide.errors import EngineError

@@ -13,8 +13,8 @@ import pytest
 import eventide
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.local_engine import LocalEngine
-from eventide.engine.queue_pace import QueuePace
-from eventide.engine.rounds import Engine
+from eventide.engine.round.queue_pace import QueuePace
+from eventide.engine.round.engine import Engine
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.queue import queued
@@ -46,7 +46,7 @@ def test_a_bounded_run_works_the_queue_off_before_it_ends(tmp_path: Path) -> Non
     engine = LocalEngine(program(room=7), str(tmp_path), {"q": memory}, {"s": Batches(STREAM, [ROWS])})
     engine.run(bounded=True)
     assert totals(memory) == [10] * 10
-    assert engine.engine.committed.round > 14, "one round read the rows, and seven at a time went through"
+    assert engine.engine.state.round > 14, "one round read the rows, and seven at a time went through"
 
 
 def test_an_engine_goes_on_with_what_waits_in_its_queue(tmp_path: Path) -> None:
@@ -59,10 +59,10 @@ def test_an_engine_goes_on_with_what_waits_in_its_queue(tmp_path: Path) -> None:
     engine.start()
     assert enough.wait(60)
     engine.stop()
-    held = engine.engine.committed.operators["q_queue"].rows
+    held = engine.engine.state.operators["q_queue"].rows
     assert 0 < held < 100
     again = LocalEngine(program(room=9), str(tmp_path), {"q": memory}, {"s": Batches(STREAM, [ROWS])})
-    assert again.engine.committed.operators["q_queue"].rows == held
+    assert again.engine.state.operators["q_queue"].rows == held
     again.run(bounded=True)
     assert totals(memory) == [10] * 10
 
@@ -87,9 +87,9 @@ def test_a_round_that_is_run_again_lets_as_many_rows_go_as_it_was_meant_to(tmp_p
     engine.close()
     engine = started(60)
     engine.round({"s": ROWS}, 9, {"s": 50}, batch=0)
-    assert engine.committed.operators["q_queue"].rows == 96
+    assert engine.state.operators["q_queue"].rows == 96
     engine.round({}, 10, {})
-    assert engine.committed.operators["q_queue"].rows == 36
+    assert engine.state.operators["q_queue"].rows == 36
     engine.close()
 
 
@@ -107,7 +107,7 @@ def test_why_tells_of_rows_that_wait(tmp_path: Path) -> None:
     with Trial(program(room=25), tmp_path) as trial:
         trial.round({"s": ROWS}, 0, {"s": 99})
         engine = trial._engine
-        standing = engine.committed.standing(engine.program, engine.scheduling)
+        standing = engine.state.standing(engine.program, engine.scheduling)
         assert standing is not None
         [window] = standing.windows("q")
     assert (window.end, window.closes_at) == (30, None)
@@ -140,4 +140,4 @@ def test_spark_works_the_queue_off_with_a_function_of_its_own(spark: SparkSessio
         engine.start(bounded=True)
         assert engine.await_end(120)
     assert totals(memory) == [20] * 10
-    assert engine.engine.committed.round == 3
+    assert engine.engine.state.round == 3

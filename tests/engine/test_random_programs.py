@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from eventide.commands.why_words import window_words
 from eventide.engine.checkpoint_reader import read_standing
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.rounds import Engine
-from eventide.engine.work import Round
+from eventide.engine.round.engine import Engine
+from eventide.engine.round.report import RoundReport
 from eventide.engine.workbench import Workbench
 from eventide.eventtime.instant import NEVER
 from eventide.plan.rows import Rows

@@ -12,7 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from eventide.engine.trace import TraceLine
 from eventide.engine.workbench import Workbench
 from eventide.errors import CheckpointError, DeclarationError

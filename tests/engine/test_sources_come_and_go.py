@@ -15,7 +15,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from eventide.engine.stream_time import StreamTime
 from eventide.errors import DeclarationError
 from eventide.eventtime.cap import Cap

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.fixed_delay import FixedDelay

@@ -20,7 +20,7 @@ from eventide.engine.checkpoint_reader import read_standing
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.open_windows import OpenTime
 from eventide.engine.record import RoundRecord
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.why import OperatorWait, QueryWait, Standing, StreamWait, streams_of
 from eventide.errors import CheckpointError, DeclarationError
@@ -237,12 +237,12 @@ def test_an_operator_waits_for_its_slowest_input_and_closes_with_the_last(
     )
     assert first.closes_at == 8, "the time of c runs on: 4 + 8 - 2"
     found = standing.operator("both")
-    assert (found is None) == (not engine.committed.operators), "a merge that is read through does not run by itself"
+    assert (found is None) == (not engine.state.operators), "a merge that is read through does not run by itself"
     if found is not None:
         said = operator_words(found[1], found[0], plain=True)
         assert said.startswith(f"{named} has come up to 1 and waits for c of stream s (at 4, heard at"), said
     told = [query.waits_for for query in engine.status().queries if query.name == "both"]
-    assert [one and one["time"] for one in told] == [1 for _ in engine.committed.operators]
+    assert [one and one["time"] for one in told] == [1 for _ in engine.state.operators]
     rounds = [engine.tick(clock) for clock in (7, 8)]
     assert [0 if work is None else work.results["q"].rows for work in rounds] == [0, 1]
     engine.close()
@@ -266,7 +266,7 @@ def stood_after(tmp_path: Path, program: Program, given: Mapping[str, int], sche
     engine = Engine(program, LocalBackend(), str(tmp_path), scheduling=scheduling)
     tables = {name: rows((time, "a", 1))["fleet"] for name, time in given.items()}
     engine.round(tables, clock=10)
-    found = engine.committed.standing(engine.program, scheduling)
+    found = engine.state.standing(engine.program, scheduling)
     engine.close()
     assert found is not None
     return found

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.engine.windows import bound_of, closing, holding, needed_from
+from eventide.engine.operators.windows import bound_of, closing, holding, needed_from
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER
 from eventide.plan.window import Window
 

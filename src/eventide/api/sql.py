@@ -135,7 +135,7 @@ class SqlScript:
                     pace=settings.pace,
                     scheduling=settings.scheduling,
                 )
-            from eventide.engine.placement import DRIVER_BYTES
+            from eventide.engine.round.placement import DRIVER_BYTES
             from eventide.engine.spark_engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"

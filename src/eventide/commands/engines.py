@@ -123,7 +123,7 @@ def _on_spark(
     settings: RunSettings,
     trace: Trace | None,
 ) -> Iterator[Running]:
-    from eventide.engine.placement import DRIVER_BYTES
+    from eventide.engine.round.placement import DRIVER_BYTES
     from eventide.engine.spark_engine import SparkEngine
 
     with temporary_folder("eventide-spark-") as logs:

@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pyarrow.compute as pc
 
 from eventide.engine.running import Running
-from eventide.engine.work import Round
+from eventide.engine.round.report import RoundReport
 
 REASONS_TOLD = 3
 PLACE = re.compile(r" \(query [^()]*\)$")
@@ -41,14 +40,11 @@ class Losses:
         """Count after every round of this engine."""
         engine.on_round(self._after)
 
-    def _after(self, work: Round) -> None:
-        for stream, parts in work.late.items():
-            self.late[stream] += sum(part.num_rows for part in parts)
-        for parts in work.rejects.values():
-            for part in parts:
-                for reason in pc.value_counts(part.column("_reason")).to_pylist():
-                    # A lost value names its window; here only what happened counts.
-                    self.rejected[self.spelled(PLACE.sub("", str(reason["values"])))] += reason["counts"]
+    def _after(self, work: RoundReport) -> None:
+        self.late.update(work.late)
+        for reason, count in work.rejected.items():
+            # A lost value names its window; here only what happened counts.
+            self.rejected[self.spelled(PLACE.sub("", reason))] += count
 
     def spelled(self, reason: str) -> str:
         """The reason, in which SQL has written all functions in capital letters."""

@@ -24,8 +24,8 @@ from eventide.commands.binding import BoundSteps, Unbound, bound_steps
 from eventide.commands.operator_words import described_operator
 from eventide.commands.policy_words import in_words
 from eventide.commands.temporal_words import attributes, is_same_in, of_stream
-from eventide.engine.placement import DRIVER_BYTES
-from eventide.engine.reduction import Reducer
+from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.reducer import Reducer
 from eventide.language.script import Function
 from eventide.plan.bound import Bound
 from eventide.plan.merge_text import merge_text

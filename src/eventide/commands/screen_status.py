@@ -15,7 +15,7 @@ import numpy as np
 from eventide.engine.running import Running
 from eventide.engine.status import Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
-from eventide.engine.work import Round
+from eventide.engine.round.report import RoundReport
 from eventide.eventtime.instant import NEVER
 from eventide.plan.stream import TimeKind, Timestamps
 from eventide.profile.amounts import percent, spoken
@@ -50,7 +50,7 @@ class StatusLine:
         with self._lock:
             return told(self._engine.status(), self._held, plain)
 
-    def _after(self, work: Round) -> None:
+    def _after(self, work: RoundReport) -> None:
         # Called by the thread that runs rounds: only here can the pacemakers be asked without disturbing one.
         assert self._engine is not None
         shown = self._engine.engine.sinks

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from eventide.engine.queue_pace import QueuePace
+from eventide.engine.round.queue_pace import QueuePace
 from eventide.errors import DeclarationError
 from eventide.eventtime.scheduling import Scheduling
 from eventide.language.scheduling_words import scheduling_of

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 from eventide.endpoint.refusal import Refusal
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.open_windows import kind_of_times
-from eventide.engine.rounds import Engine
+from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod

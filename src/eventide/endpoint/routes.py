@@ -19,7 +19,7 @@ from eventide.endpoint.refusal import Refusal
 from eventide.endpoint.remembered import Answered, Remembered
 from eventide.endpoint.request import Request
 from eventide.endpoint.response import Response, as_json
-from eventide.engine.prodding import EarlyResults
+from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.running import Running
 from eventide.engine.why import OpenWindow
 from eventide.engine.why_data import operator_data, window_data
@@ -93,7 +93,7 @@ class Routes:
     def _answered(self, name: str, prod: Prod) -> Answered:
         """From the engine, or as it answered before if nothing has happened since."""
         running = self._running
-        round, plan = running.engine.committed.round, running.engine.plan
+        round, plan = running.engine.state.round, running.engine.plan
         known = None if running.stopping.is_set() else self._remembered.find(round, plan, name, prod)
         if known is not None:
             return known
@@ -125,9 +125,9 @@ class Routes:
     def _why(self, query: str, body: bytes) -> Response:
         engine = self._running.engine
         name = named(engine, parameters_of(query, ("query",)).get("query"))
-        told: dict[str, Any] = {"query": name, "round": engine.committed.round, "clock": engine.committed.clock}
+        told: dict[str, Any] = {"query": name, "round": engine.state.round, "clock": engine.state.clock}
         if engine.program.operator(name) is not None:
-            standing = engine.committed.standing(engine.program, engine.scheduling)
+            standing = engine.state.standing(engine.program, engine.scheduling)
             return Response.of(told | ((standing and operator_data(standing, name)) or {}))
         words = self._words
         windows = self._running.why(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import pyarrow as pa
@@ -12,8 +13,8 @@ from eventide.plan.stream import Stream
 class Asking(Protocol):
     """Runs Spark SQL over rows that it knows by the names of their views."""
 
-    def ask(self, sql: str) -> pa.Table:
-        """The answer of a statement."""
+    def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
+        """The answer of a statement, over small tables too."""
         ...
 
     def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:

@@ -7,14 +7,20 @@ under their views until the next `bring`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from eventide.engine.asking import Asking
 from eventide.engine.workbench import Bench
-from eventide.plan.bound import Bound
+from eventide.engine.relations.relation import Layout, Summary
 from eventide.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FileList = tuple[list[str], str]
+"""The places of files, and the columns that they have, as Spark writes a schema."""
 
 
 class Backend(Asking, Protocol):
@@ -22,7 +28,7 @@ class Backend(Asking, Protocol):
 
     name: str
     has_cluster: bool
-    """Whether slices can be placed with this backend, outside the driver."""
+    """Whether relations can be placed with this backend, outside the driver."""
 
     def declare(self, stream: Stream) -> None:
         """Make the columns of a stream known, so that types can be asked."""
@@ -36,18 +42,45 @@ class Backend(Asking, Protocol):
         """Give the rows of a round, by stream; streams not mentioned have none. `few`: they are expected to be few."""
         ...
 
-    def bench(self, query: Bound) -> Bench:
-        """Who merges the slices of a query that are on the driver: whoever gives Spark's own answer."""
+    def sql(self, portable: bool) -> Bench:
+        """Who runs statements over tables of the driver: whoever gives Spark's own answer."""
         ...
 
-    def store(self, sql: str, folder: str) -> None:
-        """Write the answer of a statement over the round's rows as Parquet files, in place of what the folder held."""
+    def store(
+        self,
+        stream: Stream,
+        sql: str,
+        plain: bool,
+        folder: str,
+        layout: Layout,
+        sequence: int | None = None,
+        tables: Mapping[str, pa.Table] | None = None,
+    ) -> Summary:
+        """Write the answer of a statement over a stream's rows of the round as Parquet files, from the executors.
+
+        Rows are numbered with the `sequence` where the layout asks for it. What was written is told as a summary,
+        without the size of the files.
+        """
         ...
 
     def store_over(
-        self, sql: str, files: Mapping[str, tuple[list[str], str]], tables: Mapping[str, pa.Table], folder: str
-    ) -> None:
-        """Write the answer of a statement over Parquet files (paths and schema by name) and small tables."""
+        self,
+        sql: str,
+        files: Mapping[str, FileList],
+        tables: Mapping[str, pa.Table],
+        folder: str,
+        layout: Layout,
+        sequence: int | None,
+    ) -> Summary:
+        """The same for a statement over Parquet files and small tables."""
+        ...
+
+    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The small answer of a statement over Parquet files and small tables."""
+        ...
+
+    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
+        """A statement over Parquet files and small tables as a DataFrame, for a sink that takes one."""
         ...
 
     def release(self) -> None:

@@ -176,7 +176,7 @@ class Checkpoint:
         return self._intended().get(after_round + 1)
 
     def write_table(self, name: str, table: pa.Table) -> StateFile:
-        """Store a table as an Arrow file. It is state once a committed record names it, and garbage until then.
+        """Store a table as an Arrow or Parquet file. It is state once a committed record names it, and garbage until then.
 
         A name without a folder is taken below `slices`. A file that a kept record names is never written over.
         """
@@ -184,12 +184,7 @@ class Checkpoint:
         for number, names in (self._kept or {}).items():
             if placed in names:
                 raise CheckpointError(f"{placed} is state of round {number}: write the new state under a new name")
-        compression = "lz4" if table.nbytes > LZ4_ABOVE else None
-        options = pa.ipc.IpcWriteOptions(compression=compression, unify_dictionaries=True)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema, options=options) as writer:
-            writer.write_table(table)
-        data = sink.getvalue()
+        data = encoded(placed, table)
         self._garbage.spare(placed)
         self.storage.write(placed, data, flush=False)
         self._written.add(placed)
@@ -205,7 +200,7 @@ class Checkpoint:
             raise DamagedError(
                 f"{file.name} is damaged: its checksum does not hold. Start again: the last good round will be used"
             )
-        return pa.ipc.open_file(data).read_all()
+        return decoded(file.name, data)
 
     def adopt(self, folder: str) -> tuple[StateFile, ...]:
         """Files that Spark wrote below this checkpoint (at `storage.uri(folder)`), to be named by a record.
@@ -307,6 +302,38 @@ class Checkpoint:
                 if half or (folder == SLICES and (plain(path.name) or path.parent not in in_use)):
                     left.add(str(path))
         return left
+
+
+def encoded(name: str, table: pa.Table) -> pa.Buffer:
+    """A table as the bytes of a file, in the format that its name says.
+
+    >>> decoded("a.parquet", encoded("a.parquet", pa.table({"pane": [0]}))).to_pydict()
+    {'pane': [0]}
+    """
+    sink = pa.BufferOutputStream()
+    if name.endswith(".parquet"):
+        # Not loaded with the engine: on one machine there are no such files.
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, sink, compression="zstd", coerce_timestamps="us")
+        return sink.getvalue()
+    compression = "lz4" if table.nbytes > LZ4_ABOVE else None
+    options = pa.ipc.IpcWriteOptions(compression=compression, unify_dictionaries=True)
+    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def decoded(name: str, data: bytes | pa.Buffer, columns: list[str] | None = None) -> pa.Table:
+    """The table in the bytes of a file, or some of its columns."""
+    if name.endswith(".parquet"):
+        import pyarrow.parquet as pq
+
+        return pq.read_table(pa.BufferReader(data), columns=columns)
+    if columns is None:
+        return pa.ipc.open_file(data).read_all()
+    places = [pa.ipc.open_file(data).schema.get_field_index(column) for column in columns]
+    return pa.ipc.open_file(data, options=pa.ipc.IpcReadOptions(included_fields=places)).read_all()
 
 
 def _numbered(folder: str, number: int) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eventide.engine.checkpoint import decoded
 from eventide.engine.open_windows import OpenQuery, open_of_record
 from eventide.engine.record import DamagedError, RoundRecord, checksum, read_document
 from eventide.engine.storage import MissingFileError, Storage
@@ -106,32 +107,33 @@ def _standing(
 ) -> Standing:
     files = {file.name: file for file in record.files}
 
-    def table(name: str, column: str) -> pa.Table:
-        data = storage.read(name)
-        if checksum(data) != files[name].checksum:
-            raise DamagedError(f"{name} is damaged: its checksum does not hold")
-        at = pa.ipc.open_file(data).schema.get_field_index(column)
-        return pa.ipc.open_file(data, options=pa.ipc.IpcReadOptions(included_fields=[at])).read_all()
+    def column(file: str, name: str) -> pa.ChunkedArray:
+        data = storage.read(file)
+        if not files[file].checksum.startswith("tail:") and checksum(data) != files[file].checksum:
+            raise DamagedError(f"{file} is damaged: its checksum does not hold")
+        return decoded(file, data, [name]).column(name)
+
+    def times(operator: str, kind: str) -> Instants:
+        """The times of rows that an operator keeps, as the record has them."""
+        parts = record.queries[operator]["state"].get(kind, ())
+        found = [column(file, "__t").to_numpy() for part in parts for file in part["files"]]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
     opened: dict[str, OpenQuery] = {}
     for query in program.queries:
         if query.name in way:
             saved = record.queries[query.name]
-            column = "__t" if "numbered" in saved else "__pane"
-            tables = [] if "chunks" in saved else [table(file, column) for file, _ in saved["files"]]
-            opened[query.name] = open_of_record(program, query, saved, tables)
+            opened[query.name] = open_of_record(program, query, saved, times(query.name, "waiting"))
     names: dict[str, pa.Array] = {}
     for stream in program.streams:
         # By some schedules a query goes by streams that it does not read.
         if stream.name in record.streams:
             kept = record.streams[stream.name]["sources"]
-            known = None if kept is None else table(kept[0], "source").column("source").combine_chunks()
+            known = None if kept is None else column(kept[0], "source").combine_chunks()
             names[stream.name] = pa.array([], pa.string()) if known is None else known.slice(0, kept[1])
     waiting: dict[str, Instants] = {}
     for operator in program.operators:
         if isinstance(operator, Lookup) and operator.name in way:
-            saved = record.queries[operator.name]
-            times = [table(file, "__t").column("__t").to_numpy() for file, _ in saved["series"][SIDES[LEFT]]]
-            every = np.concatenate(times) if times else np.zeros(0, dtype=np.int64)
-            waiting[operator.name] = every[every > saved["frontiers"][1]["time"]]
+            every = times(operator.name, SIDES[LEFT])
+            waiting[operator.name] = every[every > record.queries[operator.name]["frontiers"][1]["time"]]
     return Standing(program, record, names.__getitem__, opened.__getitem__, waiting.__getitem__, scheduling)

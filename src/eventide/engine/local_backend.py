@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
 from eventide.engine.arrow_types import arrow_type, spark_type_of
+from eventide.engine.backend import FileList
 from eventide.engine.faults import first_line, of_duckdb
+from eventide.engine.relations.relation import Layout, Summary
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DataFaultError, DeclarationError, EngineError
-from eventide.plan.bound import Bound
 from eventide.plan.columns import with_type
 from eventide.plan.derived import Derived
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NO_CLUSTER = "the local engine has no cluster: continue what has state there with the Spark engine"
 
 
 class LocalBackend:
@@ -59,10 +65,10 @@ class LocalBackend:
             table = batch.get(name)
             self._batch[batch_view(stream)] = _declared(stream, table) if table is not None else _none(stream)
 
-    def ask(self, sql: str) -> pa.Table:
+    def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """The answer of a statement over the round's rows."""
         try:
-            return self.workbench.ask(sql, self._batch)
+            return self.workbench.ask(sql, {**self._batch, **(tables or {})})
         except duckdb.Error as error:
             raise of_duckdb(error, "a round cannot be computed") from error
 
@@ -70,19 +76,42 @@ class LocalBackend:
         """The same: all rows are here."""
         return self.ask(sql)
 
-    def bench(self, query: Bound) -> Bench:
-        """DuckDB merges everything here."""
+    def sql(self, portable: bool) -> Bench:
+        """DuckDB computes everything here."""
         return self.workbench
 
-    def store(self, sql: str, folder: str) -> None:
-        """Not here: slices of the local engine stay with the driver."""
-        raise EngineError("the local engine has no cluster to store slices on")
+    def store(
+        self,
+        stream: Stream,
+        sql: str,
+        plain: bool,
+        folder: str,
+        layout: Layout,
+        sequence: int | None = None,
+        tables: Mapping[str, pa.Table] | None = None,
+    ) -> Summary:
+        """Not here: what the local engine keeps stays with the driver."""
+        raise EngineError(NO_CLUSTER)
 
     def store_over(
-        self, sql: str, files: Mapping[str, tuple[list[str], str]], tables: Mapping[str, pa.Table], folder: str
-    ) -> None:
-        """Not here: slices of the local engine stay with the driver."""
-        raise EngineError("the local engine has no cluster to store slices on")
+        self,
+        sql: str,
+        files: Mapping[str, FileList],
+        tables: Mapping[str, pa.Table],
+        folder: str,
+        layout: Layout,
+        sequence: int | None,
+    ) -> Summary:
+        """Not here: what the local engine keeps stays with the driver."""
+        raise EngineError(NO_CLUSTER)
+
+    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Not here: what the local engine keeps stays with the driver."""
+        raise EngineError(NO_CLUSTER)
+
+    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
+        """Not here: what the local engine keeps stays with the driver."""
+        raise EngineError(NO_CLUSTER)
 
     def close(self) -> None:
         """Nothing will be asked any more."""

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.queue_pace import QueuePace
-from eventide.engine.rounds import Engine, Observer
+from eventide.engine.round.queue_pace import QueuePace
+from eventide.engine.round.engine import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.storage import Storage
 from eventide.engine.trace import Trace
@@ -75,7 +75,7 @@ class LocalEngine(Running):
             )
         )
         try:
-            positions = self.engine.committed.positions
+            positions = self.engine.state.positions
             if self.engine.last_batch >= 0 and positions.keys() != self._inputs.keys():
                 where = self.engine.checkpoint.storage.where
                 raise CheckpointError(

@@ -83,6 +83,20 @@ class LocalStorage(Storage):
             if self._sync:
                 os.fsync(file.fileno())
 
+    def copy(self, name: str, to: str) -> None:
+        """A temporary copy, disk, rename, folder."""
+        path = self.path(to)
+        folder, base = os.path.split(path)
+        temporary = os.path.join(folder, f".{base}.tmp")
+        with self.told("write", to):
+            self._make(folder)
+            shutil.copyfile(self.path(name), temporary)
+            if self._sync:
+                _confirm(temporary)
+            os.replace(temporary, path)
+        self._unconfirmed.add(folder)
+        self.flush()
+
     def flush(self) -> None:
         """Wait for the folders, and for adopted files."""
         while self._unconfirmed:
@@ -99,6 +113,11 @@ class LocalStorage(Storage):
         """The whole file."""
         with self.told("read", name), open(self.path(name), "rb") as file:
             return file.read()
+
+    def opened(self, name: str) -> pa.NativeFile:
+        """The file, to be read part by part."""
+        with self.told("read", name):
+            return pa.OSFile(self.path(name), "rb")
 
     def tail(self, name: str, length: int) -> bytes:
         """The last bytes of a file."""

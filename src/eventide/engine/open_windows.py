@@ -4,7 +4,7 @@ Law: a window over time closes when the heartbeat of what the query reads reache
 count of rows closes when its last row has a number, which it gets when the heartbeat reaches its time; where that row
 has not come yet, no heartbeat closes it.
 
->>> windows = OpenTime("q", TimeKind.SEQUENCE, Window(20, 10), 20, bound=30, panes=np.array([20, 30]))
+>>> windows = OpenTime("q", TimeKind.SEQUENCE, Window(20, 10), 20, closed_before=30, panes=np.array([20, 30]))
 >>> windows.open(), windows.needs(40), windows.below(34)
 ([(20, 40), (30, 50)], Need(heartbeat=39, rows=0), Need(heartbeat=39, rows=0))
 """
@@ -15,15 +15,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from eventide.engine.holes import first_start, meeting
-from eventide.engine.query_run import QueryRun
-from eventide.engine.row_run import RowRun
-from eventide.engine.windows import closing, needed_from
-from eventide.engine.work import Run
+from eventide.engine.operators.holes import first_start, meeting
+from eventide.engine.operators.windows import closing, needed_from
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.span import Span
+from eventide.plan.bound import Bound
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.stream import TimeKind
@@ -48,18 +45,25 @@ class OpenTime:
     kind: TimeKind
     window: Window
     length: int
-    bound: int
+    closed_before: int
     panes: Instants
     holes: tuple[Span, ...] = ()
     """What was set aside: windows that meet it are open behind the bound."""
 
+    @classmethod
+    def of(cls, query: Bound, closed_before: int, panes: Instants, holes: tuple[Span, ...] = ()) -> OpenTime:
+        """What is open of a query that runs."""
+        return cls(
+            query.query.name, query.window_kind, query.panes, query.windows.range, closed_before, panes, holes
+        )
+
     def open(self) -> list[tuple[int, int]]:
         """Start and end of every window that holds a row and is open."""
-        if self.bound == FOREVER or len(self.panes) == 0:
+        if self.closed_before == FOREVER or len(self.panes) == 0:
             return []
-        ends = closing(self.window, self.panes, self.bound, FOREVER).column("window_end").to_numpy()
+        ends = closing(self.window, self.panes, self.closed_before, FOREVER).column("window_end").to_numpy()
         if self.holes:
-            over = closing(self.window, self.panes, NEVER, self.bound)
+            over = closing(self.window, self.panes, NEVER, self.closed_before)
             ends = np.union1d(ends, over.filter(meeting(over, self.holes)).column("window_end").to_numpy())
         return [(int(end) - self.length, int(end)) for end in np.unique(ends)]
 
@@ -75,7 +79,7 @@ class OpenTime:
     def is_closed(self, end: int) -> bool:
         """Whether the window that ends there is over."""
         window = Span(end - self.window.range, end)
-        return end <= self.bound and not any(window.overlaps(hole) for hole in self.holes)
+        return end <= self.closed_before and not any(window.overlaps(hole) for hole in self.holes)
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ class OpenRows:
     numbered: int
     answered: int
     waiting: Instants
+    closed_before: int = NEVER
 
     @property
     def length(self) -> int:
@@ -124,33 +129,17 @@ class OpenRows:
 OpenQuery = OpenTime | OpenRows
 
 
-def open_of_run(run: Run) -> OpenQuery:
-    """What is open of a query that runs."""
-    query = run.query
-    if isinstance(run, RowRun):
-        times = [table.column("__t").to_numpy() for table in run.waiting]
-        waiting = np.sort(np.concatenate(times)) if times else np.zeros(0, dtype=np.int64)
-        return OpenRows(query.query.name, query.window_kind, query.panes, run.numbered, run.answered, waiting)
-    length = query.windows.range
-    holes = run.holes if isinstance(run, QueryRun) else ()
-    return OpenTime(query.query.name, query.window_kind, query.panes, length, run.bound, run.holds, holes)
-
-
-def open_of_record(program: Program, query: Query, saved: dict[str, Any], tables: list[pa.Table]) -> OpenQuery:
-    """What is open of a query as a round record has it; `tables` is what its state files hold."""
+def open_of_record(program: Program, query: Query, saved: dict[str, Any], times: Instants) -> OpenQuery:
+    """What is open of a query as a round record has it; `times` are those of rows that may wait for a number."""
     windows, panes, kind = windows_of(program, query)
+    closed = saved["closed_before"]
     if isinstance(query.window, RowWindow):
-        times = [table.column("__t").to_numpy() for table in tables]
-        every = np.sort(np.concatenate(times)) if times else np.zeros(0, dtype=np.int64)
-        waiting = every[every >= saved["bound"]]
-        return OpenRows(query.name, kind, panes, saved["numbered"], saved["answered"], waiting)
-    found = [np.array(chunk_panes, dtype=np.int64) for _, chunk_panes, _ in saved.get("chunks", ())]
-    found += [table.column("__pane").to_numpy() for table in tables]
-    held = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
-    bound = saved["bound"]
+        waiting = np.sort(times[times >= closed])
+        return OpenRows(query.name, kind, panes, saved["numbered"], saved["emitted_before"], waiting, closed)
+    held = np.unique([pane for part in saved["state"]["slices"] for pane in part["panes"]]).astype(np.int64)
     holes = tuple(Span(*hole) for hole in saved.get("holes", ()))
-    held = held[held >= min(needed_from(panes, bound), first_start(panes, holes))]
-    return OpenTime(query.name, kind, panes, windows.range, bound, held, holes)
+    held = held[held >= min(needed_from(panes, closed), first_start(panes, holes))]
+    return OpenTime(query.name, kind, panes, windows.range, closed, held, holes)
 
 
 def windows_of(program: Program, query: Query) -> tuple[Window, Window, TimeKind]:

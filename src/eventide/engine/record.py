@@ -27,8 +27,8 @@ import pyarrow as pa
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import FOREVER
 
-FORMAT = 1
-READABLE = (1,)
+FORMAT = 2
+READABLE = (2,)
 COMPRESS_ABOVE = 64 * 1024
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 OPENING = b'{"checksum":"'
@@ -80,7 +80,7 @@ class Intent:
     """What a round is going to be, written before it starts, so that running it again gives the same answers.
 
     `batch` is the micro-batch of Spark it works on; None for a silent round that the engine makes by itself. `over` are
-    the sources of each stream that are declared over in it, `rooms` how many rows may go through each queue.
+    the sources of each stream that are declared over in it, `budgets` how many rows may go through each queue.
 
     >>> Intent.from_json(Intent(4, None, 1_700_000_001_000_000, {"s": 17}).to_json()).heartbeats
     {'s': 17}
@@ -91,7 +91,7 @@ class Intent:
     clock: int
     heartbeats: dict[str, int] = field(default_factory=dict)
     over: dict[str, list[str]] = field(default_factory=dict)
-    rooms: dict[str, int] = field(default_factory=dict)
+    budgets: dict[str, int] = field(default_factory=dict)
 
     @property
     def ends(self) -> bool:
@@ -109,10 +109,10 @@ class Intent:
         with _whole("intent"):
             batch = data["batch"]
             heartbeats = {str(stream): int(h) for stream, h in data["heartbeats"].items()}
-            over = {str(stream): list(map(str, names)) for stream, names in data.get("over", {}).items()}
-            rooms = {str(queue): int(rows) for queue, rows in data.get("rooms", {}).items()}
+            over = {str(stream): list(map(str, names)) for stream, names in data["over"].items()}
+            budgets = {str(queue): int(rows) for queue, rows in data["budgets"].items()}
             number = None if batch is None else int(batch)
-            return cls(int(data["round"]), number, int(data["clock"]), heartbeats, over, rooms)
+            return cls(int(data["round"]), number, int(data["clock"]), heartbeats, over, budgets)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class RoundRecord:
         >>> RoundRecord.from_json({"format": 99})
         Traceback (most recent call last):
             ...
-        eventide.errors.CheckpointError: this checkpoint has format 99, and this Eventide reads format 1: continue it \
+        eventide.errors.CheckpointError: this checkpoint has format 99, and this Eventide reads format 2: continue it \
 with the version of Eventide that wrote it, or start with another checkpoint
         """
         check_format(data)

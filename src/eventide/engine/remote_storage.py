@@ -65,6 +65,12 @@ class RemoteStorage(Storage):
             if self._by_renaming:
                 self._filesystem.move(first, self._at(name))
 
+    def copy(self, name: str, to: str) -> None:
+        """As the file system copies."""
+        with self.told("write", to):
+            self._make(self._at(to).rpartition("/")[0])
+            self._filesystem.copy_file(self._at(name), self._at(to))
+
     def flush(self) -> None:
         """Nothing is held back."""
 
@@ -76,6 +82,11 @@ class RemoteStorage(Storage):
         with self.told("read", name), self._filesystem.open_input_stream(self._at(name), compression=None) as file:
             data: bytes = file.read()
             return data
+
+    def opened(self, name: str) -> pa.NativeFile:
+        """The file, to be read part by part."""
+        with self.told("read", name):
+            return self._filesystem.open_input_file(self._at(name))
 
     def tail(self, name: str, length: int) -> bytes:
         """The last bytes of a file."""

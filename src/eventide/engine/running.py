@@ -22,8 +22,9 @@ from types import FrameType
 from typing import Self
 
 from eventide.engine.door import Door
-from eventide.engine.prodding import EarlyResults
-from eventide.engine.rounds import Engine, Round
+from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.round.engine import Engine
+from eventide.engine.round.report import RoundReport
 from eventide.engine.status import Status
 from eventide.engine.why import OpenWindow
 from eventide.errors import EngineError, EventideError
@@ -52,7 +53,7 @@ class Running(ABC):
         self.ended = threading.Event()
         self.failure: BaseException | None = None
         self._pace: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
-        self._told: list[Callable[[Round], None]] = []
+        self._told: list[Callable[[RoundReport], None]] = []
         self._ending = threading.Lock()
         self._last_calls: list[Callable[[], None]] | None = []
         self.begun = False
@@ -64,7 +65,7 @@ class Running(ABC):
     def start(self, bounded: bool = False) -> Running:
         """Begin. `bounded`: take what is there now, close everything, and end."""
 
-    def on_round(self, function: Callable[[Round], None]) -> None:
+    def on_round(self, function: Callable[[RoundReport], None]) -> None:
         """Call a function after every committed round."""
         self._told.append(function)
 
@@ -83,7 +84,7 @@ class Running(ABC):
 
     def why(self, query: str) -> list[OpenWindow]:
         """Why the open windows of a query are open, as of the last round; never waits for the one under way."""
-        standing = self.engine.committed.standing(self.engine.program, self.engine.scheduling)
+        standing = self.engine.state.standing(self.engine.program, self.engine.scheduling)
         self.engine.program.query(query)
         return [] if standing is None else standing.windows(query)
 
@@ -107,10 +108,10 @@ class Running(ABC):
         with self.exclusively():
             self._going_on(f"end source {source!r}")
             engine = self.engine
-            if engine.checkpoint.pending(engine.committed.round) is not None:
+            if engine.checkpoint.pending(engine.state.round) is not None:
                 raise EngineError(f"cannot end source {source!r} while a round is run again: try after the next round")
             log.info("source is over", extra={"stream": stream, "source": source})
-            self.noted(engine.round({}, positions=engine.committed.positions, over={stream: [source]}))
+            self.noted(engine.round({}, positions=engine.state.positions, over={stream: [source]}))
 
     def add(self, query: Query, sink: Sink | None = None) -> None:
         """Run one more query from now on, over the rows that come from now on; waits for the round under way."""
@@ -188,7 +189,7 @@ class Running(ABC):
         if self.begun:
             raise EngineError("this engine was started before: make a new one, it continues from the checkpoint")
         self.begun = True
-        log.info("starting", extra={"engine": self.engine.backend.name, "after_round": self.engine.committed.round})
+        log.info("starting", extra={"engine": self.engine.backend.name, "after_round": self.engine.state.round})
         # An interpreter that ends freezes threads wherever they are; ours end their round first.
         atexit.register(self.stop)
 
@@ -208,7 +209,7 @@ class Running(ABC):
         self._threads.append(thread)
         thread.start()
 
-    def noted(self, work: Round | None) -> None:
+    def noted(self, work: RoundReport | None) -> None:
         """Take a committed round into the statistics, and tell it on."""
         if work is None:
             return
@@ -218,7 +219,7 @@ class Running(ABC):
             "round",
             extra={
                 "round": work.number,
-                "rows": sum(taken.wanted for taken in work.taken.values()),
+                "rows": sum(work.rows_in.values()),
                 "results": sum(results.rows for results in work.results.values()),
                 "late": work.late_rows(),
                 **{f"{step}_ms": round(1000 * seconds, 1) for step, seconds in work.seconds.items()},
@@ -231,9 +232,9 @@ class Running(ABC):
         """What has to be done after the last round."""
         atexit.unregister(self.stop)
         if self.failure is None:
-            log.info("ended", extra={"round": self.engine.committed.round})
+            log.info("ended", extra={"round": self.engine.state.round})
         else:
-            log.error("failed", extra={"round": self.engine.committed.round, "why": str(self.failure)})
+            log.error("failed", extra={"round": self.engine.state.round, "why": str(self.failure)})
         with self._ending:
             last_calls, self._last_calls = self._last_calls or [], None
         try:
@@ -257,10 +258,10 @@ class Running(ABC):
 
     def _commit_change(self) -> None:
         """A round without rows, so that a restart knows of the change."""
-        meant = self.engine.checkpoint.pending(self.engine.committed.round)
+        meant = self.engine.checkpoint.pending(self.engine.state.round)
         # Before the first round nothing has to be told; and rows that are about to come again take it with them.
-        if self.engine.committed.record is not None and meant is None:
-            self.noted(self.engine.round({}, positions=self.engine.committed.positions))
+        if self.engine.state.record is not None and meant is None:
+            self.noted(self.engine.round({}, positions=self.engine.state.positions))
 
     def _give_back_signals(self) -> None:
         if threading.current_thread() is threading.main_thread():

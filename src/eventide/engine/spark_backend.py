@@ -8,23 +8,25 @@ run side by side.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from eventide.engine.faults import first_line, of_spark
+from eventide.engine.backend import FileList
 from eventide.engine.file_reduce import FileBatch, FileReduce
+from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
 from eventide.engine.workbench import Bench, Workbench
 from eventide.errors import DeclarationError
-from eventide.plan.bound import Bound
+from eventide.plan.bound import instant_sql
 from eventide.plan.columns import Column, quoted, spark_type, with_type
 from eventide.plan.derived import Derived
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
 NAMING = threading.Lock()
 """Held while views have the meaning of one statement."""
@@ -115,11 +117,11 @@ class SparkBackend:
         table = table.select([*(c.name for c in stream.columns), MALFORMED])
         return _frame(self.spark, table, _ddl(stream))
 
-    def ask(self, sql: str) -> pa.Table:
+    def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """The answer of a statement, collected as Arrow."""
         self._make_views()
         try:
-            return self._session.sql(sql).toArrow()
+            return self._asked(sql, tables or {}).toArrow()
         except Exception as error:
             raise of_spark(error, "a round cannot be computed") from error
 
@@ -130,31 +132,74 @@ class SparkBackend:
         found = by_file.reduce(batch, sql) if by_file is not None and isinstance(batch, FileBatch) else None
         return self.ask(sql) if found is None else found
 
-    def bench(self, query: Bound) -> Bench:
-        """DuckDB where it gives Spark's answer from these slices, Spark itself where it does not."""
-        return self.workbench if query.driver_exact else SparkBench(self.spark)
+    def sql(self, portable: bool) -> Bench:
+        """DuckDB where it gives Spark's answer, Spark itself where it does not."""
+        return self.workbench if portable else SparkBench(self.spark)
 
-    def store(self, sql: str, folder: str) -> None:
-        """Write the answer over the round's rows as Parquet, from the executors."""
+    def store(
+        self,
+        stream: Stream,
+        sql: str,
+        plain: bool,
+        folder: str,
+        layout: Layout,
+        sequence: int | None = None,
+        tables: Mapping[str, pa.Table] | None = None,
+    ) -> Summary:
+        """Write the answer over the rows of a round as Parquet: by their files, or else by Spark SQL."""
+        by_file = self.by_files.get(stream.name) if plain else None
+        batch = self._batch.get(stream.name)
+        if by_file is not None and isinstance(batch, FileBatch):
+            found = by_file.store(batch, sql, folder, layout, sequence)
+            if found is not None:
+                return found
         self._make_views()
-        self._written(self._session.sql(sql), folder)
+        return self._written(lambda: self._asked(sql, tables or {}), folder, layout, sequence)
+
+    def _asked(self, sql: str, tables: Mapping[str, pa.Table]) -> DataFrame:
+        """A statement over the rows of a round, in the session that they belong to."""
+        return _analysed(self._session, sql, _frames(self._session, tables))
 
     def store_over(
-        self, sql: str, files: Mapping[str, tuple[list[str], str]], tables: Mapping[str, pa.Table], folder: str
-    ) -> None:
+        self,
+        sql: str,
+        files: Mapping[str, FileList],
+        tables: Mapping[str, pa.Table],
+        folder: str,
+        layout: Layout,
+        sequence: int | None,
+    ) -> Summary:
         """Write the answer over Parquet files and small tables as Parquet, from the executors."""
+        return self._written(lambda: self.frame_over(sql, files, tables), folder, layout, sequence)
+
+    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The small answer of a statement over Parquet files and small tables."""
+        try:
+            return self.frame_over(sql, files, tables).toArrow()
+        except Exception as error:
+            raise of_spark(error, "a statement over state cannot be computed") from error
+
+    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
+        """A statement over Parquet files and small tables."""
         spark = self.spark
         stored = {
             name: spark.read.schema(ddl).parquet(*paths) if paths else spark.createDataFrame([], ddl)
             for name, (paths, ddl) in files.items()
         }
-        self._written(_analysed(spark, sql, stored | _frames(spark, tables)), folder)
+        return _analysed(spark, sql, stored | _frames(spark, tables))
 
-    def _written(self, frame: DataFrame, folder: str) -> None:
+    def _written(
+        self, made: Callable[[], DataFrame], folder: str, layout: Layout, sequence: int | None
+    ) -> Summary:
         try:
-            frame.write.mode("overwrite").parquet(folder)
+            frame = made()
+            if sequence is not None and layout.is_numbered:
+                frame = _numbered(frame, sequence)
+            observed, observation = _observed(frame, layout)
+            observed.write.mode("overwrite").parquet(folder)
+            return _summary(layout, observation.get)
         except Exception as error:
-            raise of_spark(error, f"Spark cannot write slices to {folder}") from error
+            raise of_spark(error, f"Spark cannot write to {folder}") from error
 
     def close(self) -> None:
         """Nothing will be asked any more."""
@@ -173,6 +218,44 @@ def _analysed(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) ->
         for name, frame in frames.items():
             frame.createOrReplaceTempView(name)
         return spark.sql(sql)
+
+
+def _numbered(frame: DataFrame, sequence: int) -> DataFrame:
+    """Rows with an identity: the sequence comes as a table of one row, since a literal would be compiled anew."""
+    from pyspark.sql import functions
+
+    one = _frame(frame.sparkSession, pa.table({SEQUENCE: pa.array([sequence], pa.int64())}))
+    numbered = frame.withColumn(ID, functions.monotonically_increasing_id())
+    return numbered.crossJoin(functions.broadcast(one))
+
+
+def _observed(frame: DataFrame, layout: Layout) -> tuple[DataFrame, Observation]:
+    """Rows whose summary is found while they are written; columns in the order of the layout."""
+    from pyspark.sql import Observation, functions
+
+    types = {column.name: column.type for column in layout.columns}
+    frame = frame.select(*(functions.col(quoted(name)).cast(kind) for name, kind in types.items()))
+    told = [functions.count(functions.lit(1)).alias("rows")]
+    if layout.weight is not None:
+        told.append(functions.sum(layout.weight).alias("weight"))
+    if layout.panes is not None:
+        told.append(functions.collect_set(layout.panes).alias("panes"))
+    for place, name in enumerate(layout.bounded):
+        value = functions.expr(instant_sql(name, types[name]))
+        told += [functions.min(value).alias(f"least{place}"), functions.max(value).alias(f"greatest{place}")]
+    observation = Observation()
+    return frame.observe(observation, *told), observation
+
+
+def _summary(layout: Layout, told: Mapping[str, Any]) -> Summary:
+    rows = int(told["rows"])
+    edges = {
+        way: {name: int(told[f"{way}{i}"]) for i, name in enumerate(layout.bounded) if told[f"{way}{i}"] is not None}
+        for way in ("least", "greatest")
+    }
+    weight = rows if layout.weight is None else int(told["weight"] or 0)
+    panes = tuple(sorted(told["panes"])) if layout.panes is not None else ()
+    return Summary(rows, 0, weight, edges["least"], edges["greatest"], panes)
 
 
 def _frames(spark: SparkSession, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:

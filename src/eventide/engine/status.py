@@ -7,39 +7,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
-from eventide.engine.operator_run import OperatorRun
+from eventide.engine.operators.operator import Operator
+from eventide.engine.round.placement import place, state_bytes, state_rows
 from eventide.engine.stream_time import StreamTime
 from eventide.engine.why import Standing
 from eventide.engine.why_data import left_out_data, next_data, operator_data
-from eventide.eventtime.instant import EDGE, NEVER, Instants
-from eventide.plan.bound import Bound
+from eventide.eventtime.instant import EDGE, NEVER
 from eventide.plan.stream import Stream
-
-
-class RunState(Protocol):
-    """What a status tells of a query."""
-
-    @property
-    def query(self) -> Bound:
-        """The query."""
-        ...
-
-    @property
-    def bound(self) -> int:
-        """Before this, everything is closed."""
-        ...
-
-    @property
-    def slices(self) -> Any:
-        """What it keeps."""
-        ...
-
-    @property
-    def holds(self) -> Instants:
-        """What is open."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -94,7 +70,7 @@ class StreamStatus:
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """A query: where its slices are, how many there are, how far it is closed, and what its next window waits for.
+    """A query: where its state is and how large, how far it is closed, and what its next window or row waits for.
 
     `early` tells how its early answers have done, where someone has asked for some.
     """
@@ -109,18 +85,23 @@ class QueryStatus:
     early: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, name: str, run: RunState, standing: Standing | None = None) -> QueryStatus:
-        """The status of a query."""
-        slices = run.slices
-        waits = None if standing is None else next_data(standing, name)
-        return cls(name, slices.placement, len(run.holds), slices.rows, slices.bytes, _known(run.bound), waits)
-
-    @classmethod
-    def of_operator(cls, name: str, run: OperatorRun, standing: Standing | None = None) -> QueryStatus:
-        """The status of an operator: the rows that it holds, by their times, and how far it has come."""
-        time = _known(run.frontier.time)
-        waits = None if standing is None else operator_data(standing, name)
-        return cls(name, "driver", len(run.holds), run.rows, run.bytes, None if time is None else time + 1, waits)
+    def of(cls, operator: Operator, standing: Standing | None = None) -> QueryStatus:
+        """The status of an operator."""
+        opened = operator.open()
+        if opened is None:
+            closed = _known(operator.frontier.time)
+            closed, waits = None if closed is None else closed + 1, operator_data
+        else:
+            closed, waits = _known(opened.closed_before), next_data
+        return cls(
+            operator.name,
+            place(operator),
+            len(operator.holds),
+            state_rows(operator),
+            state_bytes(operator),
+            closed,
+            None if standing is None else waits(standing, operator.name),
+        )
 
 
 @dataclass(frozen=True)

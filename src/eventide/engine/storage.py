@@ -115,6 +115,10 @@ class Storage(ABC):
         """
 
     @abstractmethod
+    def copy(self, name: str, to: str) -> None:
+        """Have a whole file under another name too, over whatever had that."""
+
+    @abstractmethod
     def flush(self) -> None:
         """Wait until all that was written is safe from the death of the machine."""
 
@@ -125,6 +129,10 @@ class Storage(ABC):
     @abstractmethod
     def read(self, name: str) -> bytes:
         """The whole file; `MissingFileError` if it is not there."""
+
+    @abstractmethod
+    def opened(self, name: str) -> pa.NativeFile:
+        """The file, to be read part by part."""
 
     @abstractmethod
     def tail(self, name: str, length: int) -> bytes:

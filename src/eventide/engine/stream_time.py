@@ -97,6 +97,17 @@ class StreamTime:
             return max([self.clock, *known])
         return max(self.clock, clock)
 
+    def number_sources(self, cells: pa.Table, columns: tuple[str, ...]) -> pa.Table:
+        """The sources of some rows: the columns that name each (`__s0`, ...), its name (`__name`) and number (`__by`).
+
+        New ones get a number.
+        """
+        cells = cells.filter(pc.is_valid(cells.column("__lo")))
+        found, first = np.unique(self._numbers(cells, columns), return_index=True)
+        names = self.sources.take(pa.array(found)) if columns else pa.nulls(len(found), pa.string())
+        named = {f"__s{j}": cells.column(name).take(pa.array(first)) for j, name in enumerate(columns)}
+        return pa.table({**named, "__name": names, "__by": pa.array(found, pa.int64())})
+
     def observe(
         self, clock: int, summary: pa.Table, source_columns: tuple[str, ...], promises: pa.Table | None = None
     ) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engine.closing_time import reached_at
-from eventide.engine.holding import others_of, shape_of
-from eventide.engine.measuring import Measuring
+from eventide.engine.round.frontier_limits import others_of, shape_of
+from eventide.engine.round.measuring import Measuring
 from eventide.engine.open_windows import Need, OpenQuery, known
 from eventide.engine.record import RoundRecord
 from eventide.engine.stream_time import StreamTime
@@ -174,7 +174,7 @@ class Standing:
         operator, saved = self.program.operator(name), self.record.queries.get(name)
         if operator is None or saved is None or self.record.ended:
             return None
-        time = int(saved["time"] if "time" in saved else saved["frontier"]["time"])
+        time = int(saved["frontier"]["time"])
         return known(time), self._of_operator(operator, Need(max(time, -EDGE) + 1))
 
     def _window(self, opened: OpenQuery, start: int, end: int, by_clock: bool = True) -> OpenWindow:

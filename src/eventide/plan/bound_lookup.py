@@ -30,9 +30,10 @@ from eventide.plan.dialect import same_answer
 from eventide.plan.expressions import aggregates_in, check_columns, parsed
 from eventide.plan.join import Band, Join, JoinKind
 from eventide.plan.join_names import LEFT, RIGHT
-from eventide.plan.join_text import ID, met_columns, told_text
+from eventide.plan.join_text import met_columns, told_order, told_text
 from eventide.plan.joined import BoundJoin, Carried, least_of_all
 from eventide.plan.lookup import Lookup
+from eventide.plan.port import IDENTITY
 from eventide.plan.stream import Stream
 from eventide.plan.window import Window
 
@@ -126,16 +127,20 @@ def versions_text(bound: BoundLookup, rows: str, versions: str) -> str:
     of_versions = ", ".join(f"r_{key} AS {key}" for key in bound.keys)
     wanted = f"SELECT * FROM {versions} LEFT SEMI JOIN {rows} ON {equal}"
     both = (
-        f"SELECT l_{ID} AS __row, l___t AS __at, CAST(NULL AS BIGINT) AS __since, {keys} FROM {rows} UNION ALL "
-        f"SELECT CAST(NULL AS BIGINT) AS __row, r___t AS __at, r___t AS __since, {of_versions} FROM ({wanted})"
+        f"SELECT {_identity('l_', '__row')}, l___t AS __at, CAST(NULL AS BIGINT) AS __since, {keys} FROM {rows} "
+        f"UNION ALL SELECT {_nobody('__row')}, r___t AS __at, r___t AS __since, {of_versions} FROM ({wanted})"
     )
     # Peers in the order of a window count too, so a version that begins at the time of the row does.
     over = f"OVER (PARTITION BY {', '.join(bound.keys)} ORDER BY __at)"
-    dated = f"SELECT __row, __last FROM (SELECT __row, max(__since) {over} AS __last FROM ({both})) WHERE __row >= 0"
+    numbers = ", ".join(f"__row{column.name}" for column in IDENTITY)
+    last = f"SELECT {numbers}, max(__since) {over} AS __last FROM ({both})"
+    dated = f"SELECT {numbers}, __last FROM ({last}) WHERE __row{IDENTITY[0].name} IS NOT NULL"
     columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in met_columns(bound.joined, side))
-    ranked = f"row_number() OVER (PARTITION BY l_{ID} ORDER BY {', '.join(_greatest(bound))}) AS __place"
+    own = ", ".join(f"l_{column.name}" for column in IDENTITY)
+    same = " AND ".join(f"l_{column.name} = __row{column.name}" for column in IDENTITY)
+    ranked = f"row_number() OVER (PARTITION BY {own} ORDER BY {', '.join(_greatest(bound))}) AS __place"
     found = (
-        f"SELECT {columns}, {ranked} FROM {rows} JOIN ({dated}) ON l_{ID} = __row "
+        f"SELECT {columns}, {ranked} FROM {rows} JOIN ({dated}) ON {same} "
         f"JOIN {versions} ON {equal} AND r___t = __last"
     )
     ended = "" if bound.removed is None else f" AND NOT r_{bound.removed}"
@@ -152,7 +157,7 @@ def needed_text(bound: BoundLookup, versions: str) -> str:
 def lookup_exact(bound: BoundLookup) -> bool:
     """Whether DuckDB gives Spark's answer of what a lookup tells."""
     known = (*met_columns(bound.joined, LEFT), *met_columns(bound.joined, RIGHT), Column("__rows", "BIGINT"))
-    return same_answer(told_text(bound.joined, "told"), known)
+    return same_answer(f"SELECT * FROM ({told_text(bound.joined, 'told')}){told_order(bound.joined)}", known)
 
 
 def _greatest(bound: BoundLookup) -> list[str]:
@@ -164,4 +169,12 @@ def _greatest(bound: BoundLookup) -> list[str]:
         if key is not None:
             parts += [f"({name} IS NULL)"] if key[0] != name else []
             parts.append(f"{key[0]} DESC NULLS LAST")
-    return [*parts, f"r_{ID}"]
+    return [*parts, *(f"r_{column.name}" for column in IDENTITY)]
+
+
+def _identity(prefix: str, name: str) -> str:
+    return ", ".join(f"{prefix}{column.name} AS {name}{column.name}" for column in IDENTITY)
+
+
+def _nobody(name: str) -> str:
+    return ", ".join(f"CAST(NULL AS {column.type}) AS {name}{column.name}" for column in IDENTITY)

@@ -34,11 +34,9 @@ from eventide.plan.expressions import SPARK, parsed
 from eventide.plan.join_names import PREFIXES
 from eventide.plan.joined import BoundJoin, Reach
 from eventide.plan.lazy import lazily
+from eventide.plan.port import IDENTITY
 from eventide.plan.slice_columns import slice_columns
 from eventide.plan.spark_types import Types
-
-ID = "__id"
-"""The number of a row among those of its side."""
 
 COUNT = "__rows"
 """How many rows went into what is told: one or two."""
@@ -47,8 +45,8 @@ BUCKET = ("l___bucket", "r___bucket")
 
 
 def side_columns(bound: BoundJoin, side: int) -> tuple[Column, ...]:
-    """The columns of a row while it is held: its number, and those of its chunk but the pane, which is its time."""
-    return (Column(ID, "BIGINT"), *slice_columns(bound.ports[side])[1:])
+    """The columns of a row while it is held: its identity, and those of its port but the pane, which is its time."""
+    return (*IDENTITY, *slice_columns(bound.ports[side])[1:])
 
 
 def met_columns(bound: BoundJoin, side: int) -> tuple[Column, ...]:
@@ -71,6 +69,22 @@ def pairs_text(bound: BoundJoin, left: str, right: str, careful: bool = False) -
     return f"SELECT {columns} FROM {left} JOIN {right} ON {' AND '.join(conditions)}"
 
 
+def met_text(bound: BoundJoin, side: int, rows: str) -> str:
+    """Rows of a side under the names that columns have where rows meet."""
+    columns = ", ".join(
+        f"{quoted(column.name)} AS {quoted(PREFIXES[side] + column.name)}" for column in side_columns(bound, side)
+    )
+    return f"(SELECT {columns} FROM {rows})"
+
+
+def alone_text(bound: BoundJoin, side: int, rows: str) -> str:
+    """Rows of a side without a partner, as `told_text` reads them."""
+    own = [quoted(column.name) for column in met_columns(bound, side)]
+    others = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in met_columns(bound, 1 - side)]
+    both = (own, others) if side == 0 else (others, own)
+    return f"SELECT {', '.join((*both[0], *both[1]))}, CAST(1 AS BIGINT) AS {COUNT} FROM {met_text(bound, side, rows)}"
+
+
 def told_text(bound: BoundJoin, told: str, careful: bool = False) -> str:
     """What is told: `window_start`, `window_end`, `rows`, the outputs, `__lost`."""
     start = "CASE WHEN l___k0 IS NULL OR r___k0 < l___k0 THEN r___k0 ELSE l___k0 END AS window_start"
@@ -81,14 +95,20 @@ def told_text(bound: BoundJoin, told: str, careful: bool = False) -> str:
     outputs = [f"{sql} AS {quoted(value.name)}" for sql, value in zip(values, bound.values, strict=True)]
     chosen = "" if where is None else f" WHERE {where}"
     text = ", ".join([start, end, f"{COUNT} AS `rows`", *outputs, f"{lost} AS __lost"])
+    return f"SELECT {text} FROM {told}{chosen}"
+
+
+def told_order(bound: BoundJoin) -> str:
+    """The order of what is told: that of time, and then of values."""
     order = ["window_end", "window_start", "`rows`", *_ordered(bound.outputs), "__lost ASC NULLS FIRST"]
-    return f"SELECT * FROM (SELECT {text} FROM {told}{chosen}) ORDER BY {', '.join(order)}"
+    return f" ORDER BY {', '.join(order)}"
 
 
 def driver_exact(bound: BoundJoin) -> bool:
     """Whether DuckDB gives Spark's answer of both statements."""
     columns = (*met_columns(bound, 0), *met_columns(bound, 1), Column(COUNT, "BIGINT"))
-    return same_answer(pairs_text(bound, "a", "b"), columns) and same_answer(told_text(bound, "c"), columns)
+    told = f"SELECT * FROM ({told_text(bound, 'c')}){told_order(bound)}"
+    return same_answer(pairs_text(bound, "a", "b"), columns) and same_answer(told, columns)
 
 
 def _within(reach: Reach, left: str, right: str) -> list[str]:

@@ -21,6 +21,9 @@ LISTED = ("__of", "__start", "__end")
 BY = "__by"
 """The number of a source, in slices and in lists of windows that are closed source by source."""
 
+BEAT = "__beat"
+"""In such lists: the heartbeat that closed a window for a source."""
+
 RANK = "__rank"
 """The place of a result within its window, from 1."""
 
@@ -30,13 +33,14 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
 
     `changed` names slices, some of the others: only groups that one of these has changed in a window are told. With a
     limit the whole window is: one group that comes in pushes another out. `by_source`: slices and windows have the
-    column `__by`, and a slice counts for the windows of its own source alone.
+    column `__by`, and a slice counts for the windows of its own source alone; results tell the `heartbeat` too.
     """
     keys = [f"__k{j}" for j in range(len(query.keys))]
-    together = ["__start", "__end", *keys]
+    # A group belongs to one source, so nothing is told apart by what closed it.
+    together = ["__start", "__end", *keys, *([BEAT] if by_source else [])]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     partition = f"OVER (PARTITION BY {', '.join(together)})"
-    beside = ["s.*", "w.__start", "w.__end"]
+    beside = ["s.*", "w.__start", "w.__end", *([f"w.{BEAT}"] if by_source else [])]
     own = f" AND s.{BY} = w.{BY}" if by_source else ""
     joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of{own}"
     if over:
@@ -64,7 +68,8 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
     told = ["__start AS window_start", "__end AS window_end", f"{ROWS} AS rows"]
     told += [f"{_group(f'__k{j}', key.type)} AS {quoted(key.name)}" for j, key in enumerate(query.keys)]
     told += [f"{_output(value.name)} AS {quoted(value.name)}" for value in query.values if shown(value)]
-    return f"SELECT {', '.join([*told, '__lost'])} FROM {valued}{first}"
+    told += ["__lost", *([f"{BEAT} AS heartbeat"] if by_source else [])]
+    return f"SELECT {', '.join(told)} FROM {valued}{first}"
 
 
 def in_order(query: Bound) -> str:

@@ -27,6 +27,10 @@ SPAN_START = "__k0"
 """The column of a chunk that tells the first instant of a row's span; it is `__t` itself for rows of a stream."""
 
 
+IDENTITY = (Column("__seq", "BIGINT"), Column("__id", "BIGINT"))
+"""The columns that tell a row from all others of its operator, where it has to be told apart."""
+
+
 def port(
     operator: str,
     side: str,

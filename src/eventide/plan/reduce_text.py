@@ -13,7 +13,7 @@ Output columns: `__branch`, the keys of each branch (`__pane0`, `__want0`, `__k0
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -205,40 +205,47 @@ def _later(query: Bound) -> str | None:
     return computed(later) if later else None
 
 
-def stored_text(query: Bound, up_to: int | None = None, stamp: int | None = None) -> str:
-    """The slices of one query alone, as they are kept on the cluster; `stamp` is the pane of rows without a time."""
+def alone_text(query: Bound, up_to: int | None = None) -> str:
+    """The slices of one query alone, or the rows of one port."""
     if query.keeps_rows:
-        text = kept_text(query, up_to)
-        if stamp is None:
-            return text
-        names = ", ".join(
-            [*(f"__k{j}" for j in range(len(query.keys))), *(quoted(column.name) for column in query.kept)]
-        )
-        # The pane of before is asked for because it may fail.
-        pane = f"CASE WHEN __pane IS NOT NULL THEN CAST({stamp} AS BIGINT) END"
-        return f"SELECT {pane} AS __pane, CAST({stamp} AS BIGINT) AS __t, {names} FROM ({text})"
+        return kept_text(query, up_to)
     alone = reduce_text(query.stream, [query], None, False, up_to)
-    columns = ["__pane0 AS __pane" if stamp is None else f"CAST({stamp} AS BIGINT) AS __pane"]
-    columns += [f"__k0_{j} AS __k{j}" for j in range(len(query.keys))]
+    columns = ["__pane0 AS __pane", *(f"__k0_{j} AS __k{j}" for j in range(len(query.keys)))]
     columns += ["__n", *(f"{column_of(0, partial.name)} AS {partial.name}" for partial in query.partials)]
     wanted = " AND __want0" if wants(query) is not None else ""
     return f"SELECT {', '.join(columns)} FROM ({alone.sql}) WHERE __pane0 IS NOT NULL{wanted}"
 
 
-def late_text(query: Bound, panes: Sequence[int], only: str | None = None) -> str:
-    """The rows of these panes that a query wants; `only`: among those for which this holds.
+def shaped_text(sql: str, columns: Sequence[str], renames: Mapping[str, str], stamps: Mapping[str, int]) -> str:
+    """Rows of a port under the names of `columns`; those that tell a time have that of the `stamps`, if there are any.
 
-    Spark compiles a list of more than ten numbers to a look-up by reference, so that the compiled code stays the
-    same; a shorter list is written into it, and compiled anew each time. Impossible panes fill the list up.
+    >>> shaped_text("rows", ("__pane", "speed"), {"speed": "__k1"}, {"__pane": 7})
+    'SELECT CASE WHEN `__pane` IS NOT NULL THEN CAST(7 AS BIGINT) END AS `__pane`, `__k1` AS `speed` FROM (rows)'
     """
-    padded = [*panes, *(-(2**63) + 1 + i for i in range(max(0, 12 - len(panes))))]
-    where = "".join(f" AND {condition}" for condition in (only, wants(query)) if condition)
-    columns = ", ".join(quoted(column.name) for column in query.stream.columns)
-    numbers = ", ".join(map(str, padded))
-    return (
-        f"{timed(query.stream)} SELECT {columns}, __t FROM timed "
-        f"WHERE __t IS NOT NULL AND {pane_sql(query)} IN ({numbers}){where}"
-    )
+    shown = []
+    for name in columns:
+        of = renames.get(name, name)
+        told = quoted(of)
+        if of in stamps:
+            # The pane of before is asked for because it may fail.
+            stamp = f"CAST({stamps[of]} AS BIGINT)"
+            told = f"CASE WHEN {told} IS NOT NULL THEN {stamp} END" if of == "__pane" else stamp
+        shown.append(f"{told} AS {quoted(name)}")
+    return f"SELECT {', '.join(shown)} FROM ({sql})"
+
+
+def late_text(query: Bound, condition: str, join: str = "", behind: str | None = None) -> str:
+    """The rows that a query or port wants and for which a condition holds over `__pane`, `__t`, `__k0`, ...
+
+    With `__t`, and as `__behind` the heartbeat of their own source where that is asked for; `join` brings tables in.
+    """
+    where = "" if (wanted := wants(query)) is None else f" AND {wanted}"
+    columns = [f"timed.{quoted(column.name)}" for column in query.stream.columns]
+    columns += ["__t", *([] if behind is None else [f"{behind} AS __behind"])]
+    keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)] if query.operator is not None else []
+    rows = ", ".join(["*", f"{pane_sql(query)} AS __pane", *keys])
+    taken = f"(SELECT {rows} FROM timed WHERE __t IS NOT NULL{where}) timed"
+    return f"{timed(query.stream)} SELECT {', '.join(columns)} FROM {taken} {join} WHERE {condition}"
 
 
 def rejects_text(stream: Stream, beyond: int | None = None) -> str:

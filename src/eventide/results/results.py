@@ -14,8 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class Kind(Enum):
@@ -28,13 +32,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Results:
-    """All result rows of `query` in `round`. `batches` may be read again; it never holds more than needed at once."""
+    """All result rows of `query` in `round`. `batches` may be read again; it never holds more than needed at once.
+
+    `frame` gives the same rows as a DataFrame of Spark, where they are on the cluster; else it is None.
+    """
 
     query: str
     round: int
     rows: int
     schema: pa.Schema
     batches: Callable[[], Iterator[pa.RecordBatch]]
+    frame: Callable[[], DataFrame] | None = None
 
     @classmethod
     def of_table(cls, query: str, round: int, table: pa.Table) -> Results:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eventide.engine.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.errors import EventideError
 from eventide.eventtime.punctuated import Punctuated
 from eventide.testing.matching import difference

@@ -30,15 +30,15 @@ import pyarrow.parquet as pq
 
 from eventide.engine.backend import Backend
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.placement import DRIVER_BYTES
-from eventide.engine.prodding import EarlyResults
-from eventide.engine.query_run import QueryRun
-from eventide.engine.rounds import Engine
+from eventide.engine.operators.frontier import before
+from eventide.engine.operators.window_aggregate import WindowAggregate
+from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.round.engine import Engine
 from eventide.engine.storage import Storage
 from eventide.engine.trace import Trace
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import EDGE
 from eventide.eventtime.prod import Prod, Timing
 from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.program import Program
@@ -162,15 +162,14 @@ class Trial:
             *((name, table) for (name, _), table in new.items()),
             *((answer.query, answer.table()) for answer in asked),
         ]
-        of_time = [run for run in self._engine.committed.runs.values() if isinstance(run, QueryRun)]
-        for run in of_time:
-            self._grammars[run.query.query.name].settle(run.holes)
+        of_time = [one for one in self._engine.state.operators.values() if isinstance(one, WindowAggregate)]
+        for operator in of_time:
+            self._grammars[operator.name].settle(operator.holes)
         for name, table in told:
             if name in self._grammars:
                 self._grammars[name].read(table)
-        for run in of_time:
-            closed = run.told if abs(run.told) >= EDGE else run.told - 1
-            self._grammars[run.query.query.name].promise(closed, run.holes)
+        for operator in of_time:
+            self._grammars[operator.name].promise(before(operator.emitted_before), operator.holes)
         tables = [table for _, table in told]
         early, final, revised = (_of_kind(tables, kind) for kind in ("early", "final", "revised"))
         timing = tuple(answer.timing for answer in asked)

@@ -1,0 +1,154 @@
+"""The answer to a prod: what a query of any depth can say now.
+
+Law: an early answer is the query over the rows that have arrived and were not late, for the windows that the prod asks
+for and that have no final answer yet; of an operator without windows, the rows that it would tell. It is computed on
+copies, so prods change no state: whatever is asked, final answers are the same. (Prodding thesis, sections 3.1, 3.3.)
+All of it is read from one snapshot, so it may be computed beside a round, in any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eventide.engine.early.plan_snapshot import PlanSnapshot
+from eventide.engine.operators.windows import ends_of
+from eventide.engine.relations.executor import Executor
+from eventide.engine.round.advance import AdvanceStep
+from eventide.engine.round.frontier_limits import FrontierLimits
+from eventide.engine.round.heartbeats import Ingestion
+from eventide.engine.round.results import result_table, schema_of
+from eventide.errors import DeclarationError
+from eventide.eventtime.heartbeat import Heartbeats
+from eventide.eventtime.heartbeat_labels import Level
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, shift
+from eventide.eventtime.prod import Prod, Timing
+from eventide.plan.binding import BoundProgram
+from eventide.plan.bound import Bound
+from eventide.plan.window import RowWindow
+from eventide.results.accuracy import filtered
+from eventide.results.results import Kind, Results
+
+
+@dataclass(frozen=True)
+class EarlyResults(Results):
+    """Early results, and how the prod came."""
+
+    timing: Timing = Timing.TIMELY
+
+
+@dataclass(frozen=True)
+class Prodding:
+    """Answers prods from one snapshot; `executor` computes for this question alone."""
+
+    snapshot: PlanSnapshot
+    executor: Executor
+
+    def answer(self, name: str, prod: Prod) -> EarlyResults:
+        """The early results of a query, marked `early`."""
+        snapshot = self.snapshot
+        bound = asked_query(snapshot.plan, name, prod)
+        table = self._swept(name, prod)
+        table = filtered(table.filter(pa.array(_asked(bound, prod, _lasts(table)))), prod.groups)
+        before = snapshot.prods.setdefault(name, [])
+        timing = self._timing(name, bound, prod, _lasts(table), tuple(before))
+        before.append(prod)
+        plain = Results.of_table(name, snapshot.number, table)
+        return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, timing=timing)
+
+    def _swept(self, name: str, prod: Prod) -> pa.Table:
+        """What it would emit if time had come to the prod's, with the heartbeat that it has really come to."""
+        snapshot, plan = self.snapshot, self.snapshot.plan
+        needed = needed_for(plan, name)
+        # What has ended has emitted all that it had.
+        over = frozenset(one for one in needed if snapshot.time(one) == FOREVER)
+        schema = schema_of(plan, name)
+        if name in over:
+            return schema.empty_table()
+        operators = {
+            one: operator.early().with_executor(self.executor) if one in needed else operator
+            for one, operator in snapshot.operators.items()
+        }
+        nobody = np.zeros(0, dtype=np.int64)
+        heartbeats = {
+            stream: Heartbeats(max(beat, prod.up_to), nobody) for stream, beat in snapshot.heartbeats.items()
+        }
+        # Each goes by its own inputs, whatever the rest of the plan waits for.
+        limits = FrontierLimits(plan, Level.OPERATOR)
+        apart = {one: snapshot.feeds[one].apart(needed, self.executor) for one in needed & snapshot.feeds.keys()}
+        feeds = {one: feed for one, feed in apart.items() if feed is not None}
+        step = AdvanceStep(plan, feeds, snapshot.streams, limits, self.executor)
+        advanced = step.sweep(snapshot.number, Ingestion(operators, heartbeats), needed - over)
+        true = min(snapshot.time(way.source) for way in plan.ways_into(name))
+        output = advanced.outputs[name].final
+        shown = None if abs(true) >= EDGE else true
+        tables = [
+            result_table(name, Kind.EARLY, snapshot.number, shown, schema, _unmarked(table))
+            for part in output.parts
+            for table in self.executor.batches(part)
+        ]
+        return pa.concat_tables([schema.empty_table(), *tables])
+
+    def _timing(self, name: str, bound: Bound | None, prod: Prod, held: Instants, before: tuple[Prod, ...]) -> Timing:
+        """By the windows that hold a row of the groups that are asked for."""
+        if bound is None or isinstance(bound.query.window, RowWindow):
+            # The numbers of rows, by which such windows close, are no times.
+            return Prod(groups=prod.groups).timing(NEVER, held, before)
+        closed = self.snapshot.time(name)
+        # The last window that it can ask for may end before its time.
+        if ends_of(bound.panes).at_or_before(shift(prod.up_to, 1)) <= shift(closed, 1):
+            return Timing.TOO_LATE
+        return prod.timing(closed, held, before)
+
+
+def asked_query(plan: BoundProgram, name: str, prod: Prod) -> Bound | None:
+    """The query that a prod asks, None if it is an operator; an error if there is none, or none of its groups."""
+    if name not in plan.operators:
+        plan.program.query(name)
+    bound = plan.queries.get(name)
+    _check_groups(name, bound, prod.groups)
+    return bound
+
+
+def needed_for(plan: BoundProgram, name: str) -> frozenset[str]:
+    """A query or operator, and all that it reads, directly or not.
+
+    >>> from eventide.plan.binding import Way
+    >>> ways = (Way("s", "sums", None), Way("sums", "most", None), Way("s", "other", None))
+    >>> sorted(needed_for(BoundProgram(None, ways=ways), "most"))
+    ['most', 's', 'sums']
+    """
+    found, waiting = set[str](), [name]
+    while waiting:
+        found.add(one := waiting.pop())
+        waiting += [way.source for way in plan.ways_into(one) if way.source not in found]
+    return frozenset(found)
+
+
+def _unmarked(emitted: pa.Table) -> pa.Table:
+    """Rows without a heartbeat of their own: nothing has closed them."""
+    return emitted.drop_columns(["heartbeat"]) if "heartbeat" in emitted.column_names else emitted
+
+
+def _lasts(table: pa.Table) -> Instants:
+    """The last instants of the windows."""
+    return np.asarray(table.column("window_end").cast(pa.int64()).to_numpy(), dtype=np.int64) - 1
+
+
+def _asked(bound: Bound | None, prod: Prod, lasts: Instants) -> NDArray[np.bool_]:
+    """Which windows are asked for; those over counts of rows all are."""
+    over_rows = bound is not None and isinstance(bound.query.window, RowWindow)
+    return np.ones(len(lasts), dtype=bool) if over_rows else prod.asks_for(lasts)
+
+
+def _check_groups(name: str, bound: Bound | None, groups: Mapping[str, Any]) -> None:
+    names = [] if bound is None else [group.name for group in bound.query.groups]
+    for group in groups:
+        if group not in names:
+            known = f"it has {', '.join(names)}" if names else "it has none"
+            raise DeclarationError(f"query {name!r} has no group {group!r} to prod: {known}")

@@ -1,0 +1,187 @@
+"""What a query has learned of its early answers, and when it is to be asked next.
+
+Law: it is part of what a round commits. A round works on a copy, so one that fails has learned nothing. Rows that wait
+for their final ones, and what is known of single groups, are kept through a restart up to `MOST_BYTES`; what is beyond
+that is not scored, which changes no answer.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.engine.operators.windows import ends_of
+from eventide.errors import DeclarationError
+from eventide.eventtime.earliness import EarlinessControl
+from eventide.eventtime.instant import NEVER, shift
+from eventide.eventtime.prod import Prod
+from eventide.eventtime.prodder import Moment, Prodder
+from eventide.eventtime.window_ends import WindowEnds
+from eventide.plan.bound import Bound
+from eventide.plan.prods import ESTIMATE, Prods, extrapolated
+from eventide.results.accuracy import Accuracy, Scored
+from eventide.results.by_point import place_of
+from eventide.results.error import Comparison
+
+MOST_BYTES = 256 * 1024
+MOST_WINDOWS = 64
+
+
+@dataclass
+class EarlyState:
+    """The early answers of one query."""
+
+    accuracy: Accuracy
+    ends: WindowEnds
+    prodders: tuple[Prodder, ...] = ()
+    control: EarlinessControl | None = None
+    by_progress: bool = False
+    before: Moment = field(default_factory=lambda: Moment(NEVER))
+    fresh: bool = False
+    """Whether rows have come since it was asked last."""
+    controlled: dict[int, int] = field(default_factory=dict)
+    """The ends of windows that the control asked for, with the places of their points."""
+    told_to: int = NEVER
+    """The last end of a window that has its final answer."""
+
+    @classmethod
+    def start(cls, bound: Bound, by_progress: bool) -> EarlyState:
+        """A query that has not been asked."""
+        prods: Prods | None = bound.query.prods
+        estimates = estimates_of(bound)
+        values = {item.name: item.name for item in bound.query.select}
+        judged = [f"{name}{ESTIMATE}" if name in estimates else name for name in values]
+        values |= {f"{name}{ESTIMATE}": name for name in estimates}
+        groups = tuple(group.name for group in bound.query.groups)
+        return cls(
+            Accuracy(groups, values, _comparisons(prods, values), judged),
+            ends_of(bound.panes),
+            () if prods is None else prods.prodders(by_progress),
+            None if prods is None or prods.within is None else prods.within.start(),
+            by_progress,
+        )
+
+    def copy(self) -> EarlyState:
+        """The same, for a round that may fail."""
+        control = None if self.control is None else self.control.copy()
+        return replace(self, accuracy=self.accuracy.copy(), control=control, controlled=dict(self.controlled))
+
+    def hand(self, moment: Moment) -> int:
+        """What points are measured by: the clock, or the progress of the stream."""
+        return moment.latest if self.by_progress else moment.clock
+
+    def due(self, now: Moment, closed: int = NEVER) -> list[Prod]:
+        """The prods that have fallen due; from now on they have been asked for. Time is closed up to `closed`."""
+        found = [prod for prodder in self.prodders for prod in prodder.due(self.ends, self.before, now)]
+        if self.control is not None:
+            prod = self.control.due(self.ends, self.hand(now))
+            if prod is not None:
+                self._note(prod, self.hand(now), closed)
+                found.append(prod)
+        self.before = now
+        return found
+
+    def _note(self, prod: Prod, hand: int, closed: int) -> None:
+        """Remember which windows the control asked for, and at which points: the last ones, after a long silence."""
+        assert self.control is not None
+        first = self.ends.at_or_after(max(shift(prod.after, 2), prod.up_to + 1 - MOST_WINDOWS * self.ends.slide))
+        for end in range(first, prod.up_to + 2, self.ends.slide):
+            if end - 1 > closed:
+                self.controlled[end] = int(place_of(np.array([self.ends.point(end, hand)]))[0])
+            elif end <= self.told_to:
+                # The final answer was there before the early one was asked for: no error, and time to spare.
+                self.control.score(0.0)
+
+    def learn(self, scored: Scored, closed: int, answered: set[int]) -> None:
+        """Let the control know of windows that it asked for, and that are over now; `answered` have a final answer."""
+        if self.control is None:
+            return
+        self.told_to = max(answered, default=self.told_to)
+        errors = zip(
+            scored.ends.tolist(), place_of(scored.points).tolist(), scored.worst_column().tolist(), strict=True
+        )
+        found = {end: error for end, place, error in errors if self.controlled.get(end) == place}
+        unknown = {end for end, error in found.items() if np.isnan(error)}
+        for end in sorted(end for end in self.controlled if end - 1 <= closed):
+            del self.controlled[end]
+            if end in unknown:
+                # A comparison of the user failed: nothing is earned, and nothing is owed.
+                continue
+            if end in found:
+                self.control.score(found[end])
+            elif end in answered:
+                # It was asked so early that nothing was there.
+                self.control.score(1.0)
+
+    def told(self) -> dict[str, Any]:
+        """How early answers have done, as plain data."""
+        point = {} if self.control is None else {"point": self.control.point}
+        warnings = {"warnings": list(self.accuracy.faults)} if self.accuracy.faults else {}
+        return asdict(self.accuracy.summary()) | point | warnings
+
+    def saved(self) -> dict[str, Any]:
+        """Plain data for the round record."""
+        return {
+            "before": [self.before.clock, self.before.latest],
+            "fresh": self.fresh,
+            "told_to": self.told_to,
+            "controlled": [[end, place] for end, place in self.controlled.items()],
+            "control": None if self.control is None else self.control.snapshot(),
+            "accuracy": self.accuracy.saved(),
+            "waiting": _packed(self.accuracy.waiting),
+            "groups": _packed(self.accuracy.by_group.table),
+        }
+
+    def restored(self, saved: dict[str, Any]) -> EarlyState:
+        """The same declaration, with what was saved of it."""
+        self.before, self.fresh, self.told_to = Moment(*saved["before"]), saved["fresh"], saved["told_to"]
+        self.accuracy.restore(saved["accuracy"], _unpacked(saved["waiting"]), _unpacked(saved["groups"]))
+        if self.control is not None and saved["control"] is not None:
+            self.control = self.control.policy.resume(saved["control"])
+            self.controlled = {int(end): int(place) for end, place in saved["controlled"]}
+        return self
+
+
+def estimates_of(bound: Bound) -> tuple[str, ...]:
+    """The values of a query that are extrapolated."""
+    prods = bound.query.prods
+    if prods is None or not prods.estimate:
+        return ()
+    return extrapolated((item.name, item.sql) for item in bound.query.select)
+
+
+def _comparisons(prods: Prods | None, values: Mapping[str, str]) -> dict[str, Comparison]:
+    """How the user compares early columns, extrapolated ones too, with final ones."""
+    given = {} if prods is None else dict(prods.compare)
+    found = {}
+    for early, final in values.items():
+        if final in given:
+            if isinstance(compare := given[final], str):
+                raise DeclarationError(
+                    f"nobody knows the function {compare!r} that is to compare {final!r}: give the function itself, or "
+                    "declare it in the script (CREATE FUNCTION)"
+                )
+            found[early] = compare
+    return found
+
+
+def _packed(table: pa.Table | None) -> str | None:
+    if table is None or table.num_rows == 0 or table.nbytes > 8 * MOST_BYTES:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    packed = sink.getvalue().to_pybytes()
+    return b64encode(packed).decode() if len(packed) <= MOST_BYTES else None
+
+
+def _unpacked(packed: str | None) -> pa.Table | None:
+    if packed is None:
+        return None
+    with pa.ipc.open_stream(pa.BufferReader(b64decode(packed))) as reader:
+        return reader.read_all()

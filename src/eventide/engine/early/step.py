@@ -1,0 +1,335 @@
+"""The step of a round that asks for early answers; and scores those whose final answers have come.
+
+Laws. It comes after windows have closed, so what a round can tell for good it does not tell early. A round run again
+asks for the same and tells the same: what falls due depends on the clocks of this round and of the one before. Queries
+that nobody prods pay nothing; of those that declare no prods, final answers are told before early ones are scored.
+Early rows of a query that declares prods carry the point of the slide, the share of the rows to expect there, and of
+each value the error to expect, as learned so far; final rows have NULL in these columns.
+
+*Beside the round*: whoever asks from outside, in any thread, is answered from the standing that the last committed
+round has left. It is replaced all at once, when a round has been committed or a query has come or gone, so an answer is
+that of one round, the last that was committed when it was asked, and waits for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.engine.early.given import EarlyTold, ToldAnswers
+from eventide.engine.early.plan_snapshot import PlanSnapshot
+from eventide.engine.early.prodding import EarlyResults, Prodding, asked_query, needed_for
+from eventide.engine.early.state import EarlyState, estimates_of
+from eventide.engine.early.stream_prods import StreamProds, asked_for, widest
+from eventide.engine.operators.operator import Operator
+from eventide.engine.relations.executor import Executor
+from eventide.engine.round.advance import Advancing
+from eventide.engine.round.reduce import Reduction
+from eventide.engine.round.report import RoundInput
+from eventide.engine.round.results import results_of, schema_of
+from eventide.engine.status import QueryStatus
+from eventide.errors import DeclarationError
+from eventide.eventtime.instant import NEVER
+from eventide.eventtime.prod import Prod
+from eventide.eventtime.prodder import Every, Moment
+from eventide.plan.bound import Bound
+from eventide.plan.prods import COMPLETENESS, ERROR, POINT, added_columns
+from eventide.plan.stream import TimeKind
+from eventide.plan.window import RowWindow
+from eventide.results.error import Floats
+from eventide.results.estimate import estimated
+from eventide.results.results import Kind, Results
+
+if TYPE_CHECKING:
+    from eventide.engine.round.engine import Engine
+
+
+@dataclass(frozen=True)
+class EarlyOutcome:
+    """What a round has after its prods: results with early ones, operators with bursts set aside, what was learned.
+
+    `scored` are the answers from outside that this round has scored.
+    """
+
+    results: dict[str, Results]
+    operators: dict[str, Operator]
+    states: dict[str, EarlyState]
+    scored: list[EarlyTold]
+
+
+@dataclass
+class EarlyStep:
+    """Asks the queries of an engine."""
+
+    engine: Engine
+    states: Mapping[str, EarlyState] = field(default_factory=dict)
+    told: ToldAnswers = field(default_factory=ToldAnswers)
+    snapshot: PlanSnapshot = field(init=False)
+    """What those are answered from who ask beside the round."""
+
+    def __post_init__(self) -> None:
+        self._in_rows = StreamProds(self.engine)
+
+    def begin(self) -> None:
+        """Go on from the last record."""
+        self._in_rows.begin()
+        record = self.engine.state.record
+        states = {name: state for name, state in self.states.items() if name in self.engine.bound}
+        for name, bound in self.engine.bound.items():
+            if bound.query.prods is not None and name not in states:
+                state = self._started(name)
+                saved = None if record is None else record.queries.get(name, {}).get("prods")
+                states[name] = state if saved is None else state.restored(saved)
+        self.states = states
+
+    def publish(self) -> None:
+        """From now on answers are those of the plan as it stands."""
+        self.snapshot = PlanSnapshot.after(self.engine)
+
+    def run(self, given: RoundInput, reductions: Mapping[str, Reduction], advanced: Advancing) -> EarlyOutcome:
+        """For queries that declare prods: score what has become final, and ask for what has fallen due."""
+        engine, told, came = self.engine, self.told.all(), self._in_rows.of(reductions, given.clock, given.ending)
+        results = {
+            name: results_of(
+                engine.executor, name, schema_of(engine.plan, name), given.number, advanced.heartbeats[name], output
+            )
+            for name, output in advanced.outputs.items()
+        }
+        found = EarlyOutcome(results, dict(advanced.operators), {}, [])
+        prodded: dict[str, int] = {}
+        for one in told:
+            prodded[one.query.name] = max(prodded.get(one.query.name, one.up_to), one.up_to)
+        snapshot = self._within(given, advanced)
+        for name, bound in self._declared().items():
+            found.scored.extend(one for one in told if one.query.name == name)
+            now = moment(snapshot, name, given.clock)
+            state = self._learn(found, bound, now, told)
+            fresh = any(one.cells.rows and stream in needed_for(engine.plan, name) for stream, one in reductions.items())
+            asked = self._ask(found, snapshot, name, state, now, came.get(name), fresh, given.ending)
+            for up_to in asked:
+                prodded[name] = max(prodded.get(name, up_to), up_to)
+            found.states[name] = state
+        self._set_bursts_aside(found, advanced, prodded)
+        return found
+
+    def _within(self, given: RoundInput, advanced: Advancing) -> PlanSnapshot:
+        heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
+        return PlanSnapshot.within(self.engine, given.number, given.clock, heartbeats, advanced.operators)
+
+    def _set_bursts_aside(self, found: EarlyOutcome, advanced: Advancing, prodded: Mapping[str, int]) -> None:
+        """What waits below a query whose windows were prodded makes way for what comes after (`operators.queue`)."""
+        plan = self.engine.plan
+        for name, up_to in prodded.items():
+            for below in needed_for(plan, name) & found.operators.keys():
+                reached = min(advanced.frontiers[way.source].time for way in plan.ways_into(below))
+                found.operators[below] = found.operators[below].set_aside(up_to, reached)
+
+    def settled(self, found: EarlyOutcome, advanced: Advancing, given: RoundInput) -> dict[str, EarlyState]:
+        """What queries know of their early answers, with those of the others: scored when finals have been emitted."""
+        declared = self._declared()
+        told = [one for one in self.told.all() if one.query.name not in declared]
+        found.scored.extend(told)
+        states = {**self.states, **found.states}
+        names = [name for name in {*self.states, *(one.query.name for one in told)} if name not in declared]
+        for name in names:
+            bound = self.engine.bound.get(name)
+            if bound is not None:
+                now = moment(self._within(given, advanced), name, given.clock)
+                states[name] = self._learn(found, bound, now, told)
+        return states
+
+    def _declared(self) -> dict[str, Bound]:
+        """The queries that declare prods."""
+        return {name: bound for name, bound in self.engine.bound.items() if bound.query.prods is not None}
+
+    def commit(self, found: EarlyOutcome, states: Mapping[str, EarlyState]) -> None:
+        """The round has happened."""
+        self.states = states
+        self.told.forget(found.scored)
+
+    def answer(self, name: str, prod: Prod) -> EarlyResults:
+        """Answer a prod from outside, at once and in any thread; it is scored like any other."""
+        snapshot, results = self._answered(name, prod)
+        bound = snapshot.plan.queries.get(name)
+        if bound is None:
+            return results
+        table, now = results.table(), moment(snapshot, name, snapshot.clock)
+        if bound.query.prods is not None:
+            state = snapshot.states[name]
+            table = self._dressed(table, bound, state, _points(bound, state, table, now))
+        self.told.add(EarlyTold(bound.query, snapshot.number, table, now, prod.up_to))
+        plain = Results.of_table(name, results.round, table)
+        return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, timing=results.timing)
+
+    def _answered(self, name: str, prod: Prod) -> tuple[PlanSnapshot, EarlyResults]:
+        while True:
+            snapshot = self.snapshot
+            asked_query(snapshot.plan, name, prod)
+            with self._apart(snapshot, needed_for(snapshot.plan, name)) as executor:
+                # Files of the last round are there, and held from now on; those of one before may have gone already.
+                if executor is self.engine.executor or self.snapshot is snapshot:
+                    return snapshot, Prodding(snapshot, executor).answer(name, prod)
+
+    @contextmanager
+    def _apart(self, snapshot: PlanSnapshot, names: frozenset[str]) -> Iterator[Executor]:
+        """An executor for one question; that of the engine where all state is with the driver."""
+        engine = self.engine
+        files = snapshot.files(names)
+        if not files:
+            yield engine.executor
+            return
+        with engine.executor.files.apart(files) as apart:
+            yield engine.executor.apart(apart)
+
+    def told_of(self, queries: tuple[QueryStatus, ...]) -> tuple[QueryStatus, ...]:
+        """The status of queries, with how their early answers have done, and where a point that finds itself is."""
+        states = self.states
+        return tuple(replace(one, early=states[one.name].told()) if one.name in states else one for one in queries)
+
+    def is_due(self, clock: int) -> bool:
+        """Whether a query that holds something is to be asked by now."""
+        for name, state in self.states.items():
+            operator = self.engine.state.operators[name]
+            now = moment(self.snapshot, name, clock)
+            if len(operator.holds) and self._due(state.copy(), now, operator.frontier.time):
+                return True
+        return False
+
+    def _started(self, name: str) -> EarlyState:
+        bound, needed = self.engine.bound[name], needed_for(self.engine.plan, name)
+        queries = [self.engine.bound[other].query for other in needed if other in self.engine.bound]
+        prods = bound.query.prods
+        if prods is not None and prods.needs_slides and any(isinstance(q.window, RowWindow) for q in queries):
+            raise DeclarationError(
+                f"query {name!r}: below it, windows over a count of rows have no points in time: prod it EVERY so often"
+            )
+        kinds = {stream.time_kind for stream in self.engine.program.streams if stream.name in needed}
+        return EarlyState.start(bound, by_progress=kinds == {TimeKind.SEQUENCE})
+
+    def _learn(self, found: EarlyOutcome, bound: Bound, now: Moment, told: Iterable[EarlyTold]) -> EarlyState:
+        """What a query knows of its early answers, with what was told since and what has become final."""
+        name, last = bound.query.name, self.engine.state
+        state = (self.states.get(name) or self._started(name)).copy()
+        for one in told:
+            if one.is_of(bound.query):
+                early = one.still_open(last.operators[name], last.round)
+                state.accuracy.told(early, _points(bound, state, early, one.when), one.when.clock)
+        self._score(found, name, state, now)
+        return state
+
+    def _due(self, state: EarlyState, now: Moment, closed: int) -> list[Prod]:
+        """What has fallen due; the clock alone does not ask again for what nothing has been added to."""
+        known = state.before
+        prods = state.due(now, closed)
+        if state.fresh:
+            return prods
+        by_clock = [p for one in state.prodders if isinstance(one, Every) for p in one.due(state.ends, known, now)]
+        return [prod for prod in prods if prod not in by_clock]
+
+    def _score(self, found: EarlyOutcome, name: str, state: EarlyState, now: Moment) -> None:
+        accuracy = state.accuracy
+        if (accuracy.waiting is None or accuracy.waiting.num_rows == 0) and state.control is None:
+            return
+        final = found.results[name].table()
+        final = final.filter(pc.equal(final.column("kind"), Kind.FINAL.value))
+        closed = found.operators[name].frontier.time
+        scored = accuracy.settle(final, closed, now.clock)
+        state.learn(scored, closed, set(final.column("window_end").cast(pa.int64()).to_pylist()))
+
+    def _ask(
+        self,
+        found: EarlyOutcome,
+        snapshot: PlanSnapshot,
+        name: str,
+        state: EarlyState,
+        now: Moment,
+        came: pa.Table | None,
+        fresh: bool,
+        ending: bool,
+    ) -> list[int]:
+        """Ask for what has fallen due, and for what the prods ask that `came` with the rows of the round.
+
+        Gives the times up to which the query was asked.
+        """
+        bound, asked = self.engine.bound[name], []
+        state.fresh = state.fresh or fresh
+        prods = [] if ending else self._due(state, now, found.operators[name].frontier.time)
+
+        def answered(prod: Prod) -> pa.Table:
+            asked.append(prod.up_to)
+            with self._apart(snapshot, needed_for(snapshot.plan, name)) as executor:
+                return Prodding(snapshot, executor).answer(name, prod).table()
+
+        answers = [answered(prod) for prod in prods]
+        if came is not None:
+            table = answered(Prod(widest(came)))
+            by_time = not isinstance(bound.query.window, RowWindow)
+            answers.append(table.filter(pa.array(asked_for(table, came, by_time))))
+        tables = []
+        for table in answers:
+            if table.num_rows:
+                points = _points(bound, state, table, now)
+                tables.append(self._dressed(table, bound, state, points))
+                state.accuracy.told(tables[-1], points, now.clock)
+        state.fresh = state.fresh and not prods
+        results = found.results[name]
+        found.results[name] = with_early(results, schema_with_early(results.schema, bound), tables)
+        return asked
+
+    def _dressed(self, table: pa.Table, bound: Bound, state: EarlyState, points: Floats) -> pa.Table:
+        """Early rows with what is known of them."""
+        different, place = np.unique(points, return_inverse=True)
+        expected = [state.accuracy.expected(point) for point in different.tolist()]
+        shares = np.array([np.nan if e.completeness is None else e.completeness for e in expected])[place]
+        # Results of a query below are all there long before the rows that they are made of.
+        below = needed_for(self.engine.plan, bound.query.name) & self.engine.bound.keys() - {bound.query.name}
+        columns = {POINT: points, COMPLETENESS: np.full_like(shares, np.nan) if below else shares}
+        for item in bound.query.select:
+            known = [e.errors[item.name] for e in expected]
+            columns[f"{item.name}{ERROR}"] = np.array([np.nan if e is None else e for e in known])[place]
+        for name, values in columns.items():
+            table = table.append_column(name, pa.array(values, from_pandas=True))
+        return estimated(table, estimates_of(bound), shares)
+
+
+def moment(snapshot: PlanSnapshot, name: str, clock: int) -> Moment:
+    """The clock and the progress of the streams that a query reads in the end."""
+    needed = needed_for(snapshot.plan, name)
+    streams = [stream for other, stream in snapshot.streams.items() if other in needed]
+    clocks = [stream.moment_of(clock) for stream in streams]
+    return Moment(max(clocks, default=clock), max((stream.latest for stream in streams), default=NEVER))
+
+
+def _points(bound: Bound, state: EarlyState, table: pa.Table, now: Moment) -> Floats:
+    """The point of the slide at which each row was told; 1 where windows have no points."""
+    if isinstance(bound.query.window, RowWindow):
+        return np.ones(table.num_rows)
+    ends = table.column("window_end").cast(pa.int64()).to_numpy()
+    points: Floats = np.maximum(0.0, 1.0 - (ends - np.float64(state.hand(now))) / state.ends.slide)
+    return points
+
+
+def schema_with_early(schema: pa.Schema, bound: Bound) -> pa.Schema:
+    """The columns of the results of a query that declares prods."""
+    added = added_columns(tuple(item.name for item in bound.query.select), estimates_of(bound))
+    return pa.schema([*schema, *((name, pa.float64()) for name in added)])
+
+
+def with_early(results: Results, schema: pa.Schema, early: list[pa.Table]) -> Results:
+    """The results of a round, and early ones after them."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in results.batches():
+            missing = [pa.nulls(batch.num_rows, field.type) for field in list(schema)[len(batch.schema) :]]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *missing], schema=schema)
+        for table in early:
+            yield from table.select(schema.names).cast(schema).to_batches()
+
+    rows = results.rows + sum(table.num_rows for table in early)
+    return Results(results.query, results.round, rows, schema, batches)

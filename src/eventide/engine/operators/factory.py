@@ -1,0 +1,36 @@
+"""Which operator runs what a plan declares.
+
+Law: an operator continues as the kind that it was started as; the plan alone says which.
+"""
+
+from __future__ import annotations
+
+from eventide.engine.operators.count_window_aggregate import CountWindowAggregate
+from eventide.engine.operators.join import Join
+from eventide.engine.operators.lookup import Lookup
+from eventide.engine.operators.merge import Merge
+from eventide.engine.operators.operator import Operator
+from eventide.engine.operators.per_source_aggregate import PerSourceAggregate
+from eventide.engine.operators.queue import Queue
+from eventide.engine.operators.window_aggregate import WindowAggregate
+from eventide.engine.relations.executor import Executor
+from eventide.eventtime.instant import NEVER
+from eventide.plan.binding import BoundOperator
+from eventide.plan.bound import Bound
+from eventide.plan.bound_join import BoundJoin
+from eventide.plan.bound_rows import BoundRows
+from eventide.plan.queue import Queue as DeclaredQueue
+from eventide.plan.window import RowWindow
+
+
+def start(bound: Bound | BoundOperator, executor: Executor, begins: int = NEVER) -> Operator:
+    """An operator that has seen nothing; rows before `begins` are not for it, where it is an aggregate."""
+    if isinstance(bound, Bound):
+        if bound.query.by_source:
+            return PerSourceAggregate.start(bound, executor, begins)
+        if isinstance(bound.query.window, RowWindow):
+            return CountWindowAggregate.start(bound, executor, begins)
+        return WindowAggregate.start(bound, executor, begins)
+    if isinstance(bound, BoundRows):
+        return (Queue if isinstance(bound.rows, DeclaredQueue) else Merge).start(bound, executor)
+    return Join.start(bound, executor) if isinstance(bound, BoundJoin) else Lookup.start(bound, executor)

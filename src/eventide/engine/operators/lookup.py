@@ -1,0 +1,223 @@
+"""Lookups in a streamed table as of application time: rows wait until the table is known up to their time.
+
+Laws. *Emitted*: a row is emitted in the round in which the heartbeat of the table reaches its time. *Late*: a row at or
+before the heartbeat of its own input is late, because versions that held then may be gone; so is a version at or before
+the heartbeat of the table, because rows that it would have held for may have been emitted. *Freed*: versions that a later
+one replaces for all rows that can still come go together, when there are twice as many versions as were needed the last
+time: so freeing costs no more than ingesting them did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.engine.operators.frontier import Frontier, after
+from eventide.engine.operators.join import (
+    SIDES,
+    UNKNOWN,
+    Frontiers,
+    Two,
+    carried_columns,
+    pairs_layout,
+    side_layout,
+    side_of,
+    side_stamps,
+)
+from eventide.engine.operators.join_side import JoinSide, least_value
+from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
+from eventide.engine.operators.time_range import driver_times, from_time, least_live, least_since
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.relations.segments import Segments
+from eventide.engine.relations.statement import Statement
+from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
+from eventide.plan.bound_lookup import PASSED, BoundLookup, lookup_exact, needed_text, versions_text
+from eventide.plan.columns import quoted
+from eventide.plan.join_names import LEFT, PREFIXES, RIGHT
+from eventide.plan.join_text import COUNT, alone_text, met_columns, met_text, told_order, told_text
+from eventide.plan.port import IDENTITY
+
+READY = Statement(
+    "SELECT held.* FROM held CROSS JOIN limits WHERE held.__t >= limits.was AND held.__t < limits.now "
+    "UNION ALL SELECT new.* FROM new CROSS JOIN limits WHERE new.__t < limits.now",
+    identified=True,
+)
+OWN_SPAN = tuple(PREFIXES[RIGHT] + name for name in ("__t", "__k0"))
+"""What is emitted spans the row alone: a version may be as old as the table."""
+
+
+@dataclass(frozen=True)
+class Lookup(Operator):
+    """The rows that wait and the versions, as `held`; after the last freeing there were `settled` versions."""
+
+    bound: BoundLookup
+    executor: Executor
+    held: Two
+    new: Two
+    frontiers: Frontiers = (UNKNOWN, UNKNOWN)
+    frontier: Frontier = UNKNOWN
+    settled: int = 0
+
+    @classmethod
+    def start(cls, bound: BoundLookup, executor: Executor) -> Lookup:
+        """A lookup that has seen nothing."""
+        rows, versions = (Segments(side_layout(bound.joined, side)) for side in (LEFT, RIGHT))
+        return cls(bound, executor, (rows, versions), (rows, versions))
+
+    @property
+    def name(self) -> str:
+        """The name that others read it by."""
+        return self.bound.name
+
+    @property
+    def holds(self) -> Instants:
+        """The times of rows that wait, as far as they are with the driver; versions stay as long as the table does."""
+        return driver_times(self.held[LEFT])
+
+    @property
+    def state(self) -> Mapping[str, Segments]:
+        """The rows that wait, and the versions."""
+        return dict(zip(SIDES, self.held, strict=True))
+
+    def with_state(self, state: Mapping[str, Segments]) -> Lookup:
+        """The same with the same rows, elsewhere or in other files."""
+        return replace(self, held=(state[SIDES[LEFT]], state[SIDES[RIGHT]]))
+
+    def layout(self, port: str) -> Layout:
+        """The columns of rows, or of versions."""
+        return self.held[side_of(self.bound.joined, port)].layout
+
+    def stamps(self, port: str, clock: int) -> Mapping[str, int]:
+        """The clock, for rows without a time of their own."""
+        return side_stamps(self.bound.joined, side_of(self.bound.joined, port), clock)
+
+    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Lookup, Ingested]:
+        """Add rows or versions; those at or before the heartbeat of their input are late."""
+        side = side_of(self.bound.joined, port)
+        heartbeat = self.frontiers[side].time
+        accepted = from_time(self.executor, rows, after(heartbeat))
+        late = Late(rows.rows - accepted.rows, f"__t <= {heartbeat}") if accepted.rows < rows.rows else None
+        new = self.new[side].add(accepted)
+        both = (new, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], new)
+        return replace(self, new=both), Ingested(rows.rows, late)
+
+    def would_emit(self, inputs: Sequence[Input]) -> bool:
+        """Whether inputs that have come so far would let a row go; rows that just came may be."""
+        if any(side.parts for side in self.new):
+            return True
+        first = least_since(self.held[LEFT], "__t", after(self.frontiers[RIGHT].time))
+        return first is not None and first < after(self._further(inputs)[RIGHT].time)
+
+    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Lookup, Output]:
+        """Emit the rows that the table is known for; free versions that no row can ask for any more."""
+        frontiers = self._further(inputs)
+        was, now = after(self.frontiers[RIGHT].time), after(frontiers[RIGHT].time)
+        versions = self.held[RIGHT].add(*self.new[RIGHT].parts).merged(self.executor.merged)
+        output = self._output(self._ready(was, now), versions)
+        waiting = self.held[LEFT].add(*self.new[LEFT].parts).trimmed("__t", now).merged(self.executor.merged)
+        nothing = (Segments(waiting.layout), Segments(versions.layout))
+        run = replace(self, held=(waiting, versions), new=nothing, frontiers=frontiers)
+        earliest, frontier = run._promise(frontiers, now)
+        return replace(run, frontier=frontier)._freed(earliest), output
+
+    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+        """Its frontier once its inputs have come so far, which lets no row go."""
+        return self._promise(self._further(inputs), after(self.frontiers[RIGHT].time))[1]
+
+    def _further(self, inputs: Sequence[Input]) -> Frontiers:
+        now = {one.port: one.frontier for one in inputs}
+        left, right = (into.query.name for into in self.bound.ports)
+        return self.frontiers[LEFT].further(now[left]), self.frontiers[RIGHT].further(now[right])
+
+    def _ready(self, was: int, now: int) -> Relation:
+        """The rows that the table has become known for, and those that came when it was already."""
+        held = self.held[LEFT].within("__t", was, shift(now, -1)) if now > was else Segments(self.held[LEFT].layout)
+        new = self.new[LEFT].within("__t", NEVER, shift(now, -1))
+        if now == NEVER or (not held.parts and not new.parts):
+            return Relation.nothing(held.layout)
+        limits = pa.table({"was": pa.array([was], pa.int64()), "now": pa.array([now], pa.int64())})
+        return self.executor.relation(READY, {"held": held, "new": new, "limits": limits}, held.layout)
+
+    def _output(self, ready: Relation, versions: Segments) -> Output:
+        """Rows with their versions, and, where the lookup keeps all rows, those without."""
+        joined, layout = self.bound.joined, output_layout(self.bound.outputs)
+        if ready.rows == 0:
+            return Output.of(layout)
+        found = Relation.nothing(pairs_layout(joined))
+        if versions.parts:
+            sides = met_text(joined, LEFT, "ready"), met_text(joined, RIGHT, "versions")
+            text = versions_text(self.bound, *sides)
+            found = self.executor.relation(
+                Statement(text, self._portable), {"ready": ready, "versions": versions}, found.layout
+            )
+        columns = [
+            f"CAST(NULL AS BIGINT) AS {column.name}" if column.name in OWN_SPAN else quoted(column.name)
+            for side in (LEFT, RIGHT)
+            for column in met_columns(joined, side)
+        ]
+        every = f"SELECT {', '.join(columns)}, CAST(2 AS BIGINT) AS {COUNT} FROM found"
+        if self.bound.lookup.keeps_all:
+            same = " AND ".join(f"ready.{one.name} = found.l_{one.name}" for one in IDENTITY)
+            alone = f"(SELECT ready.* FROM ready LEFT ANTI JOIN found ON {same})"
+            every += f" UNION ALL {alone_text(joined, LEFT, alone)}"
+        text = f"SELECT * FROM ({told_text(joined, f'({every})')})"
+        statement = Statement(
+            text,
+            self._portable,
+            told_order(joined),
+            fail_safe=lambda: f"SELECT * FROM ({told_text(joined, f'({every})', careful=True)})",
+        )
+        return Output.of(layout, self.executor.relation(statement, {"found": found, "ready": ready}, layout))
+
+    @property
+    def _portable(self) -> bool:
+        return all(port.driver_exact for port in self.bound.ports) and lookup_exact(self.bound)
+
+    def _promise(self, frontiers: Frontiers, ready: int) -> tuple[int, Frontier]:
+        """The earliest time of a row that waits; and what later rows are like: rows to come, or those that wait."""
+        columns = carried_columns(self.bound.joined, LEFT)
+        held = least_live(self.executor, self.held[LEFT], ("__t", *columns), ready)
+        earliest = held.get("__t", FOREVER)
+        time = min(frontiers[LEFT].time, shift(earliest, -1))
+        least = {}
+        for name, parts in self.bound.carried.items():
+            side = JoinSide(self.bound.joined, LEFT)
+            coming = [side.least(frontiers[LEFT], part.column) for part in parts]
+            if (known := least_value(parts, coming, [held.get(part.column) for part in parts])) is not None:
+                least[name] = known
+        return earliest, self.frontier.further(Frontier(time, least))
+
+    def _freed(self, earliest: int) -> Lookup:
+        """Without the versions that a later one replaces, once they may be as many as those that are needed."""
+        waiting, versions = self.held
+        if self.frontiers[LEFT].is_over and earliest == FOREVER:
+            return replace(self, held=(Segments(waiting.layout), Segments(versions.layout)), settled=0)
+        first = min(after(self.frontiers[LEFT].time), earliest)
+        oldest = versions.least("__t")
+        if versions.rows <= 2 * self.settled or oldest is None or oldest > first:
+            return self
+        flagged = f"(SELECT versions.*, versions.__t <= limits.first AS {PASSED} FROM versions CROSS JOIN limits)"
+        statement = Statement(needed_text(self.bound, flagged), self._portable, identified=True)
+        limits = pa.table({"first": pa.array([first], pa.int64())})
+        needed = self.executor.relation(statement, {"versions": versions, "limits": limits}, versions.layout)
+        return replace(self, held=(waiting, Segments(versions.layout).add(needed)), settled=needed.rows)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Plain data beside the rows."""
+        frontiers = [one.saved() for one in self.frontiers]
+        return {"frontiers": frontiers, "frontier": self.frontier.saved(), "settled": self.settled}
+
+    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Lookup:
+        """The same, continued from what was saved; rows that were emitted may still be in the files."""
+        rows, table = (Frontier.restored(one) for one in saved["frontiers"])
+        return replace(
+            self,
+            held=(state[SIDES[LEFT]].trimmed("__t", after(table.time)), state[SIDES[RIGHT]]),
+            frontiers=(rows, table),
+            frontier=Frontier.restored(saved["frontier"]),
+            settled=saved["settled"],
+        )

@@ -1,0 +1,178 @@
+"""Rows merged or projected: they wait for their place in the order, or are emitted as they come.
+
+Laws. *Ordered*: a row is emitted when the least heartbeat of the inputs has passed its time, in the order of time and
+then of values, so the order does not depend on rounds. *Late*: a row is late when that heartbeat has passed its time in
+a round before: its place in the order is gone. Behind the heartbeat of its own input alone it still counts. *As they
+come*: without order a row is emitted in its own round; it is late in the same case, because who reads the rows was
+promised that none of such a time comes any more. (Gigascope paper, section 5.3; Stream Mill paper, section 2.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Self
+
+import pyarrow as pa
+
+from eventide.engine.operators.frontier import Frontier, after, least_time
+from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
+from eventide.engine.operators.time_range import driver_times, from_time, least_live, least_since
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.relations.segments import Segments
+from eventide.engine.relations.statement import Statement
+from eventide.eventtime.instant import FOREVER, NEVER, Instants
+from eventide.plan.bound_rows import BoundRows
+from eventide.plan.columns import Column, quoted
+from eventide.plan.port import SPAN_START
+
+START = "__start"
+
+
+@dataclass(frozen=True)
+class Merge(Operator):
+    """Rows that wait, and those that have come since it last advanced."""
+
+    bound: BoundRows
+    executor: Executor
+    waiting: Segments
+    arrived: tuple[Relation, ...] = ()
+    frontier: Frontier = field(default_factory=Frontier)
+
+    @classmethod
+    def start(cls, bound: BoundRows, executor: Executor) -> Self:
+        """A merge that has seen nothing."""
+        return cls(bound, executor, Segments(rows_layout(bound)))
+
+    @property
+    def name(self) -> str:
+        """The name that others read it by."""
+        return self.bound.name
+
+    @property
+    def holds(self) -> Instants:
+        """The times of rows that wait, as far as they are with the driver."""
+        return driver_times(self.waiting)
+
+    @property
+    def state(self) -> Mapping[str, Segments]:
+        """The rows that wait."""
+        return {"waiting": self.waiting}
+
+    def with_state(self, state: Mapping[str, Segments]) -> Self:
+        """The same with the same rows, elsewhere or in other files."""
+        return replace(self, waiting=state["waiting"])
+
+    def layout(self, port: str) -> Layout:
+        """The columns that the rows of all ports share."""
+        return self.waiting.layout
+
+    def renames(self, port: str) -> Mapping[str, str]:
+        """What the outputs are called in the rows of a port."""
+        names = zip(self.bound.outputs, self.bound.names_in_port, strict=True)
+        return {START: SPAN_START, **{output.name: name for output, name in names}}
+
+    def stamps(self, port: str, clock: int) -> Mapping[str, int]:
+        """The clock, for rows without a time of their own."""
+        return {"__pane": clock, "__t": clock, SPAN_START: clock}
+
+    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Self, Ingested]:
+        """Add rows that came into a port; those that the frontier has passed are late."""
+        accepted = from_time(self.executor, rows, after(self.frontier.time))
+        late = None
+        if accepted.rows < rows.rows:
+            late = Late(rows.rows - accepted.rows, f"__t <= {self.frontier.time}")
+        return replace(self, arrived=(*self.arrived, accepted)), Ingested(rows.rows, late)
+
+    def would_emit(self, inputs: Sequence[Input]) -> bool:
+        """Whether inputs that have come so far would let a row go."""
+        first = least_since(self.waiting, "__t", after(self.frontier.time))
+        return first is not None and first <= least_time(one.frontier for one in inputs)
+
+    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
+        """Emit the rows that time has passed, or, without order, all that have come."""
+        time = max(self.frontier.time, least_time(one.frontier for one in inputs))
+        arrived = Segments(self.waiting.layout).add(*self.arrived)
+        if not self.bound.rows.ordered:
+            run = replace(self, frontier=self._frontier(time, inputs, self.waiting), arrived=())
+            return run, self._output(arrived, NEVER, FOREVER)
+        every = self.waiting.add(*arrived.parts)
+        output = self._output(every, after(self.frontier.time), time)
+        waiting = every.trimmed("__t", after(time)).merged(self.executor.merged)
+        run = replace(self, frontier=self._frontier(time, inputs, waiting), waiting=waiting, arrived=())
+        return run, output
+
+    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+        """Its frontier once its inputs have come so far, which lets no row go."""
+        time = max(self.frontier.time, least_time(one.frontier for one in inputs))
+        return self._frontier(time, inputs, self.waiting)
+
+    def _frontier(self, time: int, inputs: Sequence[Input], waiting: Segments) -> Frontier:
+        """Later rows are later than this; the outputs that carry time have at least what is to come or waits."""
+        if time in (NEVER, FOREVER):
+            return Frontier(time)
+        frontiers = {one.port: one.frontier for one in inputs}
+        found: dict[str, list[int]] = {}
+        least: dict[str, int | Fraction] = {}
+        for name, ports in self.bound.carried.items():
+            if name in self.bound.made_of_time:
+                # Whether it waits or is to come: its time is later.
+                least[name] = min(carried.at(time + 1) for carried in ports.values())
+                continue
+            still = {port: carried for port, carried in ports.items() if not frontiers[port].is_over}
+            known = [
+                carried.value(int(bound))
+                for port, carried in still.items()
+                if (bound := frontiers[port].least.get(carried.column)) is not None
+            ]
+            if len(known) == len(still):
+                found[name] = known
+        held = least_live(self.executor, waiting, tuple(found), after(time))
+        for name, known in found.items():
+            known = [*known, held[name]] if name in held else known
+            least |= {name: min(known)} if known else {}
+        return Frontier(time, least)
+
+    def _output(self, rows: Segments, first: int, last: int) -> Output:
+        """Rows of a stretch of time, in the order of time and values where that is asked for."""
+        layout = output_layout(self.bound.outputs)
+        ready = rows if first == NEVER and last == FOREVER else rows.within("__t", first, last)
+        if not ready.parts or first > last:
+            return Output.of(layout)
+        span = {"first": pa.array([first], pa.int64()), "last": pa.array([last], pa.int64())}
+        inputs = {"ready": ready, "span": pa.table(span)}
+        return Output.of(layout, self.executor.relation(emitted_rows(self.bound), inputs, layout))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Plain data beside the rows that wait."""
+        return {"frontier": self.frontier.saved()}
+
+    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
+        """The same, continued from what was saved; rows that were emitted since may still be in the files."""
+        frontier = Frontier.restored(saved["frontier"])
+        return replace(self, frontier=frontier, waiting=state["waiting"].trimmed("__t", after(frontier.time)))
+
+
+def rows_layout(bound: BoundRows, *more: Column) -> Layout:
+    """The columns of rows that wait: their time, the start of their span, and the outputs."""
+    carried = tuple(name for name in bound.carried if name not in bound.made_of_time)
+    columns = (Column("__t", "BIGINT"), Column(START, "BIGINT"), *bound.outputs)
+    return Layout((*more, *columns), ("__t", *carried))
+
+
+def emitted_rows(bound: BoundRows) -> Statement:
+    """The rows `ready` of a stretch of time as output."""
+    outputs = [quoted(column.name) for column in bound.outputs]
+    shown = [f"{START} AS window_start", "__t + 1 AS window_end", "CAST(1 AS BIGINT) AS `rows`"]
+    text = (
+        f"SELECT {', '.join([*shown, *outputs, 'CAST(NULL AS STRING) AS __lost'])} FROM ready CROSS JOIN span "
+        "WHERE ready.__t >= span.first AND ready.__t <= span.last"
+    )
+    portable = all(port.driver_exact for port in bound.ports)
+    if not bound.rows.ordered:
+        return Statement(text, portable)
+    order = ", ".join(["window_end", *outputs, "window_start"])
+    return Statement(text, portable, f" ORDER BY {order}", ordered=True)
+

@@ -1,0 +1,195 @@
+"""What every operator is to the round: rows come in by ports, rows go out, and time is promised to whoever reads it.
+
+Laws. *Value*: every step gives a new operator, so a round that fails changes nothing, and a prod works on a copy.
+*Own frontier*: an operator goes as far as its own inputs allow, whatever the rest of the plan waits for (STREAM paper,
+section 7: operator-level heartbeats). *Promise*: after `advance`, every later row has its time after `frontier.time`,
+and each column that carries time at or after its entry in `frontier.least`. *No place*: an operator computes by
+statements over relations (`relations.executor`) and steers by their summaries; where rows are is not its business.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import pyarrow as pa
+
+from eventide.engine.open_windows import OpenQuery
+from eventide.engine.operators.frontier import Frontier
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.relations.segments import Segments
+from eventide.eventtime.instant import NEVER, Instants
+from eventide.plan.columns import Column
+
+FIXED = (Column("window_start", "BIGINT"), Column("window_end", "BIGINT"), Column("rows", "BIGINT"))
+LOST = Column("__lost", "STRING")
+
+
+@dataclass(frozen=True)
+class Input:
+    """How far an input has come: its frontier and, of a stream, the largest time seen and what each source promised."""
+
+    port: str
+    frontier: Frontier
+    latest: int = NEVER
+    heartbeats: Instants | None = None
+
+
+@dataclass(frozen=True)
+class Late:
+    """The rows of a port that came too late: a condition over its columns (`plan.port`), and how many they are.
+
+    `tables` are small ones that the condition speaks of, joined by `join`; `behind` is the SQL of the heartbeat of a
+    row's own source, where that may be further than the combined one.
+    """
+
+    rows: int
+    condition: str
+    join: str = ""
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    behind: str | None = None
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What became of rows that came in: how many were wanted, which were late, how many revise results."""
+
+    wanted: int
+    late: Late | None = None
+    revising: int = 0
+
+    @property
+    def late_rows(self) -> int:
+        """How many came too late."""
+        return 0 if self.late is None else self.late.rows
+
+
+@dataclass(frozen=True)
+class Output:
+    """What an operator emits: final rows, and rows that replace some of before.
+
+    Columns: `window_start`, `window_end` (the span), `rows` (how many rows went in), the user's, and `__lost`, the
+    reason why a value is missing; perhaps `heartbeat`, where rows were closed by different ones.
+    """
+
+    final: Segments
+    revised: Segments
+
+    @classmethod
+    def of(cls, layout: Layout, *final: Relation) -> Output:
+        """Final rows alone."""
+        return cls(Segments(layout).add(*final), Segments(layout))
+
+    def with_more(self, other: Output) -> Output:
+        """Both, one after the other."""
+        return Output(self.final.add(*other.final.parts), self.revised.add(*other.revised.parts))
+
+
+class Operator(ABC):
+    """An operator while it runs; a frozen dataclass with a field `executor`."""
+
+    frontier: Frontier
+    """What later output rows are like."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name that others read it by."""
+
+    @property
+    @abstractmethod
+    def holds(self) -> Instants:
+        """The panes or times of what is open, ascending, each once; times as far as they are with the driver."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether rows wait that a round without new ones would let go."""
+        return False
+
+    @property
+    def emitted_to(self) -> int:
+        """No row that was emitted has its last instant after this."""
+        return self.frontier.time
+
+    # What it keeps
+
+    @property
+    @abstractmethod
+    def state(self) -> Mapping[str, Segments]:
+        """All rows that it keeps, by a name for each kind."""
+
+    @abstractmethod
+    def with_state(self, state: Mapping[str, Segments]) -> Self:
+        """The same with the same rows, elsewhere or in other files."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """Plain data for the round record, beside the rows."""
+
+    @abstractmethod
+    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
+        """The same, continued from what was saved; rows that are done with may still be in the files."""
+
+    def with_executor(self, executor: Executor) -> Self:
+        """The same, computing by another executor."""
+        return replace(self, executor=executor)  # type: ignore[type-var]
+
+    # Rows come in
+
+    @abstractmethod
+    def layout(self, port: str) -> Layout:
+        """The columns of the rows that come into a port."""
+
+    def renames(self, port: str) -> Mapping[str, str]:
+        """Columns of the layout that have another name in the port's own rows (`plan.port`), with that name."""
+        return {}
+
+    @abstractmethod
+    def stamps(self, port: str, clock: int) -> Mapping[str, int]:
+        """For rows without a time of their own: the port's columns that tell a time, as they are at this clock."""
+
+    @abstractmethod
+    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Self, Ingested]:
+        """Add rows that came into a port; it says itself which are late.
+
+        None may be accepted that would break the promise of `frontier`. `sources` has the numbers (`__by`) of the
+        sources that the rows of a stream are from, beside the columns that name them (`__s0`, ...).
+        """
+
+    # Rows go out
+
+    def begin(self, clock: int, budget: int) -> Self:
+        """A round begins, in which about so many rows may go through, where the operator asks for a budget."""
+        return self
+
+    @abstractmethod
+    def would_emit(self, inputs: Sequence[Input]) -> bool:
+        """Whether inputs that have come so far would make it emit, or free, a row."""
+
+    @abstractmethod
+    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+        """Its frontier once its inputs have come so far, where that makes it emit nothing."""
+
+    @abstractmethod
+    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
+        """Emit what can be emitted, free what is done with; at most about `limit` rows, unless all inputs are over."""
+
+    def set_aside(self, up_to: int, reached: int) -> Self:
+        """Whoever reads it was prodded `up_to` a time, and its inputs have `reached` one: let a burst make way."""
+        return self
+
+    def early(self) -> Operator:
+        """A copy that answers a prod: from all that it holds now, without closing anything."""
+        return self
+
+    def open(self) -> OpenQuery | None:
+        """Which of its windows are open, for those who ask why; None for one without windows."""
+        return None
+
+
+def output_layout(outputs: Sequence[Column], *more: Column) -> Layout:
+    """The layout of an operator's output with these columns of the user's."""
+    return Layout((*FIXED, *outputs, LOST, *more), bounded=("window_end",))

@@ -1,0 +1,77 @@
+"""Slices: what window aggregates keep, one row of partial aggregates for each pane and group, or the rows themselves.
+
+Law: the results of windows are one statement over slices and a list of windows, whichever operator asks; slices of one
+pane and group may lie in several rows, and merging these changes no result.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.engine.operators.operator import output_layout
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.relations.segments import Segments
+from eventide.engine.relations.statement import Statement
+from eventide.eventtime.instant import NEVER
+from eventide.plan.bound import Bound
+from eventide.plan.broken_values import careful_values
+from eventide.plan.columns import Column
+from eventide.plan.merge_text import BEAT, BY, LISTED, compact_text, in_order, merge_text
+from eventide.plan.slice_columns import slice_columns
+
+HEARTBEAT = Column("heartbeat", "BIGINT")
+FROM_PANE = Statement("SELECT found.* FROM found CROSS JOIN edge WHERE found.__pane >= edge.first", identified=True)
+
+
+def slice_layout(query: Bound, *more: Column) -> Layout:
+    """The columns of a query's slices; every pane is known, and for how many rows they stand."""
+    return Layout((*slice_columns(query), *more), ("__pane",), "__pane", None if query.keeps_rows else "__n")
+
+
+def result_layout(query: Bound) -> Layout:
+    """The columns of a query's results."""
+    return output_layout(query.outputs, *((HEARTBEAT,) if query.query.by_source else ()))
+
+
+def results_of(
+    executor: Executor, query: Bound, slices: Segments, windows: pa.Table, changed: Segments | None = None
+) -> Relation:
+    """The results of windows, listed as pairs of pane and window; with `changed`, of the groups in it alone.
+
+    Where the list says `by` which source a window is closed, and by which `heartbeat`, slices of other sources do not
+    count for it.
+    """
+    by_source = "by" in windows.column_names
+    held = slices.holding(pc.unique(windows.column("pane")).to_numpy())
+    again = None if changed is None else "changed"
+    statement = Statement(
+        merge_text(query, "slices", "windows", again, by_source),
+        query.driver_exact,
+        in_order(query),
+        bool(query.query.order),
+        lambda: merge_text(careful_values(query), "slices", "windows", again, by_source),
+        tuple(Column(partial.name, partial.type) for partial in query.partials if partial.type),
+    )
+    listed = windows.rename_columns((*LISTED, BY, BEAT) if by_source else LISTED)
+    inputs = {"slices": held, "windows": listed, **({} if changed is None else {"changed": changed})}
+    return executor.relation(statement, inputs, result_layout(query))
+
+
+def compacted(executor: Executor, query: Bound, slices: Segments, *beside: str) -> Segments:
+    """The same slices in fewer relations, where there are many; `beside` are columns that a group determines."""
+    merge = None
+    if not query.keeps_rows:
+        merge = Statement(compact_text(query, "segments", *beside), query.driver_exact)
+    return slices.merged(lambda some: executor.merged(some, merge))
+
+
+def from_pane(executor: Executor, rows: Relation, first: int) -> Relation:
+    """The rows of a relation whose panes are not before `first`."""
+    low = rows.least("__pane")
+    if first == NEVER or low is None or low >= first:
+        return rows
+    if rows.table is not None:
+        return rows.kept(pc.greater_equal(rows.table.column("__pane"), first))
+    return executor.relation(FROM_PANE, {"found": rows, "edge": pa.table({"first": pa.array([first], pa.int64())})}, rows.layout)

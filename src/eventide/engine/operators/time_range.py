@@ -1,0 +1,58 @@
+"""Rows of a stretch of time: what operators that hold rows one by one share.
+
+Law: rows that are done with may lie in the files of a relation; whoever reads says from which time on rows count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Relation
+from eventide.engine.relations.segments import Segments
+from eventide.engine.relations.statement import Statement
+from eventide.eventtime.instant import NEVER, Instants
+from eventide.plan.bound import instant_sql
+
+SINCE = Statement("SELECT found.* FROM found CROSS JOIN edge WHERE found.__t >= edge.first", identified=True)
+
+
+def from_time(executor: Executor, rows: Relation, first: int) -> Relation:
+    """The rows of a relation whose times are not before `first`."""
+    low = rows.least("__t")
+    if first == NEVER or low is None or low >= first:
+        return rows
+    if rows.table is not None:
+        return rows.kept(pc.greater_equal(rows.table.column("__t"), first))
+    return executor.relation(SINCE, {"found": rows, "edge": pa.table({"first": pa.array([first], pa.int64())})}, rows.layout)
+
+
+def least_live(executor: Executor, rows: Segments, columns: Sequence[str], first: int) -> dict[str, int]:
+    """The least values of columns in the rows from `first` on; columns that are NULL in all of them are left out."""
+    if not columns or all(part.summary.least["__t"] >= first for part in rows.parts):
+        return {name: low for name in columns if (low := rows.least(name)) is not None}
+    types = {column.name: column.type for column in rows.layout.columns}
+    told = ", ".join(f"min({instant_sql(name, types[name])}) AS m{place}" for place, name in enumerate(columns))
+    statement = Statement(f"SELECT {told} FROM found CROSS JOIN edge WHERE found.__t >= edge.first")
+    edge = pa.table({"first": pa.array([first], pa.int64())})
+    [least] = executor.table(statement, {"found": rows, "edge": edge}).to_pylist()
+    return {name: least[f"m{place}"] for place, name in enumerate(columns) if least[f"m{place}"] is not None}
+
+
+def least_since(rows: Segments, column: str, first: int) -> int | None:
+    """The least value from `first` on, as far as summaries tell; None where there are no rows.
+
+    Segments that hold nothing from `first` on are forgotten, so there is a value: at or after the one that is told.
+    """
+    low = rows.least(column)
+    return None if low is None else max(low, first)
+
+
+def driver_times(rows: Segments) -> Instants:
+    """The times of rows that are with the driver, ascending, each once."""
+    times = [part.table.column("__t").to_numpy() for part in rows.parts if part.table is not None]
+    return np.unique(np.concatenate(times)) if times else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,393 @@
+"""Aggregates over windows of time: slices come in, windows close, what is done with is forgotten.
+
+Laws. *Late row*: a row is late when its pane was closed by a round before; a row whose pane is open counts, however far
+behind its source's heartbeat it is. *Final*: a window is emitted once, in the round whose heartbeat passes its end, or
+later where that would be too many results for one round (see `slow_flush`); then `emitted_before` is behind
+`closed_before`. *Promise*: every later result has its last instant after the frontier's time; it is the heartbeat of
+whoever reads this one. *Revised*: with `retain`, a late row of a pane that a retained window holds is ingested after all,
+and its group is emitted again for every window that was emitted, holds it and is retained; a window is retained until
+time is closed `retain` beyond its end. *Set aside*: a window that meets a hole of what it reads waits until that is
+settled, also when time is closed beyond it (see `holes`); the promise is before the first such window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.engine.arrow_types import arrow_type
+from eventide.engine.open_windows import OpenTime
+from eventide.engine.operators.frontier import Frontier, least_time
+from eventide.engine.operators.holes import first_end, first_start, meeting, outside
+from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
+from eventide.engine.operators.slices import compacted, from_pane, result_layout, results_of, slice_layout
+from eventide.engine.operators.slow_flush import flushed
+from eventide.engine.operators.windows import (
+    closed_by,
+    closing,
+    first_ending_after,
+    holding,
+    missing_starts,
+    needed_from,
+    open_frontier,
+)
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.relations.segments import Segments
+from eventide.engine.relations.statement import Statement
+from eventide.errors import DataFaultError
+from eventide.eventtime.instant import FOREVER, NEVER, Instants
+from eventide.eventtime.span import Span, merged
+from eventide.plan.bound import Bound
+from eventide.plan.broken_values import careful_values
+from eventide.plan.merge_text import empty_text
+from eventide.plan.slice_columns import slice_columns
+from eventide.plan.window import SameWindow
+
+MOST_EMPTY = 100_000
+"""So many windows are closed in one round at most, where empty ones are emitted too; the others follow in later rounds."""
+
+WEIGHT = Statement(
+    "SELECT sum(w) AS n FROM (SELECT {weight} AS w FROM found CROSS JOIN span "
+    "WHERE found.__pane >= span.first AND found.__pane < span.last)"
+)
+
+
+@dataclass(frozen=True)
+class WindowAggregate(Operator):
+    """The state of one query: its slices, and the time before which everything is closed."""
+
+    query: Bound
+    executor: Executor
+    slices: Segments
+    closed_before: int = NEVER
+    begins: int = NEVER
+    following: int | None = None
+    emitted_before: int = NEVER
+    """Every window that ends by then, and meets no hole, has been emitted; `closed_before`, unless some wait."""
+    holes: tuple[Span, ...] = ()
+    """What was set aside when windows were emitted last."""
+    facing: tuple[Span, ...] = ()
+    """What is set aside now."""
+    changed: tuple[Relation, ...] = ()
+    """Slices that came since it last advanced into panes of windows that were emitted."""
+
+    @classmethod
+    def start(cls, query: Bound, executor: Executor, begins: int = NEVER) -> WindowAggregate:
+        """A query that has seen nothing; rows before `begins` are not for it."""
+        return cls(query, executor, Segments(slice_layout(query)), begins, begins, emitted_before=begins)
+
+    @property
+    def name(self) -> str:
+        """The name that others read it by."""
+        return self.query.query.name
+
+    @property
+    def holds(self) -> Instants:
+        """The panes that hold something and whose windows have not all been emitted."""
+        panes = self.slices.panes
+        return panes[panes >= self._needed(self.emitted_before, self.holes)]
+
+    @property
+    def state(self) -> Mapping[str, Segments]:
+        """The slices."""
+        return {"slices": self.slices}
+
+    def with_state(self, state: Mapping[str, Segments]) -> WindowAggregate:
+        """The same with the same slices, elsewhere or in other files."""
+        return replace(self, slices=state["slices"])
+
+    def layout(self, port: str) -> Layout:
+        """The columns of slices."""
+        return self.slices.layout
+
+    def stamps(self, port: str, clock: int) -> Mapping[str, int]:
+        """The pane of the clock, for rows without a time of their own."""
+        times = {"__t": clock} if self.query.keeps_rows else {}
+        return {"__pane": self.query.panes.pane_of(clock), **times}
+
+    # Rows come in
+
+    @property
+    def _edge(self) -> int:
+        """Panes before this take no rows any more, not even to revise."""
+        retain = self.query.query.retain
+        edge = needed_from(self.query.panes, self.closed_before, retain) if retain else self.closed_before
+        # What was set aside comes from a queue, which has refused all that was late.
+        return min([max(edge, self.begins), *(hole.start for hole in self.holes)])
+
+    def ingest(
+        self, port: str, rows: Relation, sources: pa.Table | None = None
+    ) -> tuple[WindowAggregate, Ingested]:
+        """Add slices; those of closed panes are late, unless they can revise."""
+        low = rows.least("__pane")
+        if low is None or low >= self.closed_before:
+            return replace(self, slices=self.slices.add(rows)), Ingested(rows.weight)
+        edge = self._edge
+        accepted = from_pane(self.executor, rows, edge)
+        wanted, late, revising = rows.weight, None, 0
+        if self.begins != NEVER and low < self.begins:
+            # Rows of before the query began were never its own, so they are not late for it.
+            wanted -= self._weight(rows, low, self.begins)
+        if wanted > accepted.weight:
+            since = f" AND __pane >= {self.begins}" if self.begins != NEVER else ""
+            late = Late(wanted - accepted.weight, f"__pane < {edge}{since}")
+        run = replace(self, slices=self.slices.add(accepted))
+        if self.query.query.retain and (accepted.least("__pane") or 0) < self.closed_before:
+            revising = self._weight(accepted, edge, self.closed_before)
+            run = replace(run, changed=(*self.changed, accepted)) if revising else run
+        return run, Ingested(wanted, late, revising)
+
+    def _weight(self, rows: Relation, first: int, last: int) -> int:
+        """For how many rows of a stream the slices of some panes stand."""
+        weight = "1" if self.query.keeps_rows else "found.__n"
+        statement = replace(WEIGHT, sql=WEIGHT.sql.format(weight=weight))
+        span = pa.table({"first": pa.array([first], pa.int64()), "last": pa.array([last], pa.int64())})
+        return int(self.executor.table(statement, {"found": rows, "span": span}).column("n")[0].as_py() or 0)
+
+    # Windows close
+
+    def _before(self, inputs: Sequence[Input]) -> WindowAggregate:
+        """The same, knowing what is set aside now in what it reads."""
+        holes = merged(hole for one in inputs for hole in one.frontier.holes)
+        return self if holes == self.facing else replace(self, facing=holes)
+
+    def would_emit(self, inputs: Sequence[Input]) -> bool:
+        """Whether inputs that have come so far would close a window."""
+        return self._before(inputs)._would_close(least_time(one.frontier for one in inputs))
+
+    def _would_close(self, heartbeat: int) -> bool:
+        if heartbeat == FOREVER:
+            # Without the list of all windows, which may be long.
+            return self.emitted_before < FOREVER and (len(self.holds) > 0 or self.following is not None)
+        if self._settled(self.slices.panes) is not None:
+            return True
+        bound = closed_by(self.query.panes, heartbeat)
+        if bound <= self.emitted_before:
+            return False
+        if self.query.panes.empty and self.following is not None:
+            return self.following + self.query.panes.range <= bound
+        windows = closing(self.query.panes, self.slices.panes, self.emitted_before, bound)
+        return bool(outside(windows, self.facing).num_rows)
+
+    def _settled(self, panes: Instants) -> pa.Table | None:
+        """The windows that waited for something set aside, and do not any more; None where there are none."""
+        if self.holes == self.facing:
+            return None
+        over = closing(self.query.panes, panes, NEVER, self.emitted_before)
+        found = outside(over.filter(meeting(over, self.holes)), self.facing)
+        return self._shown(found) if found.num_rows else None
+
+    def _needed(self, emitted_before: int, holes: tuple[Span, ...]) -> int:
+        """The first pane that a window needs which is not emitted yet, or is retained."""
+        first = needed_from(self.query.panes, emitted_before, self.query.query.retain)
+        return min(first, first_start(self.query.panes, holes))
+
+    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[WindowAggregate, Output]:
+        """Emit the windows that close, and again those that late rows have changed; then free."""
+        latest = max((one.latest for one in inputs), default=NEVER)
+        return self._before(inputs)._advance(least_time(one.frontier for one in inputs), latest, limit)
+
+    def _advance(self, heartbeat: int, latest: int, limit: int | None) -> tuple[WindowAggregate, Output]:
+        """`latest` is the largest time of the stream: when all ends, windows without rows are emitted up to there."""
+        window = self.query.panes
+        closed = self._closed_after(heartbeat)
+        slices = compacted(self.executor, self.query, self.slices)
+        panes = slices.panes
+        limit = None if closed == FOREVER else limit
+        emitted = self._shown_to(closed, panes, limit)
+        settled = self._settled(panes)
+        windows = self._shown(outside(closing(window, panes, self.emitted_before, emitted), self.facing))
+
+        def compute(some: pa.Table) -> Relation:
+            return results_of(self.executor, self.query, slices, some)
+
+        found, last = flushed(self.executor, windows, None if window.empty else limit, compute)
+        emitted = emitted if last is None else last
+        found = [compute(settled), *found] if settled is not None else found
+        final, following = self._with_empty(found, panes, windows, emitted, latest)
+        layout = result_layout(self.query)
+        output = Output(Segments(layout).add(*final), Segments(layout).add(*self._revised(slices)))
+        slices = slices.trimmed("__pane", self._needed(emitted, self.facing))
+        run = replace(
+            self,
+            slices=slices,
+            closed_before=closed,
+            following=following,
+            emitted_before=emitted,
+            holes=self.facing,
+            changed=(),
+        )
+        return run, output
+
+    def _revised(self, slices: Segments) -> list[Relation]:
+        """Results of windows that were emitted, of the groups that late rows have changed."""
+        if not self.changed:
+            return []
+        changed = Segments(slices.layout, self.changed)
+        panes = changed.panes
+        panes = panes[panes < self.closed_before]
+        again = holding(
+            self.query.panes, panes, self.closed_before - self.query.query.retain, self.emitted_before
+        )
+        if again.num_rows == 0:
+            return []
+        return [results_of(self.executor, self.query, slices, self._shown(again), changed)]
+
+    @property
+    def frontier(self) -> Frontier:
+        """Later results are of windows that are still open."""
+        return self._frontier(self.emitted_before)
+
+    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+        """Its frontier once its inputs have come so far."""
+        run = self._before(inputs)
+        heartbeat = least_time(one.frontier for one in inputs)
+        return run._frontier(run.emitted_before if heartbeat == NEVER else run._closed_after(heartbeat))
+
+    def _frontier(self, limit: int) -> Frontier:
+        if self.facing:
+            limit = min(limit, first_end(self.query.panes, self.facing) - 1)
+        return open_frontier(self.query, limit)
+
+    def _closed_after(self, heartbeat: int) -> int:
+        """Before this, everything is closed after a heartbeat: but for windows that are too many for one round."""
+        window = self.query.panes
+        closed = max(self.closed_before, closed_by(window, heartbeat))
+        first = self._first_shown(self.slices.panes) if window.empty and closed < FOREVER else None
+        if first is None:
+            return closed
+        return max(self.closed_before, min(closed, first + (MOST_EMPTY - 1) * window.slide + window.range))
+
+    def _shown_to(self, closed: int, panes: Instants, limit: int | None) -> int:
+        """Up to here windows are emitted that are emitted even if they are empty: each of them is one result."""
+        window = self.query.panes
+        first = self._first_shown(panes) if window.empty and limit is not None else None
+        if first is None or limit is None:
+            return closed
+        return max(self.emitted_before, min(closed, first + (limit - 1) * window.slide + window.range))
+
+    def _first_shown(self, panes: Instants) -> int | None:
+        """The start of the next window that is emitted even if it is empty; None before the first row."""
+        window = self.query.panes
+        if self.following is not None or len(panes) == 0:
+            return self.following
+        return max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.emitted_before))
+
+    def _shown(self, windows: pa.Table) -> pa.Table:
+        """The pairs of pane and window with the start that is shown."""
+        if not isinstance(self.query.query.window, SameWindow):
+            return windows
+        starts = pc.subtract(windows.column("window_end"), pa.scalar(self.query.windows.range, pa.int64()))
+        return windows.set_column(windows.column_names.index("window_start"), "window_start", starts)
+
+    def _with_empty(
+        self, final: list[Relation], panes: Instants, windows: pa.Table, emitted: int, latest: int
+    ) -> tuple[list[Relation], int | None]:
+        """With a row for every window that closed without one, where the query asks for them."""
+        window = self.query.panes
+        if not window.empty:
+            return final, None
+        following = self._first_shown(panes)
+        if following is None:
+            return final, None
+        most: int | None = MOST_EMPTY
+        if emitted == FOREVER:
+            # Nothing comes after the last row of the stream, wanted or not: the last window that holds it is the last,
+            # but for those that were over before and wait to be emitted. No round follows, so all of them go now.
+            ends = [int(pane) for pane in panes[-1:]] + ([] if latest == NEVER else [window.pane_of(latest)])
+            emitted, most = max(self.closed_before, max(ends) + window.range if ends else following), None
+        if following + window.range > emitted:
+            # Until a window has closed, an earlier row can still come, and the windows begin with that.
+            return final, self.following
+        present = np.unique(windows.column("window_start").to_numpy())
+        starts, following = missing_starts(window, following, emitted, present, most)
+        values = self._empty_values() if len(starts) else None
+        if values is None or values.num_rows == 0:
+            return final, following
+        count = len(starts)
+        columns: dict[str, Any] = {
+            "window_start": pa.array(starts),
+            "window_end": pa.array(starts + window.range),
+            "rows": pa.array(np.zeros(count, dtype=np.int64)),
+        }
+        for column in self.query.outputs:
+            value = values.column(column.name)[0].cast(arrow_type(column.type))
+            columns[column.name] = pa.repeat(value, count)
+        columns["__lost"] = pa.nulls(count, pa.string())
+        layout = result_layout(self.query)
+        empty = pa.table(columns).cast(layout.schema)
+        tables = [part.table for part in final]
+        if any(table is None for table in tables):
+            return [*final, Relation.of_table(layout, empty)], following
+        both = pa.concat_tables([*tables, empty]).sort_by("window_start")
+        return [Relation.of_table(layout, both, any(part.lossy for part in final))], following
+
+    def _empty_values(self) -> pa.Table:
+        """The values of a window without rows; NULL for one that cannot be computed of nothing."""
+        known = slice_columns(self.query)
+        fields = [(column.name, arrow_type(column.type)) for column in self.query.stream.columns]
+        none = {"no_rows": pa.schema([*fields, ("__t", pa.int64())]).empty_table()}
+        try:
+            text = empty_text(self.query, "no_rows")
+            return self.executor.table(Statement(text, self.query.driver_exact, inner=known), none)
+        except DataFaultError:
+            text = empty_text(careful_values(self.query), "no_rows")
+            return self.executor.table(Statement(text, self.query.driver_exact, inner=known), none)
+
+    def early(self) -> EarlyWindowAggregate:
+        """A copy that answers a prod."""
+        return EarlyWindowAggregate(**vars(self))
+
+    def open(self) -> OpenTime:
+        """What is open, for those who ask why."""
+        return OpenTime.of(self.query, self.closed_before, self.holds, self.holes)
+
+    # What the round record keeps
+
+    def snapshot(self) -> dict[str, Any]:
+        """Plain data beside the slices themselves."""
+        return {
+            "closed_before": self.closed_before,
+            "begins": self.begins,
+            "following": self.following,
+            "emitted_before": self.emitted_before,
+            "holes": [hole.saved() for hole in self.holes],
+        }
+
+    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> WindowAggregate:
+        """The same, continued from what was saved; what is done with may still be among the slices."""
+        holes = tuple(Span(*hole) for hole in saved["holes"])
+        run = replace(
+            self,
+            closed_before=saved["closed_before"],
+            begins=saved["begins"],
+            following=saved["following"],
+            emitted_before=saved["emitted_before"],
+            holes=holes,
+            facing=holes,
+        )
+        needed = run._needed(run.emitted_before, holes)
+        return replace(run, slices=state["slices"].trimmed("__pane", needed))
+
+
+@dataclass(frozen=True)
+class EarlyWindowAggregate(WindowAggregate):
+    """A query over windows of time that is asked early: it emits from closed and open slices alike."""
+
+    def _advance(self, heartbeat: int, latest: int, limit: int | None) -> tuple[WindowAggregate, Output]:
+        """Emit what it would at this heartbeat, however much that is; slices are left as they are."""
+        closed = self._closed_after(heartbeat)
+        panes = self.slices.panes
+        windows = self._shown(closing(self.query.panes, panes, self.emitted_before, closed))
+        if (settled := self._settled(panes)) is not None:
+            windows = pa.concat_tables([settled, windows])
+        final = [results_of(self.executor, self.query, self.slices, windows)] if windows.num_rows else []
+        final, following = self._with_empty(final, panes, windows, closed, latest)
+        run = replace(self, closed_before=closed, following=following, emitted_before=closed)
+        return run, Output.of(result_layout(self.query), *final)

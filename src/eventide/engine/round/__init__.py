@@ -1,0 +1,1 @@
+"""The round: the clock tick of the engine, step by step."""

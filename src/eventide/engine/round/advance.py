@@ -1,0 +1,178 @@
+"""Step 3 of a round: operators, each after what it reads, go as far as their own inputs allow.
+
+Laws. *Own frontier*: each runs up to the least heartbeat of its own inputs, whatever the rest of the plan waits for
+(STREAM paper, section 7: operator-level heartbeats), unless the program is scheduled otherwise (`frontier_limits`).
+What is emitted is reduced at once for whoever reads it, and closes windows above in the same round. *On demand*: an idle
+stream that someone waits for is asked in this step (`execution`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from eventide.engine.operators.frontier import Frontier, least_time, of_stream
+from eventide.engine.operators.operator import Input, Operator, Output
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Relation
+from eventide.engine.round.downstream import DownstreamFeed
+from eventide.engine.round.execution import RoundExecution
+from eventide.engine.round.frontier_limits import FrontierLimits
+from eventide.engine.round.heartbeats import Ingestion
+from eventide.engine.round.side_tables import lost_rows, lost_values
+from eventide.engine.stream_point import StreamPoint
+from eventide.engine.stream_time import StreamTime
+from eventide.engine.trace import Trace, TraceLine
+from eventide.errors import DataFaultError, EngineError
+from eventide.eventtime.instant import NEVER
+from eventide.eventtime.on_demand_schedule import depth_first
+from eventide.plan.binding import BoundProgram
+
+Streams = Mapping[str, StreamTime] | Mapping[str, StreamPoint]
+
+
+@dataclass(frozen=True)
+class AdvanceStep:
+    """Lets the operators of a program run, in the order of the scheduler.
+
+    `flush_rows`: about so many rows of an operator are emitted in one round. `trace` is told every decision.
+    """
+
+    plan: BoundProgram
+    feeds: Mapping[str, DownstreamFeed]
+    streams: Streams
+    limits: FrontierLimits
+    executor: Executor
+    flush_rows: int | None = None
+    trace: Trace | None = None
+
+    @cached_property
+    def closing_by_source(self) -> frozenset[str]:
+        """The queries that go by the heartbeats of single sources."""
+        return frozenset(name for name, bound in self.plan.queries.items() if bound.query.by_source)
+
+    def run(self, round: int, clock: int, ingestion: Ingestion) -> Advancing:
+        """Close what can be closed, asking idle streams that someone waits for."""
+        advancing = self._begun(round, ingestion)
+        for one in depth_first(self.limits.shape, RoundExecution(advancing), ingestion.idle):
+            if self.trace is not None:
+                self.trace(TraceLine(round, clock, one.at, one.move.value, one.to, one.why))
+        return advancing
+
+    def sweep(self, round: int, ingestion: Ingestion, only: Collection[str]) -> Advancing:
+        """Let some operators run once each, from below, up to the given heartbeats of the streams."""
+        advancing = self._begun(round, ingestion)
+        for step in self.plan.program.steps:
+            if step.name in only and step.name in ingestion.operators:
+                advancing.turn(step.name)
+        return advancing
+
+    def _begun(self, round: int, ingestion: Ingestion) -> Advancing:
+        frontiers = {
+            name: of_stream(self.streams[name].stream, beats.combined) for name, beats in ingestion.heartbeats.items()
+        }
+        return Advancing(self, round, ingestion, frontiers)
+
+    def inputs(self, name: str, known: Mapping[str, Frontier], ingestion: Ingestion | None = None) -> list[Input]:
+        """How far the inputs of an operator have come, as far as it may go by them."""
+        found = []
+        for way, frontier in self.limits.inputs(name, known):
+            stream = self.streams.get(way.source)
+            beats = None if ingestion is None else ingestion.heartbeats.get(way.source)
+            latest, by_source = NEVER if stream is None else stream.latest, None if beats is None else beats.by_source
+            found.append(Input(way.name, frontier, latest, by_source))
+        return found
+
+
+@dataclass
+class Advancing:
+    """The operators of one round while they run; afterwards what they have emitted."""
+
+    step: AdvanceStep
+    round: int
+    ingestion: Ingestion
+    frontiers: dict[str, Frontier]
+    outputs: dict[str, Output] = field(default_factory=dict)
+    heartbeats: dict[str, int] = field(default_factory=dict)
+    """The heartbeat by which each operator has emitted."""
+    rejected: dict[str, list[Relation]] = field(default_factory=dict)
+    passed: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """How many rows each operator gave to its readers, and how many seconds these took for them."""
+
+    @property
+    def operators(self) -> dict[str, Operator]:
+        """The operators as they are now."""
+        return self.ingestion.operators
+
+    def would_emit(self, name: str, known: Mapping[str, Frontier]) -> bool:
+        """Whether an operator would emit or free a row, if its inputs had come so far."""
+        return self.operators[name].would_emit(self.step.inputs(name, known, self.ingestion))
+
+    def ask(self, stream: str) -> bool:
+        """Ask an idle stream for its time; whether all of it has moved."""
+        asked = self.step.streams[stream]
+        assert isinstance(asked, StreamTime), "only a round asks a stream for its time"
+        before = self.ingestion.heartbeats[stream].combined
+        beats = asked.promise(self.ingestion.idle[stream])
+        moved = beats.combined > before
+        self.ingestion.heartbeats[stream] = replace(beats, combined=max(before, beats.combined))
+        if moved:
+            self.frontiers[stream] = of_stream(asked.stream, beats.combined)
+        return moved
+
+    def turn(self, name: str) -> bool:
+        """One turn of an operator; whether it emitted a row."""
+        limit = self.step.flush_rows
+        if limit is not None and name in self.outputs and name in self.step.plan.queries:
+            limit = max(0, limit - self.outputs[name].final.rows)
+            if limit == 0:
+                # It has emitted what it may in this round.
+                return False
+        inputs = self.step.inputs(name, self.frontiers, self.ingestion)
+        output = self._advanced(name, inputs, limit)
+        self.heartbeats[name] = least_time(one.frontier for one in inputs)
+        self.frontiers[name] = self.operators[name].frontier
+        self.step.limits.remember(name, self.frontiers[name])
+        if name in self.step.feeds:
+            started = time.perf_counter()
+            broken = self.step.feeds[name].bring(self.ingestion, output.final, self.round)
+            self.rejected.setdefault(name, []).extend(broken)
+            rows, seconds = self.passed.get(name, (0, 0.0))
+            self.passed[name] = rows + output.final.rows, seconds + time.perf_counter() - started
+        return output.final.rows > 0
+
+    def _advanced(self, name: str, inputs: list[Input], limit: int | None) -> Output:
+        query = self.step.plan.queries.get(name)
+        try:
+            self.operators[name], output = self.operators[name].advance(inputs, limit)
+        except DataFaultError as fault:
+            if query is None:
+                raise EngineError(f"query {name!r}: an expression of it fails for a row ({fault})") from fault
+            raise EngineError(
+                f"query {name!r}: an aggregate of it fails over the rows of a window; "
+                f"choose one that gives NULL instead, such as try_sum ({fault})"
+            ) from fault
+        if query is None:
+            lost, owner = lost_rows(self.step.executor, name, output, self.round), name
+        else:
+            lost, owner = lost_values(self.step.executor, query, output, self.round), query.query.stream
+        if lost is not None:
+            self.rejected.setdefault(owner, []).append(lost)
+        before = self.outputs.get(name)
+        self.outputs[name] = output if before is None else before.with_more(output)
+        return output
+
+
+def would_emit(step: AdvanceStep, operators: Mapping[str, Operator], ingestion: Ingestion) -> bool:
+    """Whether these heartbeats of the streams would make an operator emit a row, anywhere in the plan."""
+    known = {
+        name: of_stream(step.streams[name].stream, beats.combined) for name, beats in ingestion.heartbeats.items()
+    }
+    for node in step.limits.plain.operators:
+        inputs = step.inputs(node.name, known, ingestion)
+        if operators[node.name].would_emit(inputs):
+            return True
+        known[node.name] = operators[node.name].frontier_at(inputs)
+    return False

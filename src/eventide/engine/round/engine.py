@@ -1,0 +1,437 @@
+"""The engine: runs a program round by round, the same on Spark and on one machine.
+
+Laws. Heartbeats of a round close windows in that round. A round happens all at once, when its record is committed;
+before that it has not happened, and run again, at the clock it was meant to have, it gives the same. Every row of a
+round is in a slice, in the late table, in the rejects table, or was wanted by no query.
+
+    reduce      rows -> relations for operators, cells by source            (Spark SQL, or DuckDB)
+    heartbeats  cells and clock -> heartbeats                               (the time core)
+    advance     what has closed -> results, operator after operator         (SQL over relations)
+    prod        prods that are due, over what is open -> early results
+    emit        results -> sinks; late rows and rejects -> their tables     (idempotent by round)
+    commit      one atomic record
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from eventide.engine.backend import Backend
+from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.early.step import EarlyOutcome, EarlyStep
+from eventide.engine.engine_state import EngineState
+from eventide.engine.operators import factory
+from eventide.engine.operators.windows import first_after
+from eventide.engine.record import Intent
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.files import RelationFiles
+from eventide.engine.relations.relation import Relation
+from eventide.engine.round.advance import Advancing
+from eventide.engine.round.downstream import feeds_of
+from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
+from eventide.engine.round.placement import DRIVER_BYTES, place
+from eventide.engine.round.queue_pace import QueuePace
+from eventide.engine.round.reduce import Reduction, ReduceStep
+from eventide.engine.round.reducer import Reducer
+from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
+from eventide.engine.round.scheduler import Scheduler
+from eventide.engine.round.side_tables import LATE, REJECTS, SideTables, reasons_of
+from eventide.engine.status import QueryStatus, Status
+from eventide.engine.storage import Storage
+from eventide.engine.stream_time import StreamTime
+from eventide.engine.trace import Trace
+from eventide.errors import DeclarationError, EngineError
+from eventide.eventtime.asking import Asker
+from eventide.eventtime.heartbeat import Heartbeats
+from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.eventtime.prod import Prod
+from eventide.eventtime.scheduling import Scheduling
+from eventide.plan.binding import BoundProgram
+from eventide.plan.bound import Bound
+from eventide.plan.input_managers import as_run
+from eventide.plan.program import Program
+from eventide.plan.query import Query
+from eventide.plan.stream import Timestamps
+from eventide.results.results import Results
+from eventide.sinks.sink import Sink
+
+__all__ = ["Engine", "Observer", "RoundReport"]
+
+FEW_ROWS = 50_000
+"""After a round of fewer rows, the next one is read as one partition: a shuffle would cost more than it shares out."""
+
+
+class Engine:
+    """Runs a program round by round, from its last committed round on.
+
+    `now` is the wall clock in microseconds, for rounds that are not told their clock. `driver_bytes`: so much state
+    stays with the driver, of all operators together. `flush_rows`: about so many results of a query are emitted in one
+    round, the others in the next ones. `scheduling` says when idle streams are asked and by which heartbeats operators
+    go; `trace` is told every decision about that. `pace` says how many rows go through the queues before expensive
+    functions.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        backend: Backend,
+        checkpoint: str | Storage,
+        sinks: Mapping[str, Sink] | None = None,
+        observer: Observer | None = None,
+        now: Callable[[], int] | None = None,
+        driver_bytes: int = DRIVER_BYTES,
+        flush_rows: int | None = None,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
+        pace: QueuePace | None = None,
+    ) -> None:
+        if flush_rows is not None and flush_rows < 1:
+            raise DeclarationError(f"flush_rows {flush_rows} would never tell anything: give 1 or more")
+        self.backend = backend
+        self._flush_rows = flush_rows
+        self.sinks = dict(sinks or {})
+        self._observer = observer or (lambda round, step: None)
+        self._now = now or (lambda: time.time_ns() // 1000)
+        self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
+        self.scheduling = scheduling or Scheduling()
+        program = as_run(program, self.scheduling.heartbeats)
+        self._trace = trace
+        self._pace = pace or QueuePace()
+        self._seconds: dict[str, float] = {}
+        self._last_rows = FEW_ROWS
+        self._has_run = False
+        self._asker = Asker(self.scheduling.timestamps)
+        self.early = EarlyStep(self)
+        for name in self.sinks:
+            if program.operator(name) is None:
+                program.query(name)
+        self.plan = BoundProgram.of(program, backend, told=self.sinks)
+        self.checkpoint = Checkpoint.open(checkpoint)
+        try:
+            files = RelationFiles(self.checkpoint, backend.has_cluster)
+            self.executor = Executor(backend, files, driver_bytes)
+            self.state = EngineState(self.plan, self.checkpoint, self.executor)
+            self._write_statements()
+            self.early.publish()
+            self._reduce_step = ReduceStep(self.executor)
+            self.side_tables = SideTables(self.checkpoint.storage)
+            self._rewind()
+        except BaseException:
+            self.checkpoint.close()
+            raise
+
+    # From the outside
+
+    @property
+    def program(self) -> Program:
+        """What is run."""
+        return self.plan.program
+
+    @property
+    def bound(self) -> Mapping[str, Bound]:
+        """The queries, bound to what they read."""
+        return self.plan.queries
+
+    @property
+    def next_round(self) -> int:
+        """The number of the round to come."""
+        return self.state.round + 1
+
+    @property
+    def last_batch(self) -> int:
+        """The last batch of the source that is part of a committed round, -1 before the first."""
+        return self.state.batch
+
+    @property
+    def ended(self) -> bool:
+        """Whether a bounded run has come to its end."""
+        return self.state.ended
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether rows wait in a queue: a round without new rows would let some go."""
+        return any(operator.is_behind for operator in self.state.operators.values())
+
+    @property
+    def streams(self) -> dict[str, StreamTime]:
+        """The time of every stream."""
+        return self.state.streams
+
+    def round(
+        self,
+        rows: Mapping[str, Any],
+        clock: int | None = None,
+        heartbeats: Mapping[str, int] | None = None,
+        batch: int | None = None,
+        positions: Positions | None = None,
+        over: Mapping[str, Iterable[str]] | None = None,
+    ) -> RoundReport:
+        """Run one round over these rows, by stream. `heartbeats` are promises given from outside.
+
+        `over` names sources that are over with this round: time does not wait for them, until one speaks again.
+        """
+        ends = {name: list(sources) for name, sources in (over or {}).items()}
+        for name in ends:
+            self.program.stream(name, "sources are over of").check_named_sources()
+        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False, over=ends)
+
+    def tick(self, clock: int | None = None) -> RoundReport | None:
+        """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
+        meant = self.checkpoint.pending(self.state.round)
+        if meant is not None:
+            if meant.batch is None and not meant.ends:
+                return self.resume()
+            if meant.batch is not None and not self._has_run:
+                # Its rows are about to come again.
+                return None
+            self.forget_intent()
+        clock = self._now() if clock is None else clock
+        if self._would_emit(clock, self._asker.asks(self.state.clock, clock)) or self.early.is_due(clock):
+            return self._run({}, clock, {}, None, self.state.positions, ending=False)
+        return None
+
+    def resume(self) -> RoundReport | None:
+        """Run a round without rows that was meant, and not committed, when the engine died; None if there is none.
+
+        Not the last round of a bounded run: more may have come since, and goes before the end.
+        """
+        meant = self.checkpoint.pending(self.state.round)
+        if meant is None or meant.batch is not None or meant.ends:
+            return None
+        positions = self.state.positions
+        return self._run({}, meant.clock, meant.heartbeats, None, positions, ending=False, over=meant.over)
+
+    def forget_intent(self) -> None:
+        """The rows of a round that was meant will not come again: what comes next is another round."""
+        self.checkpoint.drop_after(self.state.round)
+
+    def end(self, clock: int | None = None) -> RoundReport:
+        """The last round of a bounded run: every stream is over, everything that is open closes."""
+        return self._run({}, clock, dict.fromkeys(self.streams, FOREVER), None, self.state.positions, ending=True)
+
+    def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
+        """Early results of a query after the last round: of all open windows, or of some; in any thread."""
+        return self.early.answer(query, prod or Prod())
+
+    def add(self, query: Query, sink: Sink | None = None) -> None:
+        """Run one more query from the next round on; it sees no rows of before: its first window starts after them."""
+        plan = self.plan.with_query(query, self.backend)
+        bound = plan.queries[query.name]
+        latest = max(self.state.latest(way.source) for way in plan.ways_into(query.name))
+        if sink is not None:
+            sink.rewind(query.name, self.state.round)
+            self.sinks[query.name] = sink
+        self.plan, operator = plan, factory.start(bound, self.executor, first_after(bound, latest))
+        # Made anew, not changed: someone may be reading the status.
+        self.state.operators = {**self.state.operators, query.name: operator}
+        self._write_statements()
+        self.early.publish()
+
+    def remove(self, name: str) -> None:
+        """Forget a query and its slices; windows that it has open are not answered."""
+        self.plan = self.plan.without_query(name)
+        self.state.operators = {other: one for other, one in self.state.operators.items() if other != name}
+        sink = self.sinks.pop(name, None)
+        if sink is not None and sink not in self.sinks.values():
+            sink.close()
+        self._write_statements()
+        self.early.publish()
+
+    def close(self) -> None:
+        """Let go of the checkpoint and the sinks."""
+        for sink in {id(sink): sink for sink in self.sinks.values()}.values():
+            sink.close()
+        self.checkpoint.close()
+
+    def status(self) -> Status:
+        """How things stand after the last round, which is the one that prods are answered from."""
+        last, state = self.early.snapshot, self.state
+        standing = state.standing(self.program, self.scheduling)
+        streams = tuple(state.stream_status[one.name].with_left_out(standing, one) for one in self.program.streams)
+        queries = tuple(QueryStatus.of(operator, standing) for operator in state.operators.values())
+        queries = self.early.told_of(queries)
+        seconds, words = dict(self._seconds), self.scheduling.words
+        return Status(
+            self.backend.name, last.number, last.clock, state.ended, streams, queries, seconds, scheduling=words
+        )
+
+    # The round
+
+    def _run(
+        self,
+        rows: Mapping[str, Any],
+        clock: int | None,
+        promises: dict[str, int],
+        batch: int | None,
+        positions: Positions,
+        ending: bool,
+        over: dict[str, list[str]] | None = None,
+    ) -> RoundReport:
+        for name in (*rows, *promises):
+            self.program.stream(name, "rows came for")
+        if self.ended and not ending and rows:
+            raise EngineError(
+                "this bounded run has ended and closed every window: give the rows that came later another checkpoint"
+            )
+        # Rows that are stamped by the clock must never fall behind the heartbeat of the round before.
+        last = self.state.clock
+        least = last + 1 if self._stamps and last != NEVER else last
+        clock = max(self._now() if clock is None else clock, least)
+        before = self.checkpoint.pending(self.state.round)
+        if before is not None and (before.batch != batch or before.ends != ending):
+            # What died was another kind of round: with rows where this has none, or the other way around.
+            self.forget_intent()
+        budgets = self._pace.budgets(self.program.operators)
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets))
+        given = RoundInput(
+            self.next_round, batch, meant.clock, rows, positions, meant.heartbeats, meant.over, meant.budgets, ending
+        )
+        try:
+            report = self._steps(given)
+        except BaseException:
+            self.state.roll_back(self.program)
+            self._scheduler = self._made_scheduler()
+            raise
+        finally:
+            self.backend.release()
+        self._has_run = True
+        self.early.publish()
+        return report
+
+    def _steps(self, given: RoundInput) -> RoundReport:
+        """The steps of a round, in their order."""
+        seconds: dict[str, float] = {}
+
+        @contextmanager
+        def step(name: str) -> Iterator[None]:
+            started = time.perf_counter()
+            yield
+            seconds[name] = time.perf_counter() - started
+            self._observer(given.number, name)
+
+        self.executor.files.begin(given.number)
+        with step("reduce"):
+            reductions = self._reduce(given)
+        with step("heartbeats"):
+            ingestion = self._heartbeats(given, reductions)
+        with step("advance"):
+            advanced = self._scheduler.run(
+                given.number, given.clock, ingestion, self.feeds, self.streams, self.executor
+            )
+        with step("prod"):
+            early = self.early.run(given, reductions, advanced)
+        rejected = self._rejected(reductions, advanced)
+        with step("emit"):
+            self._emit(given, early.results, ingestion.late, rejected)
+        with step("commit"):
+            self._commit(given, advanced, early)
+        self._seconds = seconds
+        if reductions:
+            self._last_rows = sum(one.cells.rows for one in reductions.values())
+        for name in given.budgets:
+            self._pace.learn(name, *advanced.passed.get(name, (0, 0.0)))
+        return RoundReport(
+            given.number,
+            given.clock,
+            {name: beats.combined for name, beats in ingestion.heartbeats.items()},
+            early.results,
+            ingestion.rows_in,
+            {name: sum(part.rows for part in parts) for name, parts in ingestion.late.items()},
+            reasons_of(self.executor, rejected.values()),
+            seconds,
+        )
+
+    def _reduce(self, given: RoundInput) -> dict[str, Reduction]:
+        self.backend.bring(given.rows, few=self._last_rows < FEW_ROWS)
+        found = {}
+        for stream in self.program.streams:
+            if stream.name in given.rows:
+                operators = {way.name: self.state.operators[way.step] for way in self.plan.ways_from(stream.name)}
+                time = self.streams[stream.name]
+                reducer = self._reducers[stream.name]
+                found[stream.name] = self._reduce_step.run(reducer, operators, time, given.clock, given.number)
+        return found
+
+    def _heartbeats(self, given: RoundInput, reductions: Mapping[str, Reduction]) -> Ingestion:
+        operators = dict(self.state.operators)
+        for name, budget in given.budgets.items():
+            operators[name] = operators[name].begin(given.clock, budget)
+        asking, last = self.scheduling.timestamps, self.state.clock
+        step = HeartbeatStep(self.plan, self.streams, self.executor, self.state.reached, asking, last)
+        return step.run(given, reductions, operators)
+
+    @staticmethod
+    def _rejected(reductions: Mapping[str, Reduction], advanced: Advancing) -> dict[str, list[Relation]]:
+        """The rows that no query could take, by stream or operator."""
+        found = {name: list(one.rejected) for name, one in reductions.items()}
+        for name, parts in advanced.rejected.items():
+            found.setdefault(name, []).extend(parts)
+        return {name: parts for name, parts in found.items() if parts}
+
+    def _emit(
+        self,
+        given: RoundInput,
+        results: Mapping[str, Results],
+        late: Mapping[str, list[Relation]],
+        rejected: Mapping[str, list[Relation]],
+    ) -> None:
+        for name, shown in results.items():
+            if name in self.sinks:
+                self.sinks[name].emit(shown)
+        for kind, tables in ((LATE, late), (REJECTS, rejected)):
+            for name, parts in tables.items():
+                self.side_tables.write(kind, name, given.number, parts)
+
+    def _commit(self, given: RoundInput, advanced: Advancing, early: EarlyOutcome) -> None:
+        placed = self._on_cluster()
+        states = self.early.settled(early, advanced, given)
+        saved = {
+            name: self._scheduler.saved(name) | ({"prods": states[name].saved()} if name in states else {})
+            for name in advanced.operators
+        }
+        heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
+        self.state.commit(self.program, given, heartbeats, early.operators, saved)
+        self.early.commit(early, states)
+        if self._on_cluster() != placed:
+            self._write_statements()
+
+    # Beginning and changing
+
+    def _rewind(self) -> None:
+        """Rounds after the last committed one have not happened, whatever sinks have seen of them."""
+        self.side_tables.rewind(self.state.round)
+        for name, sink in self.sinks.items():
+            sink.rewind(name, self.state.round)
+
+    def _write_statements(self) -> None:
+        """Reduce statements are written once, and again when queries, or the places of their state, change."""
+        self._scheduler = self._made_scheduler()
+        self.feeds = feeds_of(self.plan, self.executor)
+        self.early.begin()
+        placed = self._on_cluster()
+        self._reducers = {
+            stream.name: Reducer.of(stream, [way.bound for way in self.plan.ways_from(stream.name)], placed)
+            for stream in self.program.streams
+        }
+
+    def _on_cluster(self) -> frozenset[str]:
+        """The operators whose state is on the cluster; all of them where nothing stays with the driver."""
+        everything = self.backend.has_cluster and self.executor.driver_bytes == 0
+        operators = self.state.operators.items()
+        return frozenset(name for name, one in operators if everything or place(one) == "cluster")
+
+    def _made_scheduler(self) -> Scheduler:
+        saved = {} if self.state.record is None else self.state.record.queries
+        return Scheduler(self.plan, self.scheduling, saved, self._flush_rows, self._trace)
+
+    def _would_emit(self, clock: int, asks: bool) -> bool:
+        """Whether the clock alone would close a window, or let a row go; what is over may still wait."""
+        heartbeats: dict[str, Heartbeats] = {}
+        for name, stream in self.streams.items():
+            heartbeats[name] = stream.promise(stream.moment_of(clock)) if asks else stream.promised()
+        ingestion = Ingestion(dict(self.state.operators), heartbeats)
+        return self._scheduler.would_emit(self.state.operators, ingestion, self.streams, self.executor)

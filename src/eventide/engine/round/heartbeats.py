@@ -1,0 +1,126 @@
+"""Step 2 of a round: what was reduced goes to whom it is for, and streams say how far their time has come.
+
+Laws. A row is judged by the heartbeats of the round before: what its own round brings cannot make it late. Streams
+learn from all rows of a round before they give heartbeats. A stream without rows gives one only when it is asked
+(`eventtime.asking`). Arrival times that rows know are one clock for all streams that have them, so a stream that falls
+silent in a recording grows old with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.engine.operators.operator import Ingested, Late, Operator
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Relation
+from eventide.engine.round.reduce import Reduction
+from eventide.engine.round.report import RoundInput
+from eventide.engine.round.side_tables import late_layout, late_rows, late_rows_text
+from eventide.engine.stream_time import StreamTime
+from eventide.eventtime.asking import Asking, When
+from eventide.eventtime.heartbeat import Heartbeats
+from eventide.eventtime.instant import NEVER
+from eventide.plan.binding import BoundProgram, Way
+from eventide.plan.broken import careful
+from eventide.plan.reduce_text import late_text
+
+TimeOf = Callable[[str], int]
+"""How far a stream or operator had come after the last round."""
+
+
+@dataclass
+class Ingestion:
+    """What the rows of a round have become: operators that ingested them, heartbeats, and late rows by stream.
+
+    `idle` are the streams without rows that may be asked for their time, each with the clock that it goes by.
+    """
+
+    operators: dict[str, Operator]
+    heartbeats: dict[str, Heartbeats] = field(default_factory=dict)
+    idle: dict[str, int] = field(default_factory=dict)
+    late: dict[str, list[Relation]] = field(default_factory=dict)
+    rows_in: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HeartbeatStep:
+    """Gives the rows of a round out, and asks the streams for their heartbeats that have rows, or are asked anyway."""
+
+    plan: BoundProgram
+    streams: Mapping[str, StreamTime]
+    executor: Executor
+    time_of: TimeOf
+    asking: Asking
+    last_clock: int
+
+    def run(
+        self, given: RoundInput, reductions: Mapping[str, Reduction], operators: Mapping[str, Operator]
+    ) -> Ingestion:
+        """Ingest what was reduced, and find the heartbeats."""
+        found = Ingestion(dict(operators))
+        moments = self._moments(given.clock, reductions)
+        is_due = self.asking.is_due(self.last_clock, given.clock)
+        for name, stream in self.streams.items():
+            reduction, moment = reductions.get(name), moments[name]
+            if reduction is not None:
+                self._ingest(found, name, reduction, given.number)
+                cells = reduction.cells
+                stream.observe(moment, cells.table, cells.source_columns, reduction.promises)
+                stream.losses.rejected += sum(part.rows for part in reduction.rejected)
+            elif stream.stream.arrival is not None:
+                stream.clock = moment
+            ended = given.ended_sources.get(name, ())
+            stream.end_sources(ended)
+            if is_due or ended or (reduction is not None and reduction.spoke):
+                found.heartbeats[name] = stream.promise(moment, given.heartbeats.get(name))
+                continue
+            # It stays where it is, unless a promise came from outside; it may be asked if someone waits.
+            heartbeat = max(stream.heartbeat, given.heartbeats.get(name, NEVER))
+            found.heartbeats[name] = Heartbeats(heartbeat, np.full(len(stream.sources), heartbeat, dtype=np.int64))
+            if self.asking.when is When.ON_DEMAND:
+                found.idle[name] = moment
+        return found
+
+    def _moments(self, clock: int, reductions: Mapping[str, Reduction]) -> dict[str, int]:
+        """The clock of this round for each stream."""
+        found = {}
+        for name, stream in self.streams.items():
+            one = reductions.get(name)
+            found[name] = stream.moment_of(clock) if one is None else stream.moment(clock, one.cells.table, one.promises)
+        recorded = [name for name, stream in self.streams.items() if stream.stream.arrival is not None]
+        arrived = max((found[name] for name in recorded), default=NEVER)
+        return {**found, **dict.fromkeys(recorded, arrived)}
+
+    def _ingest(self, found: Ingestion, name: str, reduction: Reduction, round: int) -> None:
+        stream = self.streams[name]
+        sources = stream.number_sources(reduction.cells.table, reduction.cells.source_columns)
+        for way in self.plan.ways_from(name):
+            ingested = ingest(found, way, reduction.relations[way.name], sources)
+            stream.losses.count(ingested.wanted, ingested.late_rows)
+            stream.losses.revising += ingested.revising
+            if ingested.late is not None:
+                late = self._late(way, ingested.late, reduction.fail_safe, sources, round)
+                found.late.setdefault(name, []).append(late)
+
+    def _late(self, way: Way, late: Late, fail_safe: bool, sources: pa.Table, round: int) -> Relation:
+        """The late rows themselves, each with why it is late."""
+        bound = careful(way.bound) if fail_safe else way.bound
+        heartbeat = min(self.time_of(source) for source in self.plan.judged_by(way))
+        text = late_text(bound, late.condition, late.join, late.behind)
+        layout, backend = late_layout(bound.stream), self.executor.backend
+        if self.executor.fits(late.rows * layout.row_bytes):
+            rows = backend.ask(text, late.tables)
+            return self.executor.of_table(layout, late_rows(bound, rows, round, heartbeat))
+        told = late_rows_text(bound, text, late.behind is not None, round, heartbeat)
+        return self.executor.stored(bound.stream, told, False, layout, {**late.tables, "names": sources})
+
+
+def ingest(found: Ingestion, way: Way, rows: Relation, sources: pa.Table | None = None) -> Ingested:
+    """Give rows to the operator that they are for."""
+    found.operators[way.step], ingested = found.operators[way.step].ingest(way.name, rows, sources)
+    found.rows_in[way.step] = found.rows_in.get(way.step, 0) + ingested.wanted
+    return ingested

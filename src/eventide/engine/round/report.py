@@ -1,0 +1,58 @@
+"""What goes into a round, and what a committed round reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.results.results import Results
+
+Positions = dict[str, dict[str, Any]]
+Observer = Callable[[int, str], None]
+"""Called with the round and the step that has just ended; tests use it to kill the process exactly there."""
+
+
+@dataclass(frozen=True)
+class RoundInput:
+    """The rows of a round by stream, its clock, and what else was settled before it started.
+
+    `heartbeats` are promises given from outside, `ended_sources` the sources of each stream that are over with this
+    round, `budgets` how many rows may go through each queue. `ending`: it is the last round of a bounded run.
+    """
+
+    number: int
+    batch: int | None
+    clock: int
+    rows: Mapping[str, Any]
+    positions: Positions
+    heartbeats: Mapping[str, int] = field(default_factory=dict)
+    ended_sources: Mapping[str, list[str]] = field(default_factory=dict)
+    budgets: Mapping[str, int] = field(default_factory=dict)
+    ending: bool = False
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    """A round that was committed: its results by query, how many rows came to each operator, how many were late by
+    stream, and how many were rejected by reason.
+    """
+
+    number: int
+    clock: int
+    heartbeats: Mapping[str, int]
+    results: Mapping[str, Results]
+    rows_in: Mapping[str, int]
+    late: Mapping[str, int]
+    rejected: Mapping[str, int]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def late_rows(self) -> int:
+        """Rows that went to the late table."""
+        return sum(self.late.values())
+
+    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
+        """The results of a query in this round."""
+        return self.results[query].batches()

@@ -1,0 +1,134 @@
+"""What operators emit as results: what a window is called, when it was closed, in which round.
+
+>>> emitted = pa.table({"window_end": [10], "rows": [2], "n": [2]})
+>>> numbers = [(name, pa.int64()) for name in ("window_end", "heartbeat", "n")]
+>>> schema = pa.schema([("kind", pa.string()), *numbers])
+>>> result_table("q", Kind.FINAL, 7, 12, schema, emitted).to_pylist()
+[{'kind': 'final', 'window_end': 10, 'heartbeat': 12, 'n': 2}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from eventide.engine.arrow_types import arrow_type
+from eventide.engine.operators.operator import Output
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Layout
+from eventide.eventtime.instant import EDGE
+from eventide.plan.binding import BoundOperator, BoundProgram
+from eventide.plan.bound import Bound
+from eventide.plan.columns import Column, quoted
+from eventide.plan.derived import WINDOW_END
+from eventide.plan.expressions import SPARK
+from eventide.plan.stream import TimeKind
+from eventide.results.results import Kind, Results
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TIMES = {TimeKind.TIMESTAMP: pa.timestamp("us", "UTC"), TimeKind.DATE: pa.timestamp("us", "UTC")}
+
+
+def time_type(kind: TimeKind) -> pa.DataType:
+    """How times of a kind are shown."""
+    return TIMES.get(kind, pa.int64())
+
+
+def result_schema(query: Bound) -> pa.Schema:
+    """All columns of a result."""
+    return _with_fixed(time_type(query.window_kind), time_type(query.stream.time_kind), query.outputs)
+
+
+def operator_schema(operator: BoundOperator) -> pa.Schema:
+    """All columns of an operator's rows, which have a span in the place of a window."""
+    edge = arrow_type(operator.results.column(WINDOW_END).type)
+    return _with_fixed(edge, edge, operator.outputs)
+
+
+def schema_of(plan: BoundProgram, name: str) -> pa.Schema:
+    """All columns of what a query or operator emits."""
+    return result_schema(plan.queries[name]) if name in plan.queries else operator_schema(plan.operators[name])
+
+
+def _with_fixed(edge: pa.DataType, heartbeat: pa.DataType, outputs: Iterable[Column]) -> pa.Schema:
+    fixed = [
+        ("query", pa.string()),
+        ("kind", pa.string()),
+        ("window_start", edge),
+        ("window_end", edge),
+        ("round", pa.int64()),
+        ("rows", pa.int64()),
+        ("heartbeat", heartbeat),
+    ]
+    return pa.schema([*fixed, *((column.name, arrow_type(column.type)) for column in outputs)])
+
+
+def results_of(
+    executor: Executor, name: str, schema: pa.Schema, round: int, heartbeat: int, output: Output
+) -> Results:
+    """What an operator has emitted in a round as results."""
+    shown = None if abs(heartbeat) >= EDGE else heartbeat
+    both = ((Kind.FINAL, output.final), (Kind.REVISED, output.revised))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for kind, rows in both:
+            for part in rows.parts:
+                for table in executor.batches(part):
+                    yield from result_table(name, kind, round, shown, schema, table).to_batches()
+
+    def frame() -> DataFrame:
+        frames = [
+            executor.frame(result_text(name, kind, round, shown, schema, rows.layout), {"emitted": rows})
+            for kind, rows in both
+            if rows.parts
+        ]
+        return reduce(lambda one, other: one.unionByName(other), frames)
+
+    rows = output.final.rows + output.revised.rows
+    on_cluster = "cluster" in (output.final.place, output.revised.place)
+    return Results(name, round, rows, schema, batches, frame if on_cluster else None)
+
+
+def result_table(
+    name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, emitted: pa.Table
+) -> pa.Table:
+    """Emitted rows with the columns that every result has; a `heartbeat` of their own counts."""
+    count = emitted.num_rows
+    told = {"query": name, "kind": kind.value, "round": round, "heartbeat": heartbeat}
+    if "heartbeat" in emitted.column_names:
+        # Each result was closed by the heartbeat of its own source.
+        del told["heartbeat"]
+    columns = []
+    for field in schema:
+        if field.name in told:
+            plain = pa.int64() if field.name == "heartbeat" else field.type
+            columns.append(pa.repeat(pa.scalar(told[field.name], plain).cast(field.type), count))
+        else:
+            columns.append(emitted.column(field.name).cast(field.type))
+    return pa.table(columns, schema=schema)
+
+
+def result_text(
+    name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, layout: Layout
+) -> str:
+    """The same as a statement, over rows `emitted` that stay on the cluster."""
+    own = {column.name for column in layout.columns}
+    told = {
+        "query": str(exp.Literal.string(name).sql(SPARK)),
+        "kind": f"'{kind.value}'",
+        "round": f"CAST({round} AS BIGINT)",
+        "heartbeat": f"CAST({'NULL' if heartbeat is None else heartbeat} AS BIGINT)",
+    }
+    columns = []
+    for field in schema:
+        value = quoted(field.name) if field.name in own else told[field.name]
+        if field.name in ("window_start", "window_end", "heartbeat") and pa.types.is_timestamp(field.type):
+            value = f"timestamp_micros({value})"
+        columns.append(f"{value} AS {quoted(field.name)}")
+    return f"SELECT {', '.join(columns)} FROM emitted"

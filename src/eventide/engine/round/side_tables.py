@@ -1,0 +1,170 @@
+"""Side tables: rows that did not go into a result, as Parquet files of the checkpoint, by round.
+
+Law: a row that a query wanted and could not take is in the late table, with its source, the heartbeat it came behind
+and by how much; a row that no query can take is in the rejects table, with the reason. A round run again writes the
+same files. Rows that are on the cluster are moved there as they are, without passing through the driver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from eventide.engine.round.results import time_type
+from eventide.engine.operators.operator import Output
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.relations.segments import Segments
+from eventide.engine.relations.statement import Statement
+from eventide.engine.storage import Storage
+from eventide.engine.stream_time import source_names
+from eventide.plan.bound import Bound
+from eventide.plan.columns import Column, quoted
+from eventide.plan.expressions import SPARK
+from eventide.plan.reduce_text import MALFORMED
+from eventide.plan.stream import Stream, TimeKind
+
+LATE, REJECTS = "late", "rejects"
+ROUND = re.compile(r"(\d+)(?:-\d+)?\.parquet$")
+CLOSED = "its pane was closed"
+REASONS = Statement("SELECT _reason, count(*) AS n FROM found GROUP BY _reason")
+LOST = Statement("SELECT * FROM found WHERE __lost IS NOT NULL")
+
+
+class SideTables:
+    """The two tables of a checkpoint."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def write(self, kind: str, stream: str, round: int, parts: Sequence[Relation]) -> None:
+        """Write the late, or the rejected, rows of a round."""
+        tables = [part.table for part in parts if part.table is not None]
+        if tables:
+            whole = pa.concat_tables(tables, promote_options="default")
+            self._write(f"{kind}/{stream}/{round:010d}.parquet", whole)
+        moved = (file for part in parts if part.table is None for file in part.files)
+        for number, file in enumerate(moved):
+            self._storage.copy(file.name, f"{kind}/{stream}/{round:010d}-{number}.parquet")
+
+    def rewind(self, last: int) -> None:
+        """Rounds after `last` have not happened."""
+        for folder in (LATE, REJECTS):
+            for name in self._storage.list(folder):
+                found = ROUND.search(name)
+                if found is not None and int(found[1]) > last:
+                    self._storage.remove(name)
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        # Not loaded with the engine: most runs have nothing to write here.
+        import pyarrow.parquet as pq
+
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="zstd")
+        self._storage.write(name, sink.getvalue())
+
+
+def rejects_layout(stream: Stream) -> Layout:
+    """The columns of rejected rows."""
+    told = (Column(MALFORMED, "STRING"), Column("_reason", "STRING"), Column("_round", "BIGINT"))
+    return Layout((*stream.columns, *told))
+
+
+def late_layout(stream: Stream) -> Layout:
+    """The columns of late rows."""
+    time = "BIGINT" if stream.time_kind is TimeKind.SEQUENCE else "TIMESTAMP"
+    told = {"_query": "STRING", "_source": "STRING", "_time": time, "_heartbeat": time, "_late_by": "BIGINT"}
+    told |= {"_reason": "STRING", "_round": "BIGINT"}
+    return Layout((*stream.columns, *(Column(name, kind) for name, kind in told.items())))
+
+
+def late_rows(query: Bound, rows: pa.Table, round: int, heartbeat: int) -> pa.Table:
+    """The late rows of a query, each with why it is late: the heartbeat of all, or a later one of its own source."""
+    stream, count = query.stream, rows.num_rows
+    kind = time_type(stream.time_kind)
+    times = rows.column("__t")
+    behind = pa.repeat(pa.scalar(heartbeat, pa.int64()), count)
+    if "__behind" in rows.column_names:
+        behind = pc.max_element_wise(behind, rows.column("__behind"))
+    named = source_names(rows, stream.source) if stream.source else pa.nulls(count, pa.string())
+    added: dict[str, Any] = {
+        "_query": pa.repeat(pa.scalar(query.told_as), count),
+        "_source": named,
+        "_time": times.cast(kind),
+        "_heartbeat": behind.cast(kind),
+        "_late_by": pc.subtract(behind, times),
+        "_reason": pa.repeat(pa.scalar(CLOSED), count),
+        "_round": pa.repeat(pa.scalar(round, pa.int64()), count),
+    }
+    for name, column in added.items():
+        rows = rows.append_column(name, column)
+    return rows
+
+
+def late_rows_text(query: Bound, sql: str, own: bool, round: int, heartbeat: int) -> str:
+    """The same as a statement, over rows that stay on the cluster; `names` has the names of their sources."""
+    stream = query.stream
+    instant = "{}" if stream.time_kind is TimeKind.SEQUENCE else "timestamp_micros({})"
+    behind = f"greatest(CAST({heartbeat} AS BIGINT), __behind)" if own else f"CAST({heartbeat} AS BIGINT)"
+    told = {
+        "_query": str(exp.Literal.string(query.told_as).sql(SPARK)),
+        "_source": "names.__name" if stream.source else "CAST(NULL AS STRING)",
+        "_time": instant.format("__t"),
+        "_heartbeat": instant.format(behind),
+        "_late_by": f"{behind} - __t",
+        "_reason": f"'{CLOSED}'",
+        "_round": f"CAST({round} AS BIGINT)",
+    }
+    same = " AND ".join(f"late.{quoted(name)} <=> names.__s{place}" for place, name in enumerate(stream.source))
+    columns = [f"late.{quoted(column.name)}" for column in stream.columns]
+    columns += [f"{value} AS {name}" for name, value in told.items()]
+    join = f" LEFT JOIN names ON {same}" if stream.source else ""
+    return f"SELECT {', '.join(columns)} FROM ({sql}) late{join}"
+
+
+def lost_values(executor: Executor, query: Bound, output: Output, round: int) -> Relation | None:
+    """Values of results that are missing (a sum that does not fit its type), one row each, or None."""
+    reasons = []
+    for row in _lost(executor, (output.final, output.revised), bool(query.checks)):
+        groups = "".join(f", {key.name}={row[key.name]}" for key in query.keys)
+        where = f"query {query.query.name}, window {row['window_start']} to {row['window_end']}"
+        reasons.append(f"{row['__lost']} ({where}{groups})")
+    return _reasons(reasons, round)
+
+
+def lost_rows(executor: Executor, operator: str, output: Output, round: int) -> Relation | None:
+    """Values of an operator's rows that are missing, one row each, or None."""
+    reasons = []
+    for row in _lost(executor, (output.final,), False):
+        reasons.append(f"{row['__lost']} (query {operator}, a row of {row['window_start']} to {row['window_end']})")
+    return _reasons(reasons, round)
+
+
+def reasons_of(executor: Executor, rejected: Iterable[Sequence[Relation]]) -> dict[str, int]:
+    """How many rows were rejected, by reason."""
+    found: dict[str, int] = {}
+    for part in (part for parts in rejected for part in parts):
+        for row in executor.table(REASONS, {"found": part}).to_pylist():
+            found[row["_reason"]] = found.get(row["_reason"], 0) + row["n"]
+    return found
+
+
+def _lost(executor: Executor, outputs: Iterable[Segments], always: bool) -> Iterable[dict[str, Any]]:
+    for output in outputs:
+        for part in output.parts:
+            if part.table is not None and (always or part.lossy):
+                yield from part.table.filter(pc.is_valid(part.table.column("__lost"))).to_pylist()
+            elif always or part.lossy:
+                yield from executor.table(LOST, {"found": part}).to_pylist()
+
+
+def _reasons(reasons: Sequence[str], round: int) -> Relation | None:
+    if not reasons:
+        return None
+    table = pa.table({"_reason": reasons, "_round": pa.repeat(pa.scalar(round, pa.int64()), len(reasons))})
+    return Relation.of_table(Layout((Column("_reason", "STRING"), Column("_round", "BIGINT"))), table)
