@@ -62,7 +62,8 @@ class SparkBackend:
         self._batch: Mapping[str, Any] = {}
         self._few = False
         self._viewed = True
-        self.workbench = Workbench()
+        # The rows of a stream are for Spark to read: the driver could not if it tried.
+        self.workbench = Workbench(files=False)
 
     def declare(self, stream: Stream) -> None:
         """Make an empty view with the stream's columns; results of a query come with no round."""
@@ -204,8 +205,6 @@ class SparkBackend:
     def close(self) -> None:
         """Nothing will be asked any more."""
         self.workbench.close()
-        for by_file in self.by_files.values():
-            by_file.close()
 
     def release(self) -> None:
         """Let go of the batch."""

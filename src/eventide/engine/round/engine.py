@@ -327,6 +327,8 @@ class Engine:
         rejected = self._rejected(reductions, advanced)
         with step("emit"):
             self._emit(given, early.results, ingestion.late, rejected)
+            # Rows on the cluster may go with the commit.
+            reasons = reasons_of(self.executor, rejected.values())
         with step("commit"):
             self._commit(given, advanced, early)
         self._seconds = seconds
@@ -341,7 +343,7 @@ class Engine:
             early.results,
             ingestion.rows_in,
             {name: sum(part.rows for part in parts) for name, parts in ingestion.late.items()},
-            reasons_of(self.executor, rejected.values()),
+            reasons,
             seconds,
         )
 
