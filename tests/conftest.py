@@ -2,7 +2,8 @@
 
 No deadline: how long an example takes on a busy machine proves nothing. The same random examples every time, so that a
 change is not blamed for what another one did; `--hypothesis-profile=search` looks for new ones. One Spark session for
-each test process, made when the first test asks for it: a JVM takes seconds to start.
+the whole run, made when the first test asks for it: a JVM takes seconds to start, and two would share the cores that
+one can use. What is marked `slow` runs with `--all`, which is `make test-all`.
 """
 
 from __future__ import annotations
@@ -24,10 +25,28 @@ if TYPE_CHECKING:
     from tests.commands.processes import Here
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", java_options(Path(sys.prefix) / "spark.jsa"))
+os.environ["EVENTIDE_TESTS_PYTHON"] = sys.executable
+os.environ["PYSPARK_PYTHON"] = str(Path(__file__).parent / "workers" / "python")
 
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.register_profile("eventide", settings.get_profile("search"), derandomize=True)
 settings.load_profile("eventide")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run what is marked slow as well")
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in this hook, too
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow, unless it is asked for; give all tests of the Spark session to one process."""
+    if not config.getoption("--all"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in set(slow)]
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
