@@ -225,6 +225,7 @@ def test_a_terminal_is_told_how_to_ask_and_shows_a_table(tmp_path: Path) -> None
         os.close(screen)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_query_on_spark_is_asked_the_same_way(tmp_path: Path, here: Here) -> None:
     spark = ("--engine", "spark", "--master", "local[1]", "--conf", "spark.ui.enabled=false")
