@@ -20,10 +20,10 @@ demo: $(READY) ## two hours of freeway traffic through Spark in a minute; result
 	$(BIN)/python -m examples.demo
 
 test: $(CLASSES) ## run the tests and every example in a docstring; some minutes
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 test-all: $(CLASSES) ## the tests that are slow as well: what a release runs
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --all $(ARGS)
+	$(BIN)/python -m pytest -n 2 --all $(ARGS)
 
 check: $(READY) ## style, types, the import contract, the documents
 	$(BIN)/ruff check

@@ -11,8 +11,9 @@ import pytest
 def chosen(cases: Iterable[Any], choose: Callable[[Any], bool]) -> list[Any]:
     """All cases for `pytest.mark.parametrize`; those that are not chosen are slow.
 
-    >>> [getattr(case, "marks", ()) for case in chosen("ab", lambda case: case == "a")]
-    [(), (Mark(name='slow', args=(), kwargs={}),)]
+    >>> always, sometimes = chosen(["a", "b"], lambda case: case == "a")
+    >>> always, sometimes.values, sometimes.marks[0].name
+    ('a', ('b',), 'slow')
     """
     return [case if choose(case) else slow(case) for case in cases]
 
