@@ -61,7 +61,7 @@ def shorten(tests: Iterable[Callable[..., object]]) -> None:
     """Let each of the tests of Hypothesis try a third of its examples, but not less than a few."""
     for test in filter(is_hypothesis_test, tests):
         asked: settings = test._hypothesis_internal_use_settings  # type: ignore[attr-defined]
-        fewer = max(asked.max_examples // 3, min(asked.max_examples, 3))
+        fewer = max(asked.max_examples // 3, min(asked.max_examples, 2))
         test._hypothesis_internal_use_settings = settings(asked, max_examples=fewer)  # type: ignore[attr-defined]
 
 

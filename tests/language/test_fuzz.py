@@ -21,7 +21,7 @@ from tests.choice import chosen
 STATEMENTS_MUTATED = 20_000
 PARTS = 20
 """In so many tests, for the workers of the suite to share."""
-ALWAYS = 4
+ALWAYS = 2
 """The parts that are run without `--all`."""
 
 CASES = Path(__file__).parent.parent / "queries"
