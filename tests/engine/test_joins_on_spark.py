@@ -36,6 +36,7 @@ RUNS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("name", RUNS)
 def test_spark_joins_as_duckdb_does(name: str, spark: SparkSession) -> None:
     told = []
