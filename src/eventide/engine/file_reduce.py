@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -136,6 +137,8 @@ class FileReduce:
         found = local_paths([folder])
         if found is None:
             return None
+        # A round that is run again must not find what it left the first time.
+        shutil.rmtree(found[0], ignore_errors=True)
         answers = self._answers(batch, spark_sql, Target(found[0], layout, sequence))
         if answers is None:
             return None
