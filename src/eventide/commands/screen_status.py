@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.status import Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
-from eventide.engine.round.report import RoundReport
 from eventide.eventtime.instant import NEVER
 from eventide.plan.stream import TimeKind, Timestamps
 from eventide.profile.amounts import percent, spoken

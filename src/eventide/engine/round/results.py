@@ -69,9 +69,7 @@ def _with_fixed(edge: pa.DataType, heartbeat: pa.DataType, outputs: Iterable[Col
     return pa.schema([*fixed, *((column.name, arrow_type(column.type)) for column in outputs)])
 
 
-def results_of(
-    executor: Executor, name: str, schema: pa.Schema, round: int, heartbeat: int, output: Output
-) -> Results:
+def results_of(executor: Executor, name: str, schema: pa.Schema, round: int, heartbeat: int, output: Output) -> Results:
     """What an operator has emitted in a round as results."""
     shown = None if abs(heartbeat) >= EDGE else heartbeat
     both = ((Kind.FINAL, output.final), (Kind.REVISED, output.revised))
@@ -114,9 +112,7 @@ def result_table(
     return pa.table(columns, schema=schema)
 
 
-def result_text(
-    name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, layout: Layout
-) -> str:
+def result_text(name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, layout: Layout) -> str:
     """The same as a statement, over rows `emitted` that stay on the cluster."""
     own = {column.name for column in layout.columns}
     told = {
