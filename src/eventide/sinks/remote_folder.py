@@ -2,7 +2,8 @@
 
 Law: a file system that renames (HDFS) shows a file, or a folder of parts, when it is renamed. An object store has no
 folders and renames nothing: there an object appears when all of it was sent, parts are sent under their final names, and
-the marker `_SUCCESS` comes last. What parts replace, or what replaces them, is removed first.
+the marker `_SUCCESS` comes last. Parts that replace something are sent under hidden names, and copied by the store once all
+are there. What is replaced is removed first, but for a file by a file.
 """
 
 from __future__ import annotations
@@ -80,25 +81,36 @@ class RemoteFolder(Folder):
     def _gathered(self, name: str, new: bool) -> Iterator[Folder]:
         if not new:
             self._check_is_ours(name)
-        if self._write_once and not new:
-            self.remove(name)
-        temporary = name if self._write_once else hidden_folder(name)
-        inside = RemoteFolder(f"{self.where.rstrip('/')}/{temporary}", self._filesystem, self._at(temporary))
+        in_place = self._write_once and (new or not self._exists(name))
+        place = name if in_place else hidden_folder(name)
+        inside = RemoteFolder(f"{self.where.rstrip('/')}/{place}", self._filesystem, self._at(place))
         inside.make()
         try:
             yield inside
-            if self._write_once:
-                with inside.writing(COMPLETE, new=True):
-                    pass
-                return
             for left in (part for part in inside.parts("") if part.startswith(".")):
                 inside.remove(left)
-            self.remove(name)
-            self._filesystem.move(self._at(temporary), self._at(name))
+            if not in_place:
+                self.remove(name)
+                self._move_parts(inside, name)
+            if self._write_once:
+                with self.writing(f"{name}/{COMPLETE}", new=True):
+                    pass
         except BaseException:
             with suppress(OSError, pa.ArrowException):
-                self._filesystem.delete_dir(self._at(temporary))
+                self._filesystem.delete_dir(self._at(place))
             raise
+
+    def _move_parts(self, inside: RemoteFolder, name: str) -> None:
+        if not self._write_once:
+            self._filesystem.move(inside._path, self._at(name))
+            return
+        # The store copies them; nothing passes through here.
+        for part in inside.parts(""):
+            self._filesystem.copy_file(inside._at(part), f"{self._at(name)}/{part}")
+        self._filesystem.delete_dir(inside._path)
+
+    def _exists(self, name: str) -> bool:
+        return bool(self._filesystem.get_file_info(self._at(name)).type != fs.FileType.NotFound)
 
     def _is_folder(self, name: str) -> bool:
         return bool(self._filesystem.get_file_info(self._at(name)).type == fs.FileType.Directory)
