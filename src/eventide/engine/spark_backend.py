@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eventide.engine.faults import first_line, of_spark
 from eventide.engine.backend import FileList
+from eventide.engine.faults import first_line, of_spark
 from eventide.engine.file_reduce import FileBatch, FileReduce
 from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
 from eventide.engine.workbench import Bench, Workbench
@@ -189,9 +189,7 @@ class SparkBackend:
         }
         return _analysed(spark, sql, stored | _frames(spark, tables))
 
-    def _written(
-        self, made: Callable[[], DataFrame], folder: str, layout: Layout, sequence: int | None
-    ) -> Summary:
+    def _written(self, made: Callable[[], DataFrame], folder: str, layout: Layout, sequence: int | None) -> Summary:
         try:
             frame = made()
             if sequence is not None and layout.is_numbered:

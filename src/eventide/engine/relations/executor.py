@@ -2,8 +2,8 @@
 
 Laws. *Place*: where every relation that a statement reads is with the driver, DuckDB runs it there, or Spark over the
 small tables where DuckDB's answer could be another; where one is on the cluster, a Spark job does, over files alone,
-and its rows stay there. The answer is the same. *Small answers*: `table` brings rows to the driver, for statements whose
-answer steers and is small by its nature. *Fail-safe*: a row that makes a statement fail makes it run again in its
+and its rows stay there. The answer is the same. *Small answers*: `table` brings rows to the driver, for statements
+whose answer steers and is small by its nature. *Fail-safe*: a row that makes a statement fail makes it run again in its
 fail-safe form, and the relation says that it is lossy.
 """
 
@@ -32,7 +32,8 @@ Inputs = Mapping[str, Relation | Segments | pa.Table]
 
 
 BIRTHS = 4
-"""What comes to the driver at once may take this part of its memory: state, and the rest of the round, take some too."""
+"""What comes to the driver at once may take this part of its memory: state, and the rest of the round, take some too.
+"""
 
 
 class Executor:
@@ -185,4 +186,3 @@ def _relations(inputs: Inputs) -> dict[str, Segments]:
 
 def _tables(inputs: Inputs) -> dict[str, pa.Table]:
     return {name: given for name, given in inputs.items() if isinstance(given, pa.Table)}
-
