@@ -28,7 +28,7 @@ from eventide.engine.operators.time_range import driver_times
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound import instant_sql
 from eventide.plan.bound_join import SIDES
@@ -72,7 +72,7 @@ class JoinStatements:
 
     def dead(self, rows: str, limits: str) -> str:
         """Whether a row is below the limit of some band."""
-        return "(" + " OR ".join(f"{rows}.__k{band} < limits.{limits}{band}" for band in self._bands) + ")"
+        return "(" + " OR ".join(f"{rows}.__k{band} < limits.__{limits}{band}" for band in self._bands) + ")"
 
     def hopeless(self, rows: str) -> str:
         """Whether NULL keeps a row from having a partner."""
@@ -81,7 +81,7 @@ class JoinStatements:
 
     def accepted(self) -> Statement:
         """The rows `found` that are not late."""
-        late = " OR ".join(["found.__t <= limits.time", f"COALESCE({self.dead('found', 'floor')}, FALSE)"])
+        late = " OR ".join(["found.__t <= limits.__time", f"COALESCE({self.dead('found', 'floor')}, FALSE)"])
         return Statement(f"SELECT found.* FROM found CROSS JOIN limits WHERE NOT ({late})", identified=True)
 
     def pairs(self, new_left: bool, new_right: bool, fail_safe: bool = False) -> str:
@@ -205,7 +205,7 @@ class Join(Operator):
         accepted, late = rows, None
         if any((low := rows.least(column)) is not None and low < first for column, first in known):
             limits = {"time": time, **{f"floor{band}": floor for band, floor in enumerate(floors, 1)}}
-            inputs = {"found": rows, "limits": _limits(limits)}
+            inputs = {"found": rows, "limits": one_row(**limits)}
             accepted = self.executor.relation(self._statements.accepted(), inputs, rows.layout)
             conditions = [
                 f"__t <= {time}",
@@ -334,7 +334,7 @@ class Join(Operator):
             return Relation.nothing(held.layout)
         limits = {f"now{band}": limit for band, limit in enumerate(now, 1)}
         limits |= {f"was{band}": limit for band, limit in enumerate(was, 1)}
-        inputs = {"held": held, "new": self.new[side], "matched": matched, "limits": _limits(limits)}
+        inputs = {"held": held, "new": self.new[side], "matched": matched, "limits": one_row(**limits)}
         return self.executor.relation(self._statements.alone(side), inputs, held.layout)
 
     def _freed(self, side: int, rows: Segments, done: Floors) -> Segments:
@@ -349,7 +349,7 @@ class Join(Operator):
         earliest, least, matched = [FOREVER, FOREVER], [], list(self.matched)
         for side in (LEFT, RIGHT):
             held = self.held[side]
-            limits = _limits({f"now{band}": limit for band, limit in enumerate(self._done(self.floors)[side], 1)})
+            limits = one_row(**{f"now{band}": limit for band, limit in enumerate(self._done(self.floors)[side], 1)})
             inputs = {"found": held, "limits": limits}
             if held.parts and self.bound.keeps[side]:
                 found = self.executor.table(
@@ -454,7 +454,3 @@ def _wrapped(statement: Statement) -> Statement:
         sql=f"SELECT * FROM ({statement.sql})",
         fail_safe=None if fail_safe is None else lambda: f"SELECT * FROM ({fail_safe()})",
     )
-
-
-def _limits(values: Mapping[str, int]) -> pa.Table:
-    return pa.table({name: pa.array([value], pa.int64()) for name, value in values.items()})
