@@ -29,7 +29,7 @@ from eventide.engine.operators.windows import closing, needed_from, open_frontie
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.columns import quoted
@@ -214,8 +214,7 @@ def first_times(executor: Executor, rows: Segments, first: int) -> Instants:
         found = np.concatenate([np.zeros(0, dtype=np.int64), *times])
     else:
         text = (
-            f"SELECT found.__t FROM found CROSS JOIN edge WHERE found.__t >= edge.first ORDER BY __t LIMIT {MOST_TIMES}"
+            f"SELECT found.__t FROM found CROSS JOIN edge WHERE found.__t >= edge.__first ORDER BY __t LIMIT {MOST_TIMES}"
         )
-        edge = pa.table({"first": pa.array([first], pa.int64())})
-        found = executor.table(Statement(text), {"found": rows, "edge": edge}).column("__t").to_numpy()
+        found = executor.table(Statement(text), {"found": rows, "edge": one_row(first=first)}).column("__t").to_numpy()
     return np.sort(found[found >= first])

@@ -28,7 +28,7 @@ from eventide.engine.operators.time_range import known_times
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound import instant_sql
 from eventide.plan.bound_join import SIDES
@@ -121,7 +121,7 @@ class Join(Operator):
         accepted, late = rows, None
         if any((low := rows.least(column)) is not None and low < first for column, first in known):
             limits = {"time": time, **{f"floor{band}": floor for band, floor in enumerate(floors, 1)}}
-            inputs = {"found": rows, "limits": _limits(limits)}
+            inputs = {"found": rows, "limits": one_row(**limits)}
             accepted = self.executor.relation(self._statements.accepted(), inputs, rows.layout)
             conditions = [
                 f"__t <= {time}",
@@ -250,7 +250,7 @@ class Join(Operator):
             return Relation.nothing(held.layout)
         limits = {f"now{band}": limit for band, limit in enumerate(now, 1)}
         limits |= {f"was{band}": limit for band, limit in enumerate(was, 1)}
-        inputs = {"held": held, "new": self.new[side], "matched": matched, "limits": _limits(limits)}
+        inputs = {"held": held, "new": self.new[side], "matched": matched, "limits": one_row(**limits)}
         return self.executor.relation(self._statements.alone(side), inputs, held.layout)
 
     def _freed(self, side: int, rows: Segments, done: Floors) -> Segments:
@@ -265,7 +265,7 @@ class Join(Operator):
         earliest, least, matched = [FOREVER, FOREVER], [], list(self.matched)
         for side in (LEFT, RIGHT):
             held = self.held[side]
-            limits = _limits({f"now{band}": limit for band, limit in enumerate(self._done(self.floors)[side], 1)})
+            limits = one_row(**{f"now{band}": limit for band, limit in enumerate(self._done(self.floors)[side], 1)})
             inputs = {"found": held, "limits": limits}
             if held.parts and self.bound.keeps[side]:
                 found = self.executor.table(
@@ -370,7 +370,3 @@ def _wrapped(statement: Statement) -> Statement:
         sql=f"SELECT * FROM ({statement.sql})",
         fail_safe=None if fail_safe is None else lambda: f"SELECT * FROM ({fail_safe()})",
     )
-
-
-def _limits(values: Mapping[str, int]) -> pa.Table:
-    return pa.table({name: pa.array([value], pa.int64()) for name, value in values.items()})

@@ -39,7 +39,7 @@ class JoinStatements:
 
     def dead(self, rows: str, limits: str) -> str:
         """Whether a row is below the limit of some band."""
-        return "(" + " OR ".join(f"{rows}.__k{band} < limits.{limits}{band}" for band in self._bands) + ")"
+        return "(" + " OR ".join(f"{rows}.__k{band} < limits.__{limits}{band}" for band in self._bands) + ")"
 
     def hopeless(self, rows: str) -> str:
         """Whether NULL keeps a row from having a partner."""
@@ -48,7 +48,7 @@ class JoinStatements:
 
     def accepted(self) -> Statement:
         """The rows `found` that are not late."""
-        late = " OR ".join(["found.__t <= limits.time", f"COALESCE({self.dead('found', 'floor')}, FALSE)"])
+        late = " OR ".join(["found.__t <= limits.__time", f"COALESCE({self.dead('found', 'floor')}, FALSE)"])
         return Statement(f"SELECT found.* FROM found CROSS JOIN limits WHERE NOT ({late})", identified=True)
 
     def pairs(self, new_left: bool, new_right: bool, fail_safe: bool = False) -> str:

@@ -31,7 +31,7 @@ from eventide.engine.operators.time_range import from_time, known_times, least_l
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound_join import SIDES
 from eventide.plan.bound_lookup import PASSED, BoundLookup, lookup_exact, needed_text, versions_text
@@ -41,8 +41,8 @@ from eventide.plan.join_text import COUNT, alone_text, met_columns, met_text, to
 from eventide.plan.port import IDENTITY
 
 READY = Statement(
-    "SELECT held.* FROM held CROSS JOIN limits WHERE held.__t >= limits.was AND held.__t < limits.now "
-    "UNION ALL SELECT new.* FROM new CROSS JOIN limits WHERE new.__t < limits.now",
+    "SELECT held.* FROM held CROSS JOIN limits WHERE held.__t >= limits.__was AND held.__t < limits.__now "
+    "UNION ALL SELECT new.* FROM new CROSS JOIN limits WHERE new.__t < limits.__now",
     identified=True,
 )
 OWN_SPAN = tuple(PREFIXES[RIGHT] + name for name in ("__t", "__k0"))
@@ -138,8 +138,8 @@ class Lookup(Operator):
         new = self.new[LEFT].within("__t", NEVER, shift(now, -1))
         if now == NEVER or (not held.parts and not new.parts):
             return Relation.nothing(held.layout)
-        limits = pa.table({"was": pa.array([was], pa.int64()), "now": pa.array([now], pa.int64())})
-        return self.executor.relation(READY, {"held": held, "new": new, "limits": limits}, held.layout)
+        inputs = {"held": held, "new": new, "limits": one_row(was=was, now=now)}
+        return self.executor.relation(READY, inputs, held.layout)
 
     def _output(self, ready: Relation, versions: Segments) -> Output:
         """Rows with their versions, and, where the lookup keeps all rows, those without."""
@@ -199,10 +199,10 @@ class Lookup(Operator):
         oldest = versions.least("__t")
         if versions.rows <= 2 * self.settled or oldest is None or oldest > first:
             return self
-        flagged = f"(SELECT versions.*, versions.__t <= limits.first AS {PASSED} FROM versions CROSS JOIN limits)"
+        flagged = f"(SELECT versions.*, versions.__t <= limits.__first AS {PASSED} FROM versions CROSS JOIN limits)"
         statement = Statement(needed_text(self.bound, flagged), self._portable, identified=True)
-        limits = pa.table({"first": pa.array([first], pa.int64())})
-        needed = self.executor.relation(statement, {"versions": versions, "limits": limits}, versions.layout)
+        inputs = {"versions": versions, "limits": one_row(first=first)}
+        needed = self.executor.relation(statement, inputs, versions.layout)
         return replace(self, held=(waiting, Segments(versions.layout).add(needed)), settled=needed.rows)
 
     def snapshot(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from eventide.engine.operators.time_range import from_time, known_times, least_l
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound_rows import BoundRows
 from eventide.plan.columns import Column, quoted
@@ -141,8 +141,7 @@ class Merge(Operator):
         ready = rows if first == NEVER and last == FOREVER else rows.within("__t", first, last)
         if not ready.parts or first > last:
             return Output.of(layout)
-        span = {"first": pa.array([first], pa.int64()), "last": pa.array([last], pa.int64())}
-        inputs = {"ready": ready, "span": pa.table(span)}
+        inputs = {"ready": ready, "span": one_row(first=first, last=last)}
         return Output.of(layout, self.executor.relation(emitted_rows(self.bound), inputs, layout))
 
     def snapshot(self) -> dict[str, Any]:
@@ -168,7 +167,7 @@ def emitted_rows(bound: BoundRows) -> Statement:
     shown = [f"{START} AS window_start", "__t + 1 AS window_end", "CAST(1 AS BIGINT) AS `rows`"]
     text = (
         f"SELECT {', '.join([*shown, *outputs, 'CAST(NULL AS STRING) AS __lost'])} FROM ready CROSS JOIN span "
-        "WHERE ready.__t >= span.first AND ready.__t <= span.last"
+        "WHERE ready.__t >= span.__first AND ready.__t <= span.__last"
     )
     portable = all(port.driver_exact for port in bound.ports)
     if not bound.rows.ordered:

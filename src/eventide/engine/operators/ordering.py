@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 
 ROWS_A_STRETCH = 500_000
 MOST_STRETCHES = 256
@@ -24,7 +24,7 @@ def numbered_text(time: str, order: Sequence[str]) -> str:
     """The rows `ready` of the stretch of time in `span`, with their `__number` in the order, from `firsts` on."""
     place = f"row_number() OVER (PARTITION BY __stretch ORDER BY {', '.join(order)})"
     return (
-        f"SELECT *, first + {place} - 1 AS {NUMBER} FROM ({_stretched(time)}) JOIN firsts ON __stretch = firsts.stretch"
+        f"SELECT *, __first + {place} - 1 AS {NUMBER} FROM ({_stretched(time)}) JOIN firsts ON __stretch = firsts.__of"
     )
 
 
@@ -39,14 +39,14 @@ def stretches(
     high = min(high, max(part.summary.greatest[time] for part in ready.parts) + 1)
     count = min(MOST_STRETCHES, -(-ready.rows // ROWS_A_STRETCH))
     width = max(1, -(-(high - low) // count))
-    span = pa.table({name: pa.array([at], pa.int64()) for name, at in (("low", low), ("high", high), ("width", width))})
+    span = one_row(low=low, high=high, width=width)
     statement = Statement(f"SELECT __stretch, count(*) AS n FROM ({_stretched(time)}) GROUP BY __stretch")
     counted = executor.table(statement, {"ready": ready, "span": span}).sort_by("__stretch")
     counts = counted.column("n").to_numpy()
     firsts = pa.table(
         {
-            "stretch": counted.column("__stretch").cast(pa.int64()),
-            "first": pa.array(first + np.cumsum(counts) - counts, pa.int64()),
+            "__of": counted.column("__stretch").cast(pa.int64()),
+            "__first": pa.array(first + np.cumsum(counts) - counts, pa.int64()),
         }
     )
     return int(counts.sum()), {"ready": ready, "span": span, "firsts": firsts}
@@ -54,6 +54,6 @@ def stretches(
 
 def _stretched(time: str) -> str:
     return (
-        f"SELECT ready.*, (ready.{time} - span.low) div span.width AS __stretch FROM ready CROSS JOIN span "
-        f"WHERE ready.{time} >= span.low AND ready.{time} < span.high"
+        f"SELECT ready.*, (ready.{time} - span.__low) div span.__width AS __stretch FROM ready CROSS JOIN span "
+        f"WHERE ready.{time} >= span.__low AND ready.{time} < span.__high"
     )

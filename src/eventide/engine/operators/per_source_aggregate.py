@@ -39,7 +39,7 @@ from eventide.plan.columns import Column, quoted
 from eventide.plan.merge_text import BY, compact_text
 
 BY_SOURCE = Column(BY, "BIGINT")
-OPEN = f"SELECT found.* FROM found JOIN closed ON found.{BY} = closed.{BY} WHERE found.__pane >= closed.first"
+OPEN = f"SELECT found.* FROM found JOIN closed ON found.{BY} = closed.{BY} WHERE found.__pane >= closed.__first"
 
 
 def _none() -> Instants:
@@ -146,7 +146,7 @@ class PerSourceAggregate(Operator):
             return run, Ingested(rows.weight)
         # Rows of before the query began were never its own, so they are not late for it.
         late_rows = int(weights[shut & (panes >= self.begins)].sum())
-        limits = pa.table({BY: np.arange(len(closed)), "first": closed})
+        limits = pa.table({BY: np.arange(len(closed)), "__first": closed})
         accepted = self.executor.relation(Statement(OPEN), {"found": numbered, "closed": limits}, numbered.layout)
         late = self._late(late_rows, sources, closed) if late_rows else None
         run = replace(self, slices=self.slices.add(accepted), held=self.held.add(panes[~shut], by[~shut]))
@@ -221,7 +221,7 @@ class PerSourceAggregate(Operator):
         text = compact_text(self.query, f"({OPEN.replace('found', 'segments')})", BY)
         if self.query.keeps_rows:
             text = OPEN.replace("found", "segments")
-        limits = pa.table({BY: np.arange(len(needed)), "first": needed})
+        limits = pa.table({BY: np.arange(len(needed)), "__first": needed})
         merged = slices.merged(
             lambda some: self.executor.relation(
                 Statement(text, self.query.driver_exact), {"segments": some, "closed": limits}, slices.layout

@@ -25,7 +25,7 @@ from eventide.engine.operators.windows import ends_of
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.queueing import Turn
 from eventide.eventtime.span import Span, merged
@@ -123,8 +123,7 @@ class Queue(Merge):
         layout = output_layout(self.bound.outputs)
         if not rows.parts:
             return Output.of(layout)
-        span = pa.table({"first": pa.array([NEVER], pa.int64()), "last": pa.array([FOREVER], pa.int64())})
-        inputs = {"ready": rows, "span": span}
+        inputs = {"ready": rows, "span": one_row(first=NEVER, last=FOREVER)}
         return Output.of(layout, self.executor.relation(emitted_rows(self.bound), inputs, layout))
 
     def _with_arrived(self) -> Self:
@@ -145,10 +144,10 @@ class Queue(Merge):
         overdue = 0
         if how.within is not None and self.aside.parts:
             statement = Statement(
-                f"SELECT count(*) AS n FROM found CROSS JOIN limits WHERE found.{SINCE} <= limits.last"
+                f"SELECT count(*) AS n FROM found CROSS JOIN limits WHERE found.{SINCE} <= limits.__last"
             )
-            limits = pa.table({"last": pa.array([self.clock - how.within], pa.int64())})
-            overdue = self.executor.table(statement, {"found": self.aside, "limits": limits}).column("n")[0].as_py()
+            inputs = {"found": self.aside, "limits": one_row(last=self.clock - how.within)}
+            overdue = self.executor.table(statement, inputs).column("n")[0].as_py()
         return Turn.of(budget, self.waiting.rows, self.aside.rows, overdue, how.one_in, self.credit)
 
     def _first(self, rows: Segments, count: int, time: str, then: Sequence[str]) -> tuple[Segments, Segments]:
@@ -158,10 +157,10 @@ class Queue(Merge):
             return (rows, nothing) if count else (nothing, rows)
         _, inputs = stretches(self.executor, rows, time, NEVER, FOREVER, 0)
         text = numbered_text(time, (time, *then))
-        inputs["limits"] = pa.table({"count": pa.array([count], pa.int64())})
+        inputs["limits"] = one_row(count=count)
         first, rest = (
             self.executor.relation(
-                Statement(f"SELECT * FROM ({text}) CROSS JOIN limits WHERE {NUMBER} {sign} count", identified=True),
+                Statement(f"SELECT * FROM ({text}) CROSS JOIN limits WHERE {NUMBER} {sign} __count", identified=True),
                 inputs,
                 rows.layout,
             )
@@ -187,10 +186,10 @@ class Queue(Merge):
     def _stamped(self, rows: Segments, condition: str) -> Relation:
         """Rows as they are set aside, at the clock of this round."""
         statement = Statement(
-            f"SELECT found.*, limits.clock AS {SINCE} FROM found CROSS JOIN limits WHERE {condition}", identified=True
+            f"SELECT found.*, limits.__clock AS {SINCE} FROM found CROSS JOIN limits WHERE {condition}", identified=True
         )
-        limits = pa.table({"clock": pa.array([self.clock], pa.int64())})
-        return self.executor.relation(statement, {"found": rows, "limits": limits}, self.aside.layout)
+        inputs = {"found": rows, "limits": one_row(clock=self.clock)}
+        return self.executor.relation(statement, inputs, self.aside.layout)
 
     def _with_holes(self) -> Self:
         """With the panes of rows that are set aside now."""

@@ -13,7 +13,7 @@ from eventide.engine.operators.operator import output_layout
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import NEVER
 from eventide.plan.bound import Bound
 from eventide.plan.broken_values import careful_values
@@ -22,7 +22,7 @@ from eventide.plan.merge_text import BEAT, BY, LISTED, compact_text, in_order, m
 from eventide.plan.slice_columns import slice_columns
 
 HEARTBEAT = Column("heartbeat", "BIGINT")
-FROM_PANE = Statement("SELECT found.* FROM found CROSS JOIN edge WHERE found.__pane >= edge.first", identified=True)
+FROM_PANE = Statement("SELECT found.* FROM found CROSS JOIN edge WHERE found.__pane >= edge.__first", identified=True)
 
 
 def slice_layout(query: Bound, *more: Column) -> Layout:
@@ -74,6 +74,4 @@ def from_pane(executor: Executor, rows: Relation, first: int) -> Relation:
         return rows
     if rows.table is not None:
         return rows.kept(pc.greater_equal(rows.table.column("__pane"), first))
-    return executor.relation(
-        FROM_PANE, {"found": rows, "edge": pa.table({"first": pa.array([first], pa.int64())})}, rows.layout
-    )
+    return executor.relation(FROM_PANE, {"found": rows, "edge": one_row(first=first)}, rows.layout)

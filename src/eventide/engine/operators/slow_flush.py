@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import Instants
 
 GROWTH = 8
 """At most so many times as many windows as were emitted already are computed next."""
 
 COUNTS = Statement("SELECT window_end, count(*) AS n FROM answer GROUP BY window_end")
-FIRST = Statement("SELECT answer.* FROM answer CROSS JOIN last WHERE answer.window_end <= last.up_to")
+FIRST = Statement("SELECT answer.* FROM answer CROSS JOIN last WHERE answer.window_end <= last.__up_to")
 
 
 def flushed(
@@ -76,4 +76,4 @@ def _up_to(executor: Executor, answer: Relation, last: int) -> Relation:
     """The part of an answer that is of windows which end by then."""
     if answer.table is not None:
         return answer.kept(pc.less_equal(answer.table.column("window_end"), last))
-    return executor.relation(FIRST, {"answer": answer, "last": pa.table({"up_to": [last]})}, answer.layout)
+    return executor.relation(FIRST, {"answer": answer, "last": one_row(up_to=last)}, answer.layout)

@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import instant_sql
 
-SINCE = Statement("SELECT found.* FROM found CROSS JOIN edge WHERE found.__t >= edge.first", identified=True)
+SINCE = Statement("SELECT found.* FROM found CROSS JOIN edge WHERE found.__t >= edge.__first", identified=True)
 
 
 def from_time(executor: Executor, rows: Relation, first: int) -> Relation:
@@ -28,9 +27,7 @@ def from_time(executor: Executor, rows: Relation, first: int) -> Relation:
         return rows
     if rows.table is not None:
         return rows.kept(pc.greater_equal(rows.table.column("__t"), first))
-    return executor.relation(
-        SINCE, {"found": rows, "edge": pa.table({"first": pa.array([first], pa.int64())})}, rows.layout
-    )
+    return executor.relation(SINCE, {"found": rows, "edge": one_row(first=first)}, rows.layout)
 
 
 def least_live(executor: Executor, rows: Segments, columns: Sequence[str], first: int) -> dict[str, int]:
@@ -39,9 +36,8 @@ def least_live(executor: Executor, rows: Segments, columns: Sequence[str], first
         return {name: low for name in columns if (low := rows.least(name)) is not None}
     types = {column.name: column.type for column in rows.layout.columns}
     told = ", ".join(f"min({instant_sql(name, types[name])}) AS m{place}" for place, name in enumerate(columns))
-    statement = Statement(f"SELECT {told} FROM found CROSS JOIN edge WHERE found.__t >= edge.first")
-    edge = pa.table({"first": pa.array([first], pa.int64())})
-    [least] = executor.table(statement, {"found": rows, "edge": edge}).to_pylist()
+    statement = Statement(f"SELECT {told} FROM found CROSS JOIN edge WHERE found.__t >= edge.__first")
+    [least] = executor.table(statement, {"found": rows, "edge": one_row(first=first)}).to_pylist()
     return {name: least[f"m{place}"] for place, name in enumerate(columns) if least[f"m{place}"] is not None}
 
 

@@ -39,7 +39,7 @@ from eventide.engine.operators.windows import (
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.eventtime.span import Span, merged
@@ -54,7 +54,7 @@ MOST_EMPTY = 100_000
 
 WEIGHT = Statement(
     "SELECT sum(w) AS n FROM (SELECT {weight} AS w FROM found CROSS JOIN span "
-    "WHERE found.__pane >= span.first AND found.__pane < span.last)"
+    "WHERE found.__pane >= span.__first AND found.__pane < span.__last)"
 )
 
 
@@ -145,8 +145,8 @@ class WindowAggregate(Operator):
         """For how many rows of a stream the slices of some panes stand."""
         weight = "1" if self.query.keeps_rows else "found.__n"
         statement = replace(WEIGHT, sql=WEIGHT.sql.format(weight=weight))
-        span = pa.table({"first": pa.array([first], pa.int64()), "last": pa.array([last], pa.int64())})
-        return int(self.executor.table(statement, {"found": rows, "span": span}).column("n")[0].as_py() or 0)
+        inputs = {"found": rows, "span": one_row(first=first, last=last)}
+        return int(self.executor.table(statement, inputs).column("n")[0].as_py() or 0)
 
     # Windows close
 

@@ -2,12 +2,17 @@
 
 Law: a statement is the same text every round, so that neither engine has to understand it anew; what changes from
 round to round is in small tables that it reads.
+
+>>> one_row(first=5, last=9).to_pylist()
+[{'__first': 5, '__last': 9}]
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from eventide.plan.columns import Column
 
@@ -29,3 +34,8 @@ class Statement:
     fail_safe: Callable[[], str] | None = None
     inner: tuple[Column, ...] = ()
     identified: bool = False
+
+
+def one_row(**values: int) -> pa.Table:
+    """A table of one row, for what changes from round to round; no column of a user begins with `__`, as these do."""
+    return pa.table({f"__{name}": pa.array([value], pa.int64()) for name, value in values.items()})
