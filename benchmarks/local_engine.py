@@ -29,10 +29,10 @@ from benchmarks.disorder import Disorder, Disordered
 from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.question import QUERY, SLIDING6, Truth
 from eventide.engine.local_engine import LocalEngine
+from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.spark_engine import SparkEngine
 from eventide.engine.spark_session import local_session
-from eventide.engine.round.report import RoundReport
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:
@@ -107,10 +107,10 @@ class Rounds:
         """Note every round of an engine from now on."""
         engine.on_round(self._note)
 
-    def _note(self, work: Round) -> None:
+    def _note(self, work: RoundReport) -> None:
         if work.rows:
             self.ends.append(self._clock())
-            self.steps.append(work.seconds)
+            self.steps.append(dict(work.seconds))
 
     def warm_ms(self) -> float:
         """The median from end to end, of the second half."""

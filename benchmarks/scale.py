@@ -39,9 +39,9 @@ from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.processes import PeakMemory, jvm_of
 from benchmarks.question import QUERY, TUMBLING, Truth
 from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.report import RoundReport
 from eventide.engine.spark_engine import SparkEngine
 from eventide.engine.spark_session import local_session
-from eventide.engine.round.report import RoundReport
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class StateWatch:
         self._on_driver = 0
         engine.on_round(self._note)
 
-    def _note(self, work: Round) -> None:
+    def _note(self, work: RoundReport) -> None:
         (query,) = self._engine.status().queries
         self.most_open = max(self.most_open, query.open_slices)
         self.most_bytes = max(self.most_bytes, query.state_bytes)

@@ -24,10 +24,10 @@ from rich.console import Console
 from rich.table import Table
 
 from eventide.engine.local_engine import LocalEngine
+from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.spark_engine import SparkEngine
 from eventide.engine.spark_session import local_session
-from eventide.engine.round.report import RoundReport
 from eventide.language.script import read_script
 from eventide.plan.program import Program
 from eventide.sinks.directory import Directory
@@ -69,7 +69,7 @@ class Screen:
     asked: list[float] = field(default_factory=list)
     left_out: bool = False
 
-    def show(self, work: Round) -> None:
+    def show(self, work: RoundReport) -> None:
         """Look at the results of a round."""
         if work.ending:
             # The end of the recording closes what is left; nobody waited for that.
@@ -84,7 +84,7 @@ class Screen:
             if end % SHOWN_EVERY == 0 and end > START:
                 self._print(row, (now - end) / SECOND)
 
-    def watch_sources(self, engine: Running, work: Round) -> None:
+    def watch_sources(self, engine: Running, work: RoundReport) -> None:
         """Say it when the silent detector is waited for no more."""
         if self.left_out or START + (work.number + 1) * EACH < START + SILENT_FROM:
             return

@@ -26,7 +26,7 @@ from eventide.engine.storage import Storage
 from eventide.results.results import Results
 from eventide.sinks.sink import Sink
 
-STEPS = ("reduce", "promise", "advance", "prod", "emit", "commit")
+STEPS = ("reduce", "heartbeats", "advance", "prod", "emit", "commit")
 OPERATORS = ("paired", "in_order", "known")
 QUERIES = ("sliding", "revised", "distinct", "by_rows", "by_clock", "levels", *OPERATORS)
 

@@ -201,7 +201,7 @@ def test_a_filter_that_is_stopped_while_its_pipe_is_open_ends_quietly(tmp_path: 
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     assert "Fatal" not in said
     assert "stopped" in said
 
@@ -216,7 +216,7 @@ def test_a_reader_that_goes_away_ends_the_run_as_it_ends_any_filter(tmp_path: Pa
         process.stdin.write(ROWS)
         process.stdin.close()
         said = process.stderr.read()
-        assert process.wait(timeout=60) == 141
+        assert process.wait(timeout=300) == 141
     assert said == ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from eventide.engine.round.engine import Engine
+from eventide.engine.round.report import STEPS
 from tests.docs.blocks import tagged
 
 [PICTURE] = tagged("mermaid")
@@ -12,7 +12,7 @@ from tests.docs.blocks import tagged
 
 def test_the_steps_in_the_picture_are_those_of_a_round() -> None:
     numbered = re.findall(r"<b>(\d) (\w+)</b>", PICTURE.text)
-    assert numbered == [(str(number), name) for number, (name, _) in enumerate(Engine.STEPS, start=1)]
+    assert numbered == [(str(number), name) for number, name in enumerate(STEPS, start=1)]
 
 
 def test_every_arrow_joins_boxes_and_every_box_is_joined() -> None:

@@ -332,7 +332,7 @@ def stories(draw: st.DrawFn) -> Story:
         over = {}
         if draw(st.integers(0, 7)) == 0:
             over = {draw(st.sampled_from(program.streams)).name: [draw(st.sampled_from(SOURCES))]}
-        dies = draw(st.sampled_from((None,) * 8 + ("reduce", "promise", "advance", "emit")))
+        dies = draw(st.sampled_from((None,) * 8 + ("reduce", "heartbeats", "advance", "emit")))
         tick, restart = draw(st.booleans()), draw(st.integers(0, 4)) == 0
         rounds.append(Given(clock, rows, over, tick, restart, dies))
     asking = draw(st.sampled_from(ASKING))

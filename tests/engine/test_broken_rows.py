@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,9 +135,9 @@ class Listening(LocalBackend):
         super().__init__()
         self.asked: list[str] = []
 
-    def ask(self, sql: str) -> pa.Table:
+    def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         self.asked.append(sql)
-        return super().ask(sql)
+        return super().ask(sql, tables)
 
 
 def test_rounds_without_broken_rows_ask_one_statement_that_never_changes(tmp_path: Path) -> None:

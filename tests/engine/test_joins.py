@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.join_run import JoinRun
-from eventide.engine.local_backend import LocalBackend
 from eventide.engine.operators.frontier import Frontier
-from eventide.engine.slices import slice_schema
+from eventide.engine.operators.join import Join
+from eventide.engine.operators.operator import Input, Output
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Relation
+from eventide.engine.round.placement import state_bytes
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound_join import BoundJoin, bind_join
 from eventide.plan.derived import Derived
-from eventide.plan.join import Band, Join, JoinKind, Side
+from eventide.plan.join import Band, JoinKind, Side
+from eventide.plan.join import Join as DeclaredJoin
 from eventide.plan.query import named_as
-from eventide.plan.reduce_text import MALFORMED, batch_view, kept_text
 from eventide.plan.stream import Stream, TimeKind, Timestamps, columns
 from eventide.plan.window import Window
 from tests.engine.join_oracle import Oracle, OracleBand, Row
+from tests.engine.operators_alone import BACKEND, came, emitted, executing, in_files, in_one_part, inputs, restarted
 
-BACKEND = LocalBackend()
 SCHEMA = "t BIGINT, k INT, v INT"
 A, B = (Stream(name, columns(SCHEMA), time="t") for name in "ab")
-ROWS = pa.schema([("t", pa.int64()), ("k", pa.int32()), ("v", pa.int32()), (MALFORMED, pa.string())])
+ROWS = pa.schema([("t", pa.int64()), ("k", pa.int32()), ("v", pa.int32())])
 SELECT = named_as(at="a.t", av="a.v", bt="b.t", bv="b.v", first="coalesce(b.t, a.t div 2)")
 
 SAME = OracleBand(Band("t", "t"), lambda t: t, lambda t: t)
@@ -72,53 +72,40 @@ rounds = st.lists(
 
 def bound_join(bands: tuple[OracleBand, ...], keyed: bool = False, **words: Any) -> BoundJoin:
     keys = ("k",) if keyed else ()
-    join = Join("j", Side("a", keys=keys), Side("b", keys=keys), tuple(band.band for band in bands), **words)
+    join = DeclaredJoin("j", Side("a", keys=keys), Side("b", keys=keys), tuple(band.band for band in bands), **words)
     return bind_join(join, A, B, BACKEND.type_of)
 
 
-def chunk_of(bound: BoundJoin, side: int, given: list[Row]) -> pa.Table:
-    """Rows as they come through a port."""
-    port = bound.ports[side]
-    mine = [{"t": row.t, "k": row.k, "v": row.v, MALFORMED: None} for row in given if row.side == side]
-    table = pa.Table.from_pylist(mine, ROWS)
-    if not mine:
-        return slice_schema(port).empty_table()
-    return BACKEND.workbench.ask(kept_text(port), {batch_view(port.stream): table}).cast(slice_schema(port))
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    """One for all joins of this module."""
+    with executing() as found:
+        yield found
 
 
-class Disk:
-    """The series of a run as files, some of them dropped or put together as the engine does."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, list[pa.Table]] = {}
-
-    def write(self, run: JoinRun, whole: bool) -> None:
-        for name, kept in run.kept().items():
-            files = [*self.files.get(name, []), *([] if kept.added is None else [kept.added])]
-            files = [file for file in files if pc.max(file.column("__t")).as_py() >= kept.live]
-            if whole:
-                assert kept.whole().num_rows <= sum(file.num_rows for file in files)
-                files = [kept.whole()] if kept.whole().num_rows else []
-            self.files[name] = files
-
-    def restored(self, run: JoinRun) -> JoinRun:
-        saved = json.loads(json.dumps(run.saved()))
-        return JoinRun.restored(run.bound, run.bench, saved, self.files)
+def came_to(run: Join, side: int, given: list[Row]) -> Relation:
+    """Rows as they come through the port of a side."""
+    mine = [{"t": row.t, "k": row.k, "v": row.v} for row in given if row.side == side]
+    return came(run, run.bound.ports[side], pa.Table.from_pylist(mine, ROWS))
 
 
-def step(run: JoinRun, given: list[Row], heartbeats: tuple[int, int]) -> tuple[JoinRun, pa.Table, int]:
-    """One round: what is told, and how many rows were late."""
+def held(run: Join) -> int:
+    """How many rows are held."""
+    return sum(side.rows for side in run.held)
+
+
+def step(run: Join, given: list[Row], heartbeats: tuple[int, int]) -> tuple[Join, pa.Table, int]:
+    """One round: what is emitted, and how many rows were late."""
     late = 0
     for side, port in enumerate(run.bound.ports):
-        run, taken = run.take(port.query.name, chunk_of(run.bound, side, given))
-        late += taken.late_rows
-    left, right = (port.query.name for port in run.bound.ports)
-    frontiers = {left: Frontier(heartbeats[0]), right: Frontier(heartbeats[1])}
-    tells, before = run.would_tell(frontiers), run.rows
-    after, answer = run.advance(frontiers)
-    [told] = answer.parts()
-    assert tells or (told.num_rows == 0 and after.rows == before)
-    return after, told, late
+        run, ingested = run.ingest(port.query.name, came_to(run, side, given))
+        late += ingested.late_rows
+    reached = of(run.bound, left=heartbeats[0], right=heartbeats[1])
+    would, before = run.would_emit(reached), held(run)
+    after, output = run.advance(reached)
+    rows = emitted(output)
+    assert would or (rows.num_rows == 0 and held(after) == before)
+    return after, rows, late
 
 
 @settings(max_examples=30, deadline=None)
@@ -139,14 +126,16 @@ def test_pairs_and_rows_alone_are_told_as_brute_force_tells_them(
     where: str | None,
     rounds: list[tuple[list[Row], int | None, int | None, str]],
     one_by_one: bool,
+    executor: Executor,
 ) -> None:
     bound = bound_join(BANDS[band], keyed, kind=kind, condition=condition, where=where, select=SELECT)
     oracle = Oracle(kind, BANDS[band], keyed, CONDITIONS[condition], WHERES[where])
-    run, disk = JoinRun.start(bound, BACKEND.workbench), Disk()
+    run = Join.start(bound, executor)
     if one_by_one:
         rounds = [part for one in rounds for part in (*(([row], 0, 0, "") for row in one[0]), ([], *one[1:]))]
     heartbeats = (NEVER, NEVER)
-    for given_rows, left, right, then in [*rounds, ([], FOREVER, FOREVER, "")]:
+    for number, (given_rows, left, right, then) in enumerate([*rounds, ([], FOREVER, FOREVER, "")]):
+        executor.files.begin(number)
         heartbeats = (_moved(heartbeats[0], left), _moved(heartbeats[1], right))
         promised = run.frontier
         late, expected = oracle.round(given_rows, heartbeats)
@@ -163,17 +152,17 @@ def test_pairs_and_rows_alone_are_told_as_brute_force_tells_them(
             for row in told.select(["window_end", name]).to_pylist():
                 assert row[name] is None or row[name] >= least_of(row["window_end"] - 1)
         assert run.frontier.time == oracle.promised
-        assert run.rows == oracle.holds.total()
+        assert held(run) == oracle.holds.total()
         assert run.holds.tolist() == sorted(oracle.holds)
-        disk.write(run, whole=then == "whole")
+        run = in_files(in_one_part(run) if then == "whole" else run)
         if then == "restart":
-            run = disk.restored(run)
-            assert run.rows == oracle.holds.total()
-            assert run.frontier.time == oracle.promised
-    assert run.rows == 0
-    assert run.bytes == 0
+            run = restarted(Join.start(bound, executor), run)
+        assert held(run) == oracle.holds.total()
+        assert run.frontier.time == oracle.promised
+    assert held(run) == 0
+    assert state_bytes(run) == 0
     assert run.frontier.is_over
-    assert not any(disk.files.values())
+    assert not any(rows.parts for rows in run.state.values())
 
 
 def _moved(heartbeat: int, by: int | None) -> int:
@@ -186,20 +175,21 @@ def _order(row: tuple[Any, ...]) -> list[tuple[bool, int]]:
     return [(value is not None, value or 0) for value in (row[1], row[0], *row[2:])]
 
 
-def of(bound: BoundJoin, **sides: Any) -> dict[str, Frontier]:
-    """The frontiers of both inputs, by port."""
-    return {f"{bound.name}__{side}": one if isinstance(one, Frontier) else Frontier(one) for side, one in sides.items()}
+def of(bound: BoundJoin, **sides: Any) -> list[Input]:
+    """How far both inputs have come."""
+    return inputs(**{f"{bound.name}__{side}": one for side, one in sides.items()})
 
 
-def told_rows(answer: Any) -> list[dict[str, Any]]:
-    [table] = answer.parts()
-    rows: list[dict[str, Any]] = table.to_pylist()
+def emitted_rows(output: Output) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = emitted(output).to_pylist()
     return rows
 
 
-def test_a_row_behind_its_heartbeat_counts_while_its_epoch_is_open_and_keeps_what_was_promised() -> None:
+def test_a_row_behind_its_heartbeat_counts_while_its_epoch_is_open_and_keeps_what_was_promised(
+    executor: Executor,
+) -> None:
     bound = bound_join(BANDS["epochs"], select=SELECT)
-    run, _, _ = step(JoinRun.start(bound, BACKEND.workbench), [], (12, 7))
+    run, _, _ = step(Join.start(bound, executor), [], (12, 7))
     promised = run.frontier
     # Both are in the epoch from 7 to 13, which is over for neither side; only the row at 7 is too late for a reader.
     run, told, late = step(run, [Row(0, 9, None, 1), Row(0, 7, None, 2), Row(1, 8, None, 3)], (12, 7))
@@ -213,27 +203,25 @@ def test_a_row_behind_its_heartbeat_counts_while_its_epoch_is_open_and_keeps_wha
 
 def test_columns_that_both_inputs_have_get_the_name_of_the_input_before_them() -> None:
     other = Stream("b", columns("t BIGINT, w STRING"), time="t")
-    bound = bind_join(Join("j", Side("a"), Side("b"), (Band("t", "t"),)), A, other, BACKEND.type_of)
+    bound = bind_join(DeclaredJoin("j", Side("a"), Side("b"), (Band("t", "t"),)), A, other, BACKEND.type_of)
     assert [(column.name, column.type) for column in bound.outputs] == [
         ("a_t", "BIGINT"), ("k", "INT"), ("v", "INT"), ("b_t", "BIGINT"), ("w", "STRING"),
     ]  # fmt: skip
 
 
-def test_times_are_compared_in_microseconds_and_spans_cover_both_rows() -> None:
+def test_times_are_compared_in_microseconds_and_spans_cover_both_rows(executor: Executor) -> None:
     timed = Stream("a", columns("ts TIMESTAMP, v INT"), time="ts")
     dated = Stream("b", columns("day DATE, w INT"), time="day")
     band = Band("date_trunc('DAY', ts)", "day + INTERVAL 1 DAY")
-    bound = bind_join(Join("j", Side("a"), Side("b"), (band,)), timed, dated, BACKEND.type_of)
+    bound = bind_join(DeclaredJoin("j", Side("a"), Side("b"), (band,)), timed, dated, BACKEND.type_of)
     day, hour = 86_400_000_000, 3_600_000_000
     left = pa.table({"ts": pa.array([3 * day + hour], pa.timestamp("us", "UTC")), "v": pa.array([1], pa.int32())})
     right = pa.table({"day": pa.array([2, 3], pa.date32()), "w": pa.array([5, 6], pa.int32())})
-    run = JoinRun.start(bound, BACKEND.workbench)
+    run = Join.start(bound, executor)
     for port, table in zip(bound.ports, (left, right), strict=True):
-        table = table.append_column(MALFORMED, pa.nulls(table.num_rows, pa.string()))
-        chunk = BACKEND.workbench.ask(kept_text(port), {batch_view(port.stream): table}).cast(slice_schema(port))
-        run, _ = run.take(port.query.name, chunk)
-    run, answer = run.advance(of(bound, left=3 * day, right=2 * day - 1))
-    [row] = told_rows(answer)
+        run, _ = run.ingest(port.query.name, came(run, port, table))
+    run, output = run.advance(of(bound, left=3 * day, right=2 * day - 1))
+    [row] = emitted_rows(output)
     assert (row["window_start"], row["window_end"], row["v"], row["w"]) == (2 * day, 3 * day + hour + 1, 1, 5)
     # The left row waits for other rows of the second day; the right ones for rows of the day after their own.
     assert run.holds.tolist() == [2 * day, 3 * day, 3 * day + hour]
@@ -241,45 +229,44 @@ def test_times_are_compared_in_microseconds_and_spans_cover_both_rows() -> None:
     assert run.holds.tolist() == [3 * day]
 
 
-def test_a_stream_joins_itself() -> None:
-    join = Join("j", Side("a", "x"), Side("a", "y"), (Band("t", "t", 1, 2),), select=named_as(v="x.v", w="y.v"))
+def test_a_stream_joins_itself(executor: Executor) -> None:
+    join = DeclaredJoin("j", Side("a", "x"), Side("a", "y"), (Band("t", "t", 1, 2),), select=named_as(v="x.v", w="y.v"))
     bound = bind_join(join, A, A, BACKEND.type_of)
     rows = [Row(side, t, None, t) for side in (0, 1) for t in (1, 2, 4)]
-    run, told, _ = step(JoinRun.start(bound, BACKEND.workbench), rows, (4, 4))
+    run, told, _ = step(Join.start(bound, executor), rows, (4, 4))
     assert [(row["v"], row["w"]) for row in told.to_pylist()] == [(1, 2), (2, 4)]
     # Rows 3 and 4 could still have row 5 and 6 for partners; none is before them.
-    assert run.rows == 1
+    assert held(run) == 1
 
 
-def test_rows_without_a_time_of_their_own_are_joined_by_the_clock() -> None:
+def test_rows_without_a_time_of_their_own_are_joined_by_the_clock(executor: Executor) -> None:
     latent = Stream("a", columns("v INT"), timestamps=Timestamps.LATENT)
     timed = Stream("b", columns("ts TIMESTAMP, w INT"), time="ts")
-    join = Join("j", Side("a"), Side("b"), (Band("_time", "ts", -5, 0),), JoinKind.LEFT)
+    join = DeclaredJoin("j", Side("a"), Side("b"), (Band("_time", "ts", -5, 0),), JoinKind.LEFT)
     bound = bind_join(join, latent, timed, BACKEND.type_of)
-    run = JoinRun.start(bound, BACKEND.workbench)
-    left = pa.table({"v": pa.array([1], pa.int32()), MALFORMED: pa.nulls(1, pa.string())})
-    chunk = BACKEND.workbench.ask(kept_text(bound.ports[0]), {batch_view(latent): left})
-    run, _ = run.take("j__left", run.stamped("j__left", chunk.cast(slice_schema(bound.ports[0])), clock=100))
-    assert run.would_tell(of(bound, left=99, right=90))
-    run, answer = run.advance(of(bound, left=99, right=90))
-    assert told_rows(answer) == []
-    assert not run.would_tell(of(bound, left=150, right=99))
-    run, answer = run.advance(of(bound, left=150, right=100))
-    assert [(row["window_start"], row["window_end"], row["v"], row["w"]) for row in told_rows(answer)] == [
+    run = Join.start(bound, executor)
+    left = pa.table({"v": pa.array([1], pa.int32())})
+    run, _ = run.ingest("j__left", came(run, bound.ports[0], left, clock=100))
+    assert run.would_emit(of(bound, left=99, right=90))
+    run, output = run.advance(of(bound, left=99, right=90))
+    assert emitted_rows(output) == []
+    assert not run.would_emit(of(bound, left=150, right=99))
+    run, output = run.advance(of(bound, left=150, right=100))
+    assert [(row["window_start"], row["window_end"], row["v"], row["w"]) for row in emitted_rows(output)] == [
         (100, 101, 1, None)
     ]
 
 
-def test_results_of_queries_are_joined_by_their_groups_with_time() -> None:
+def test_results_of_queries_are_joined_by_their_groups_with_time(executor: Executor) -> None:
     flows = [
         Derived.of(name, columns("tb BIGINT, n BIGINT"), TimeKind.SEQUENCE, Window(60), (("tb", lambda t: t // 60),))
         for name in ("flow1", "flow2")
     ]
-    join = Join("j", Side("flow1"), Side("flow2"), (Band("tb", "tb"),), JoinKind.FULL)
+    join = DeclaredJoin("j", Side("flow1"), Side("flow2"), (Band("tb", "tb"),), JoinKind.FULL)
     bound = bind_join(join, flows[0], flows[1], BACKEND.type_of)
     assert [column.name for column in bound.outputs] == ["flow1_tb", "flow1_n", "flow2_tb", "flow2_n"]
     assert dict(bound.results.carries) == {"flow1_tb": None, "flow2_tb": None}
-    run = JoinRun.start(bound, BACKEND.workbench)
+    run = Join.start(bound, executor)
     for side, epochs in enumerate(([0, 1], [1])):
         port = bound.ports[side]
         table = pa.table(
@@ -287,27 +274,25 @@ def test_results_of_queries_are_joined_by_their_groups_with_time() -> None:
                 "tb": pa.array(epochs, pa.int64()), "n": pa.array(epochs, pa.int64()),
                 "window_start": pa.array([60 * tb for tb in epochs], pa.int64()),
                 "window_end": pa.array([60 * tb + 60 for tb in epochs], pa.int64()),
-                MALFORMED: pa.nulls(len(epochs), pa.string()),
             }
         )  # fmt: skip
-        chunk = BACKEND.workbench.ask(kept_text(port), {batch_view(port.stream): table}).cast(slice_schema(port))
-        run, taken = run.take(port.query.name, chunk)
-        assert taken.late_rows == 0
-    run, answer = run.advance(of(bound, left=Frontier(119, {"tb": 2}), right=Frontier(119, {"tb": 2})))
+        run, ingested = run.ingest(port.query.name, came(run, port, table))
+        assert ingested.late_rows == 0
+    run, output = run.advance(of(bound, left=Frontier(119, {"tb": 2}), right=Frontier(119, {"tb": 2})))
     assert [
-        (row["window_start"], row["window_end"], row["flow1_tb"], row["flow2_tb"]) for row in told_rows(answer)
+        (row["window_start"], row["window_end"], row["flow1_tb"], row["flow2_tb"]) for row in emitted_rows(output)
     ] == [
         (0, 60, 0, None),
         (60, 120, 1, 1),
     ]
-    assert run.rows == 0
+    assert held(run) == 0
     assert run.frontier == Frontier(119, {"flow1_tb": 2, "flow2_tb": 2})
 
 
-def test_a_value_that_cannot_be_computed_is_lost_and_the_row_is_told() -> None:
+def test_a_value_that_cannot_be_computed_is_lost_and_the_row_is_told(executor: Executor) -> None:
     bound = bound_join((SAME,), select=named_as(ratio="a.v div b.v", bv="b.v"))
     rows = [Row(0, 1, None, 6), Row(1, 1, None, 0), Row(1, 1, None, 2)]
-    _, told, _ = step(JoinRun.start(bound, BACKEND.workbench), rows, (1, 1))
+    _, told, _ = step(Join.start(bound, executor), rows, (1, 1))
     assert [tuple(row.values())[2:] for row in told.to_pylist()] == [
         (2, None, 0, "a.v div b.v fails"),
         (2, 3, 2, None),
@@ -337,11 +322,11 @@ def test_a_value_that_cannot_be_computed_is_lost_and_the_row_is_told() -> None:
 def test_what_could_not_be_joined_is_refused_with_the_way_out(words: dict[str, Any], said: str) -> None:
     plain: dict[str, Any] = {"name": "j", "left": Side("a"), "right": Side("b"), "bands": (Band("t", "t"),)}
     with pytest.raises(DeclarationError) as refused:
-        bind_join(Join(**plain | words), A, B, BACKEND.type_of)
+        bind_join(DeclaredJoin(**plain | words), A, B, BACKEND.type_of)
     assert said in str(refused.value)
 
 
 def test_times_and_plain_numbers_are_not_compared() -> None:
     timed = Stream("b", columns("t TIMESTAMP"), time="t")
     with pytest.raises(DeclarationError, match="'a' counts in plain numbers and 'b' in times"):
-        bind_join(Join("j", Side("a"), Side("b"), (Band("t", "t"),)), A, timed, BACKEND.type_of)
+        bind_join(DeclaredJoin("j", Side("a"), Side("b"), (Band("t", "t"),)), A, timed, BACKEND.type_of)

@@ -10,55 +10,70 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from eventide.engine.join_run import JoinRun
-from eventide.engine.lookup_run import LookupRun
 from eventide.engine.operators.frontier import Frontier
-from eventide.engine.spark_backend import SparkBench
+from eventide.engine.operators.join import Join
+from eventide.engine.operators.lookup import Lookup
+from eventide.engine.operators.operator import Input
+from eventide.engine.relations.executor import Executor
+from eventide.engine.spark_backend import SparkBackend, SparkBench
 from eventide.plan.join import JoinKind
 from eventide.plan.join_text import driver_exact
 from eventide.plan.query import named_as
 from tests.engine import test_joins, test_lookups
 from tests.engine.join_oracle import Row
-from tests.engine.test_joins import BACKEND, BANDS, bound_join
+from tests.engine.operators_alone import BACKEND, emitted, executing
+from tests.engine.test_joins import BANDS, bound_join
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RUNS: dict[str, Callable[[Any], Any]] = {
-    "band": lambda bench: JoinRun.start(
+STARTS: dict[str, Callable[[Executor], Any]] = {
+    "band": lambda executor: Join.start(
         bound_join(BANDS["around"], True, kind=JoinKind.FULL, condition="10 div a.v >= b.v", select=test_joins.SELECT),
-        bench,
+        executor,
     ),
-    "epochs": lambda bench: JoinRun.start(
-        bound_join(BANDS["several"], kind=JoinKind.LEFT, select=named_as(ratio="a.v div b.v", at="a.t")), bench
+    "epochs": lambda executor: Join.start(
+        bound_join(BANDS["several"], kind=JoinKind.LEFT, select=named_as(ratio="a.v div b.v", at="a.t")), executor
     ),
-    "lookup": lambda bench: LookupRun.start(test_lookups.bound_lookup(True, "v IS NULL"), bench),
+    "lookup": lambda executor: Lookup.start(test_lookups.bound_lookup(True, "v IS NULL"), executor),
 }
 
 
-@pytest.mark.parametrize("name", RUNS)
+class SparkAlone(SparkBackend):
+    """Spark, also for what DuckDB would compute as well."""
+
+    def sql(self, portable: bool) -> SparkBench:
+        """Spark's own answer."""
+        return super().sql(False)  # type: ignore[return-value]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", STARTS)
 def test_spark_joins_as_duckdb_does(name: str, spark: SparkSession) -> None:
     told = []
-    for bench in (BACKEND.workbench, SparkBench(spark)):
-        run, chosen = RUNS[name](bench), random.Random(7)
-        answers = []
-        for number in range(2):
-            rows = [
-                Row(
-                    side,
-                    10 * number + chosen.randrange(12),
-                    chosen.choice([None, 1, 2]),
-                    chosen.choice([None, 0, 1, 2]),
-                )
-                for side in (0, 1)
-                for _ in range(8)
-            ]
-            for side, port in enumerate(run.bound.ports):
-                chunk_of: Any = test_lookups.chunk_of if name == "lookup" else test_joins.chunk_of
-                run, _ = run.take(port.query.name, chunk_of(run.bound, side, rows))
-            run, answer = run.advance({port.query.name: Frontier(10 * number + 4) for port in run.bound.ports})
-            answers += answer.parts()
-        told.append(pa.concat_tables(answers).to_pylist())
+    for backend in (BACKEND, SparkAlone(spark)):
+        with executing(backend) as executor:
+            run, chosen = STARTS[name](executor), random.Random(7)
+            tables = []
+            for number in range(2):
+                executor.files.begin(number)
+                rows = [
+                    Row(
+                        side,
+                        10 * number + chosen.randrange(12),
+                        chosen.choice([None, 1, 2]),
+                        chosen.choice([None, 0, 1, 2]),
+                    )
+                    for side in (0, 1)
+                    for _ in range(8)
+                ]
+                for side, port in enumerate(run.bound.ports):
+                    came_to: Any = test_lookups.came_to if name == "lookup" else test_joins.came_to
+                    run, _ = run.ingest(port.query.name, came_to(run, side, rows))
+                reached = [Input(port.query.name, Frontier(10 * number + 4)) for port in run.bound.ports]
+                run, output = run.advance(reached)
+                tables.append(emitted(output))
+            told.append(pa.concat_tables(tables).to_pylist())
     assert told[0] == told[1]
     assert len(told[0]) > 5
 

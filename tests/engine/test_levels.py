@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.local_backend import LocalBackend
+from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.round.reducer import Reducer
-from eventide.engine.round.engine import Engine
 from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.clock_skew import ClockSkew

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
-from eventide.engine.lookup_run import LookupRun
-from eventide.engine.operators.frontier import Frontier
-from eventide.engine.slices import slice_schema
+from eventide.engine.operators.lookup import Lookup
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Relation
+from eventide.engine.round.placement import state_rows
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound_lookup import BoundLookup, bind_lookup
 from eventide.plan.join import Side
-from eventide.plan.lookup import Lookup
+from eventide.plan.lookup import Lookup as DeclaredLookup
 from eventide.plan.query import named_as
-from eventide.plan.reduce_text import MALFORMED, batch_view, kept_text
 from eventide.plan.stream import Stream, columns
 from tests.engine.join_oracle import Row
+from tests.engine.operators_alone import BACKEND, came, emitted, executing, in_files, in_one_part, inputs, restarted
 
-BACKEND = LocalBackend()
 ORDERS, PRICES = (Stream(name, columns("t BIGINT, k INT, v INT"), time="t") for name in ("orders", "prices"))
-ROWS = pa.schema([("t", pa.int64()), ("k", pa.int32()), ("v", pa.int32()), (MALFORMED, pa.string())])
+ROWS = pa.schema([("t", pa.int64()), ("k", pa.int32()), ("v", pa.int32())])
 SELECT = named_as(t="orders.t", v="orders.v", price="prices.v")
 
 small = st.one_of(st.none(), st.integers(0, 3))
@@ -41,17 +39,21 @@ rounds = st.lists(
 
 def bound_lookup(keeps_all: bool, removed: str | None) -> BoundLookup:
     sides = Side("orders", keys=("k",)), Side("prices", keys=("k",))
-    lookup = Lookup("priced", *sides, keeps_all, removed, select=SELECT)
+    lookup = DeclaredLookup("priced", *sides, keeps_all, removed, select=SELECT)
     return bind_lookup(lookup, ORDERS, PRICES, BACKEND.type_of)
 
 
-def chunk_of(bound: BoundLookup, side: int, given: list[Row]) -> pa.Table:
-    port = bound.ports[side]
-    mine = [{"t": row.t, "k": row.k, "v": row.v, MALFORMED: None} for row in given if row.side == side]
-    if not mine:
-        return slice_schema(port).empty_table()
-    table = pa.Table.from_pylist(mine, ROWS)
-    return BACKEND.workbench.ask(kept_text(port), {batch_view(port.stream): table}).cast(slice_schema(port))
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    """One for all lookups of this module."""
+    with executing() as found:
+        yield found
+
+
+def came_to(run: Lookup, side: int, given: list[Row]) -> Relation:
+    """Rows as they come through the port of a side."""
+    mine = [{"t": row.t, "k": row.k, "v": row.v} for row in given if row.side == side]
+    return came(run, run.bound.ports[side], pa.Table.from_pylist(mine, ROWS))
 
 
 def price_of(row: Row, versions: list[Row], removed: bool) -> tuple[bool, int | None]:
@@ -72,13 +74,14 @@ def moved(heartbeat: int, by: int | None) -> int:
 @settings(max_examples=30, deadline=None)
 @given(keeps_all=st.booleans(), removed=st.booleans(), rounds=rounds)
 def test_every_row_is_told_with_the_version_of_its_key_as_of_its_time(
-    keeps_all: bool, removed: bool, rounds: list[tuple[list[Row], int | None, int | None, str]]
+    keeps_all: bool, removed: bool, rounds: list[tuple[list[Row], int | None, int | None, str]], executor: Executor
 ) -> None:
     bound = bound_lookup(keeps_all, "v IS NULL" if removed else None)
-    run = LookupRun.start(bound, BACKEND.workbench)
-    heartbeats, files = (NEVER, NEVER), dict[str, list[pa.Table]]()
+    run = Lookup.start(bound, executor)
+    heartbeats = (NEVER, NEVER)
     waiting, versions = list[Row](), list[Row]()
-    for given_rows, left, right, then in [*rounds, ([], FOREVER, FOREVER, "")]:
+    for number, (given_rows, left, right, then) in enumerate([*rounds, ([], FOREVER, FOREVER, "")]):
+        executor.files.begin(number)
         late = [row for row in given_rows if row.t <= heartbeats[row.side]]
         waiting += [row for row in given_rows if row.side == 0 and row not in late]
         versions += [row for row in given_rows if row.side == 1 and row not in late]
@@ -90,68 +93,60 @@ def test_every_row_is_told_with_the_version_of_its_key_as_of_its_time(
         )
         promised, late_rows = run.frontier, 0
         for side, port in enumerate(bound.ports):
-            run, taken = run.take(port.query.name, chunk_of(bound, side, given_rows))
-            late_rows += taken.late_rows
-        frontiers = {"priced__left": Frontier(heartbeats[0]), "priced__right": Frontier(heartbeats[1])}
-        tells = run.would_tell(frontiers)
-        run, answer = run.advance(frontiers)
-        [told] = answer.parts()
+            run, ingested = run.ingest(port.query.name, came_to(run, side, given_rows))
+            late_rows += ingested.late_rows
+        reached = inputs(priced__left=heartbeats[0], priced__right=heartbeats[1])
+        would = run.would_emit(reached)
+        run, output = run.advance(reached)
+        told = emitted(output)
         assert late_rows == len(late)
         assert Counter(tuple(row.values())[:-1] for row in told.to_pylist()) == expected
-        assert tells or not expected
+        assert would or not expected
         assert all(end - 1 > promised.time for end in told.column("window_end").to_pylist())
         assert all(t >= promised.least.get("t", t) for t in told.column("t").to_pylist())
         assert run.holds.tolist() == sorted({row.t for row in waiting})
         assert run.frontier.time == max(promised.time, min(heartbeats[0], *(row.t - 1 for row in waiting), FOREVER))
-        for name, kept in run.kept().items():
-            listed = [*files.get(name, []), *([] if kept.added is None else [kept.added])]
-            files[name] = [file for file in listed if pc.max(file.column("__t")).as_py() >= kept.live]
-            if then == "whole":
-                files[name] = [kept.whole()] if kept.whole().num_rows else []
+        run = in_files(in_one_part(run) if then == "whole" else run)
         if then == "restart":
-            run = LookupRun.restored(bound, run.bench, json.loads(json.dumps(run.saved())), files)
-    assert run.rows == 0
+            run = restarted(Lookup.start(bound, executor), run)
+            assert run.holds.tolist() == sorted({row.t for row in waiting})
+    assert state_rows(run) == 0
     assert run.frontier.is_over
-    assert not any(files.values())
+    assert not any(rows.parts for rows in run.state.values())
 
 
 def _split(waiting: list[Row], heartbeat: int) -> tuple[list[Row], list[Row]]:
     return [row for row in waiting if row.t <= heartbeat], [row for row in waiting if row.t > heartbeat]
 
 
-def test_versions_that_later_ones_have_replaced_are_freed() -> None:
-    bound = bound_lookup(keeps_all=True, removed="v IS NULL")
-    run = LookupRun.start(bound, BACKEND.workbench)
+def test_versions_that_later_ones_have_replaced_are_freed(executor: Executor) -> None:
+    run = Lookup.start(bound_lookup(keeps_all=True, removed="v IS NULL"), executor)
     most = 0
     for t in range(60):
-        updates = [Row(1, t, key, t) for key in range(5)]
-        run, _ = run.take("priced__right", chunk_of(bound, 1, updates))
-        run, _ = run.advance({"priced__left": Frontier(t), "priced__right": Frontier(t)})
-        most = max(most, run.rows)
+        run = _told_of(run, [Row(1, t, key, t) for key in range(5)], t)
+        most = max(most, state_rows(run))
     assert most <= 15
-    ended = [Row(1, 60, key, None) for key in range(5)]
-    run, _ = run.take("priced__right", chunk_of(bound, 1, ended))
-    run, _ = run.advance({"priced__left": Frontier(60), "priced__right": Frontier(60)})
-    run, _ = run.take("priced__right", chunk_of(bound, 1, [Row(1, 61, 0, 1)]))
-    run, _ = run.advance({"priced__left": Frontier(61), "priced__right": Frontier(61)})
-    assert run.rows == 1
+    run = _told_of(run, [Row(1, 60, key, None) for key in range(5)], 60)
+    run = _told_of(run, [Row(1, 61, 0, 1)], 61)
+    assert state_rows(run) == 1
 
 
-def test_a_version_that_has_ended_does_not_come_back_after_a_restart() -> None:
+def _told_of(run: Lookup, versions: list[Row], heartbeat: int) -> Lookup:
+    """One more round, in which versions come."""
+    run, _ = run.ingest("priced__right", came_to(run, 1, versions))
+    return run.advance(inputs(priced__left=heartbeat, priced__right=heartbeat))[0]
+
+
+def test_a_version_that_has_ended_does_not_come_back_after_a_restart(executor: Executor) -> None:
     bound = bound_lookup(keeps_all=True, removed="v IS NULL")
-    run = LookupRun.start(bound, BACKEND.workbench)
-    files = []
-    for versions, heartbeat in (([Row(1, 1, 0, 5), Row(1, 9, 1, 6)], 0), ([Row(1, 5, 0, None)], 20)):
-        run, _ = run.take("priced__right", chunk_of(bound, 1, versions))
-        run, _ = run.advance({"priced__left": Frontier(heartbeat), "priced__right": Frontier(heartbeat)})
-        files.append(run.kept()["right"].added)
-    assert run.kept()["right"].live == 9
-    # The file with the end of the first version is done with, the one with its beginning is not.
-    run = LookupRun.restored(bound, run.bench, run.saved(), {"right": files[:1]})
-    run, _ = run.take("priced__left", chunk_of(bound, 0, [Row(0, 21, 0, 1), Row(0, 21, 1, 2)]))
-    _, answer = run.advance({"priced__left": Frontier(21), "priced__right": Frontier(21)})
-    [told] = answer.parts()
-    assert told.select(["v", "price"]).to_pylist() == [{"v": 1, "price": None}, {"v": 2, "price": 6}]
+    run = in_files(_told_of(Lookup.start(bound, executor), [Row(1, 1, 0, 5), Row(1, 9, 1, 6)], 0))
+    # The version that has ended is freed with its end, once versions are many; its file held another one, too.
+    run = in_files(_told_of(run, [Row(1, 5, 0, None), Row(1, 10, 2, 7), Row(1, 11, 2, 8)], 20))
+    assert run.state["right"].least("__t") == 9
+    run = restarted(Lookup.start(bound, executor), run)
+    run, _ = run.ingest("priced__left", came_to(run, 0, [Row(0, 21, 0, 1), Row(0, 21, 1, 2)]))
+    _, output = run.advance(inputs(priced__left=21, priced__right=21))
+    assert emitted(output).select(["v", "price"]).to_pylist() == [{"v": 1, "price": None}, {"v": 2, "price": 6}]
 
 
 @pytest.mark.parametrize(
@@ -166,5 +161,5 @@ def test_a_version_that_has_ended_does_not_come_back_after_a_restart() -> None:
 def test_a_lookup_that_cannot_work_is_refused_with_the_way_out(words: dict[str, Any], said: str) -> None:
     plain: dict[str, Any] = {"rows": Side("orders", keys=("k",)), "versions": Side("prices", keys=("k",))}
     with pytest.raises(DeclarationError) as refused:
-        bind_lookup(Lookup("priced", **plain | words), ORDERS, PRICES, BACKEND.type_of)
+        bind_lookup(DeclaredLookup("priced", **plain | words), ORDERS, PRICES, BACKEND.type_of)
     assert said in str(refused.value)

@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.early.given import MOST, EarlyTold, ToldAnswers
-from eventide.engine.local_backend import LocalBackend
 from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.local_backend import LocalBackend
 from eventide.engine.round.engine import Engine
+from eventide.engine.round.report import STEPS
 from eventide.engine.workbench import Workbench
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.instant import FOREVER
@@ -38,7 +39,6 @@ from tests.engine.test_early_answers import early_by_brute_force
 if TYPE_CHECKING:
     pass
 
-STEPS = ("reduce", "promise", "advance", "prod", "emit", "commit")
 Asked = tuple[int, str, EarlyResults, int]
 """An answer, the query, and the rounds that had been committed before it was asked for and after it came."""
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from eventide.engine.early_cluster import reading
+from eventide.engine.early.prodding import EarlyResults, Prodding
 from eventide.engine.garbage import Garbage
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.local_engine import LocalEngine
-from eventide.engine.early.prodding import EarlyResults, Prodding
 from eventide.engine.round.engine import Engine
 from eventide.engine.running import Running
 from eventide.engine.storage import Storage
@@ -109,7 +108,7 @@ def test_a_round_that_is_held_up_keeps_no_early_answer_back(
         wait_until(lambda: running.status().round == 2, running)
         assert told(running.prod("q").table()) == [(40, 1)]
         assert told(sink.table("q")) == [(10, 3), (20, 2)]
-    assert not list((tmp_path / "checkpoint" / "slices").glob("_early*"))
+    assert not list((tmp_path / "checkpoint" / "slices").glob("_apart*"))
 
 
 @pytest.mark.parametrize("driver_bytes", [None, 0], ids=["driver", "cluster"])
@@ -147,7 +146,7 @@ def test_rounds_that_are_committed_while_an_answer_is_made_take_nothing_from_it(
     for answer in answers:
         open_now = [(10 * (answer.round // 2) + 10, 2 + 2 * (answer.round % 2))] if answer.round >= 0 else []
         assert told(answer.table()) == open_now
-    assert not list((tmp_path / "checkpoint" / "slices").glob("_early*"))
+    assert not list((tmp_path / "checkpoint" / "slices").glob("_apart*"))
 
 
 def test_an_expensive_function_in_a_round_keeps_no_early_answer_back(tmp_path: Path) -> None:
@@ -240,25 +239,26 @@ def test_slices_on_the_cluster_stay_until_they_were_read_and_then_go(spark: Spar
 
     program = Program((Stream("s", columns("t BIGINT, v INT"), time="t", policy=FixedDelay(0)),), (SUMS,))
     engine = Engine(program, SparkBackend(spark), str(tmp_path / "checkpoint"), {"sums": Memory()}, driver_bytes=0)
-    slices = tmp_path / "checkpoint" / "slices" / "sums"
+    slices = tmp_path / "checkpoint" / "slices"
     for clock, times in enumerate(((1, 2), (3,))):
         engine.round(numbers(*times), clock)
-    standing, before = engine.early.standing, set(slices.glob("*/*.parquet"))
-    with reading(engine.cluster, standing.runs.values()) as cluster:
+    snapshot = engine.early.snapshot
+    before = {slices.parent / name for name in snapshot.files(frozenset({"sums"}))}
+    with engine.executor.files.apart(snapshot.files(frozenset({"sums"}))) as files:
         for clock, time in enumerate((11, 21, 31, 41), start=2):
             engine.round(numbers(time), clock)
-        assert before <= set(slices.glob("*/*.parquet"))
-        answer = Prodding(standing, cluster).answer("sums", Prod())
+        assert before <= set(slices.rglob("*.parquet"))
+        answer = Prodding(snapshot, engine.executor.apart(files)).answer("sums", Prod())
     engine.round(numbers(51), 6)
     engine.close()
     engine.backend.close()
     assert answer.table().column("total").to_pylist() == [3]
     assert before
-    assert not before & set(slices.glob("*/*.parquet"))
+    assert not before & set(slices.rglob("*.parquet"))
 
 
 @pytest.mark.spark
-def test_a_query_on_the_driver_is_asked_below_one_on_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
+def test_queries_on_the_cluster_are_asked_one_above_the_other(spark: SparkSession, tmp_path: Path) -> None:
     from eventide.engine.spark_backend import SparkBackend
 
     lower = Query("lower", "s", RowWindow(2, 2), named_as(total="sum(v)"))
@@ -266,7 +266,7 @@ def test_a_query_on_the_driver_is_asked_below_one_on_the_cluster(spark: SparkSes
     program = Program((Stream("s", columns("t BIGINT, v INT"), time="t", policy=FixedDelay(0)),), (lower, upper))
     engine = Engine(program, SparkBackend(spark), str(tmp_path / "checkpoint"), driver_bytes=0)
     engine.round(numbers(1, 2, 3, 4, 5), 0)
-    assert [one.placement for one in engine.status().queries] == ["driver", "cluster"]
+    assert [one.placement for one in engine.status().queries] == ["cluster", "cluster"]
     assert [engine.prod(name).rows for name in ("lower", "upper")] == [1, 1]
     engine.close()
     engine.backend.close()
@@ -274,13 +274,13 @@ def test_a_query_on_the_driver_is_asked_below_one_on_the_cluster(spark: SparkSes
 
 def test_garbage_that_someone_reads_goes_after_they_have_let_it_go(tmp_path: Path) -> None:
     storage = Storage.at(tmp_path / "checkpoint")
-    names = ("slices/q/1.parquet", "slices/q/2.parquet", "slices/_early-7/q/1.parquet")
+    names = ("slices/q/1.parquet", "slices/q/2.parquet", "slices/_apart-7/q/1.parquet")
     for name in names:
         storage.write(name, b"")
     garbage = Garbage(storage)
     garbage.add(names)
-    with garbage.holding(frozenset({"slices/q/1.parquet"}), "slices/_early-7"):
+    with garbage.holding(frozenset({"slices/q/1.parquet"}), "slices/_apart-7"):
         garbage.remove(live=frozenset())
-        assert storage.list("slices", hidden=True) == ["slices/_early-7/q/1.parquet", "slices/q/1.parquet"]
+        assert storage.list("slices", hidden=True) == ["slices/_apart-7/q/1.parquet", "slices/q/1.parquet"]
     garbage.remove(live=frozenset())
     assert storage.list("slices", hidden=True) == []

@@ -13,8 +13,9 @@ import pytest
 import eventide
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.local_engine import LocalEngine
-from eventide.engine.round.queue_pace import QueuePace
 from eventide.engine.round.engine import Engine
+from eventide.engine.round.placement import state_rows
+from eventide.engine.round.queue_pace import QueuePace
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.queue import queued
@@ -59,10 +60,10 @@ def test_an_engine_goes_on_with_what_waits_in_its_queue(tmp_path: Path) -> None:
     engine.start()
     assert enough.wait(60)
     engine.stop()
-    held = engine.engine.state.operators["q_queue"].rows
+    held = state_rows(engine.engine.state.operators["q_queue"])
     assert 0 < held < 100
     again = LocalEngine(program(room=9), str(tmp_path), {"q": memory}, {"s": Batches(STREAM, [ROWS])})
-    assert again.engine.state.operators["q_queue"].rows == held
+    assert state_rows(again.engine.state.operators["q_queue"]) == held
     again.run(bounded=True)
     assert totals(memory) == [10] * 10
 
@@ -87,9 +88,9 @@ def test_a_round_that_is_run_again_lets_as_many_rows_go_as_it_was_meant_to(tmp_p
     engine.close()
     engine = started(60)
     engine.round({"s": ROWS}, 9, {"s": 50}, batch=0)
-    assert engine.state.operators["q_queue"].rows == 96
+    assert state_rows(engine.state.operators["q_queue"]) == 96
     engine.round({}, 10, {})
-    assert engine.state.operators["q_queue"].rows == 36
+    assert state_rows(engine.state.operators["q_queue"]) == 36
     engine.close()
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 
 from eventide.commands.why_words import window_words
@@ -14,6 +16,7 @@ from eventide.engine.checkpoint_reader import read_standing
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import RoundReport
+from eventide.engine.round.side_tables import LATE
 from eventide.engine.workbench import Workbench
 from eventide.eventtime.instant import NEVER
 from eventide.plan.rows import Rows
@@ -89,18 +92,19 @@ class Player:
             self.note(made)
         raise AssertionError("rounds without rows never end")
 
-    def note(self, work: Round) -> None:
-        for name, parts in work.late.items():
-            for part in parts:
-                for row in part.to_pylist():
-                    self.late[row["_query"], name, row["v"]] += 1
+    def note(self, work: RoundReport) -> None:
+        for name, count in work.late.items():
+            late = pq.read_table(Path(self.folder) / LATE / name / f"{work.number:010d}.parquet").to_pylist()
+            assert len(late) == count
+            for row in late:
+                self.late[row["_query"], name, row["v"]] += 1
         for step in self.story.program.steps:
             rows = work.results[step.name].table().to_pylist()
             ends = [row["window_end"] for row in rows]
             self.told[step.name].update(
                 tuple(row[name] for name in ("window_start", "window_end", *names_of(step))) for row in rows
             )
-            before, after = self.promised.get(step.name, NEVER), work.frontiers[step.name].time
+            before, after = self.promised.get(step.name, NEVER), self.engine.state.operators[step.name].frontier.time
             assert after >= before, f"the time of {step.name} goes back"
             assert all(end - 1 > before for end in ends), f"{step.name} tells what it had promised not to"
             self.promised[step.name] = after

@@ -74,9 +74,9 @@ def test_silent_rounds_tell_what_waits_and_then_there_are_none(tmp_path: Path) -
     first = engine.round(rows(5, 15, 25, 35, 45, 55), clock=0)
     assert first.results["sums"].table().column("window_end").to_pylist() == [10, 20]
     assert engine.status().queries[0].bound == 50
-    assert engine.state.runs["sums"].promised() == 19
+    assert engine.state.operators["sums"].frontier.time == 19
     assert ends_of(engine, 1) == [30, 40]
-    assert engine.state.runs["hours"].promised() == 39
+    assert engine.state.operators["hours"].frontier.time == 39
     assert ends_of(engine, 2) == [50]
     assert ends_of(engine, 3) is None
     engine.close()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.engine.operators.windows import bound_of, closing, holding, needed_from
+from eventide.engine.operators.windows import closed_by, closing, holding, needed_from
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER
 from eventide.plan.window import Window
 
@@ -32,7 +32,7 @@ def test_the_windows_that_close_are_those_that_end_between_two_bounds(
     window: Window, rows: list[int], heartbeat: int, step: int
 ) -> None:
     panes = np.unique(np.array([window.pane_of(t) for t in rows], dtype=np.int64))
-    before, after = bound_of(window, heartbeat), bound_of(window, heartbeat + step)
+    before, after = closed_by(window, heartbeat), closed_by(window, heartbeat + step)
     found = closing(window, panes, before, after)
     pairs = set(zip(found["pane"].to_pylist(), found["window_start"].to_pylist(), strict=True))
     expected = {
@@ -48,7 +48,7 @@ def test_the_windows_that_close_are_those_that_end_between_two_bounds(
 def test_a_pane_is_needed_exactly_while_one_of_its_windows_is_open_or_retained(
     window: Window, heartbeat: int, retain: int
 ) -> None:
-    bound = bound_of(window, heartbeat)
+    bound = closed_by(window, heartbeat)
     needed = needed_from(window, bound, retain)
     for pane in range(window.pane_of(heartbeat - 150), heartbeat + 50, window.pane):
         starts = starts_holding(window, pane)
@@ -61,7 +61,7 @@ def test_a_pane_is_needed_exactly_while_one_of_its_windows_is_open_or_retained(
 @given(windows, st.lists(times, min_size=1, max_size=5), times)
 def test_windows_told_anew_come_with_all_their_panes(window: Window, changed: list[int], heartbeat: int) -> None:
     panes = np.unique(np.array([window.pane_of(t) for t in changed], dtype=np.int64))
-    bound = bound_of(window, heartbeat)
+    bound = closed_by(window, heartbeat)
     found = holding(window, panes, NEVER, bound)
     starts = {s for t in changed for s in starts_holding(window, t) if s + window.range <= bound}
     assert set(found["window_start"].to_pylist()) == starts
@@ -69,5 +69,5 @@ def test_windows_told_anew_come_with_all_their_panes(window: Window, changed: li
 
 
 def test_the_ends_of_time_close_nothing_and_everything() -> None:
-    assert bound_of(Window(10), NEVER) == bound_of(Window(10), -EDGE) == NEVER
-    assert bound_of(Window(10), FOREVER) == bound_of(Window(10), EDGE) == FOREVER
+    assert closed_by(Window(10), NEVER) == closed_by(Window(10), -EDGE) == NEVER
+    assert closed_by(Window(10), FOREVER) == closed_by(Window(10), EDGE) == FOREVER

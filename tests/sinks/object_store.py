@@ -1,7 +1,7 @@
 """An object store on this machine that Arrow's S3 client talks to: objects in a dictionary, behind HTTP.
 
-It knows as much of S3 as a sink needs: whole objects, objects in parts, copies, listing, looking, removing one or many. As in S3, an
-object appears when it is complete, and an upload that nobody completes never does.
+It knows as much of S3 as a sink needs: whole objects, objects in parts, copies, listing, looking, removing one or many.
+As in S3, an object appears when it is complete, and an upload that nobody completes never does.
 """
 
 from __future__ import annotations

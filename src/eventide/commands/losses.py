@@ -15,9 +15,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-
-from eventide.engine.running import Running
 from eventide.engine.round.report import RoundReport
+from eventide.engine.running import Running
 
 REASONS_TOLD = 3
 PLACE = re.compile(r" \(query [^()]*\)$")

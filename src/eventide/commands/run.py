@@ -143,7 +143,9 @@ def _ends(format: str, path: str | None) -> bool:
 def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
     engine = chosen_engine(checked_engine(request.engine) or settings.engine, script.program)
     master, conf = said("--master", request.master), settings.spark
-    if engine == "local" and (any(one.startswith("spark.") for one in request.conf) or request.packages or request.master):
+    if engine == "local" and (
+        any(one.startswith("spark.") for one in request.conf) or request.packages or request.master
+    ):
         say("--master, --conf and --package are for Spark; the local engine does without them")
     if engine == "spark":
         for sentence in changed_meanings(conf):

@@ -34,9 +34,10 @@ ENGINES = ("spark", "local")
 class RunSettings:
     """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`).
 
-    `driver_memory`: so many bytes of state stay with the driver, on Spark. `flush_rows`: about so many results of a query are told in one round. `scheduling`: when silent streams are asked
-    (`timestamps`), and by which `heartbeats` operators go. `pace`: how many rows go through the queue of an expensive
-    function in a round (`expensive.rows`), or for how long (`expensive.seconds`).
+    `driver_memory`: so many bytes of state stay with the driver, on Spark. `flush_rows`: about so many results of a
+    query are told in one round. `scheduling`: when silent streams are asked (`timestamps`), and by which `heartbeats`
+    operators go. `pace`: how many rows go through the queue of an expensive function in a round (`expensive.rows`), or
+    for how long (`expensive.seconds`).
     """
 
     engine: str | None = None

@@ -89,7 +89,7 @@ def lines(standing: Standing, opened: OpenQuery, windows: list[OpenWindow], star
     if not windows and start is not None:
         return [f"window {moment(start, plain)} of query {opened.query} is closed"]
     if not windows:
-        bound = known(opened.bound) if isinstance(opened, OpenTime) else None
+        bound = known(opened.closed_before) if isinstance(opened, OpenTime) else None
         so_far = "" if bound is None else f": all before {moment(bound, plain)} is closed"
         read = standing.program.query(opened.query).stream
         reads = ""

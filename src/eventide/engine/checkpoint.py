@@ -176,7 +176,7 @@ class Checkpoint:
         return self._intended().get(after_round + 1)
 
     def write_table(self, name: str, table: pa.Table) -> StateFile:
-        """Store a table as an Arrow or Parquet file. It is state once a committed record names it, and garbage until then.
+        """Store a table as an Arrow or Parquet file: state once a committed record names it, garbage until then.
 
         A name without a folder is taken below `slices`. A file that a kept record names is never written over.
         """

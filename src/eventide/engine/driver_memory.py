@@ -1,15 +1,15 @@
-"""`driver.memory`: how much state of all operators together stays with the driver, and sizes in words.
+r"""`driver.memory`: how much state of all operators together stays with the driver, and sizes in words.
 
-Law: a size is a number of bytes, or a number and a unit: kB, MB, GB and TB by the thousand, KiB, MiB, GiB and TiB by 1024,
-and k, m, g and t by 1024 too, as Spark has them. 0 means that nothing stays.
+Law: a size is a number of bytes, or a number and a unit: kB, MB, GB and TB by the thousand, KiB, MiB, GiB and TiB by
+1024, and k, m, g and t by 1024 too, as Spark has them. 0 means that nothing stays.
 
 >>> memory_bytes("256 MiB"), memory_bytes("1.5GB"), memory_bytes("2g"), memory_bytes(0)
 (268435456, 1500000000, 2147483648, 0)
 >>> memory_bytes("much")
 Traceback (most recent call last):
     ...
-eventide.errors.DeclarationError: driver.memory 'much' is no size: write a number of bytes, or such as '256 MiB', '2 GB' \
-or 0
+eventide.errors.DeclarationError: driver.memory 'much' is no size: write a number of bytes, or such as '256 MiB', '2 GB'
+\ or 0
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ what the last record says, and operators are values that were never replaced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -142,9 +142,9 @@ class EngineState:
                 name: stream.saved() | self._names.saved(name, stream.sources, given.number)
                 for name, stream in self.streams.items()
             },
-            {name: _saved(operator) | dict(saved.get(name, {})) for name, operator in found.items()},
+            {name: saved_data(operator) | dict(saved.get(name, {})) for name, operator in found.items()},
             given.positions,
-            (*_files(found), *self._names.files()),
+            (*state_files(found), *self._names.files()),
         )
         self._checkpoint.commit(record)
         self.record, self.operators = record, found
@@ -178,22 +178,29 @@ class EngineState:
             return operator
         if saved["place"] == "cluster" and not self._executor.backend.has_cluster:
             raise CheckpointError(f"the state of query {name!r} is on a cluster: continue with the Spark engine")
-        files = {file.name: file for file in self.record.files}
-        state = {}
-        for kind, rows in operator.state.items():
-            parts = [self._executor.files.restored(rows.layout, part, files) for part in saved["state"][kind]]
-            if saved["place"] == "driver":
-                parts = [self._executor.loaded(part) for part in parts]
-            state[kind] = Segments(rows.layout).add(*parts)
-        return operator.restored(saved, state)
+        return restored(operator, self._executor, saved, self.record.files)
 
 
-def _saved(operator: Operator) -> dict[str, Any]:
+def restored(operator: Operator, executor: Executor, saved: Mapping[str, Any], files: Iterable[StateFile]) -> Operator:
+    """An operator that has seen nothing, continued from what `saved_data` gave of it, its state where it was."""
+    by_name = {file.name: file for file in files}
+    state = {}
+    for kind, rows in operator.state.items():
+        parts = [executor.files.restored(rows.layout, part, by_name) for part in saved["state"][kind]]
+        if saved["place"] == "driver":
+            parts = [executor.loaded(part) for part in parts]
+        state[kind] = Segments(rows.layout).add(*parts)
+    return operator.restored(saved, state)
+
+
+def saved_data(operator: Operator) -> dict[str, Any]:
+    """Plain data of an operator for the round record: its snapshot, and the relations of its state."""
     state = {kind: rows.saved() for kind, rows in operator.state.items()}
     return operator.snapshot() | {"place": place(operator), "state": state}
 
 
-def _files(operators: Mapping[str, Operator]) -> list[StateFile]:
+def state_files(operators: Mapping[str, Operator]) -> list[StateFile]:
+    """The files that hold the state of operators."""
     return [
         file
         for operator in operators.values()

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.engine.local_backend import LocalBackend
-from eventide.engine.round.queue_pace import QueuePace
 from eventide.engine.round.engine import Engine, Observer
+from eventide.engine.round.queue_pace import QueuePace
 from eventide.engine.running import Running
 from eventide.engine.storage import Storage
 from eventide.engine.trace import Trace

@@ -53,9 +53,7 @@ class OpenTime:
     @classmethod
     def of(cls, query: Bound, closed_before: int, panes: Instants, holes: tuple[Span, ...] = ()) -> OpenTime:
         """What is open of a query that runs."""
-        return cls(
-            query.query.name, query.window_kind, query.panes, query.windows.range, closed_before, panes, holes
-        )
+        return cls(query.query.name, query.window_kind, query.panes, query.windows.range, closed_before, panes, holes)
 
     def open(self) -> list[tuple[int, int]]:
         """Start and end of every window that holds a row and is open."""

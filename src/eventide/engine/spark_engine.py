@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from eventide.engine.faults import of_spark
 from eventide.engine.file_reduce import FileBatch
+from eventide.engine.round.engine import Engine, Observer
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.round.queue_pace import QueuePace
-from eventide.engine.round.engine import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.spark_backend import SparkBackend
 from eventide.engine.spark_log import SparkLog

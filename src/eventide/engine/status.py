@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from eventide.engine.operators.frontier import after
 from eventide.engine.operators.operator import Operator
 from eventide.engine.round.placement import place, state_bytes, state_rows
 from eventide.engine.stream_time import StreamTime
@@ -87,20 +88,19 @@ class QueryStatus:
     @classmethod
     def of(cls, operator: Operator, standing: Standing | None = None) -> QueryStatus:
         """The status of an operator."""
-        opened = operator.open()
-        if opened is None:
-            closed = _known(operator.frontier.time)
-            closed, waits = None if closed is None else closed + 1, operator_data
-        else:
-            closed, waits = _known(opened.closed_before), next_data
+        opened, waits_for = operator.open(), None
+        closed = after(operator.frontier.time) if opened is None else opened.closed_before
+        if standing is not None:
+            name = operator.name
+            waits_for = operator_data(standing, name) if opened is None else next_data(standing, name)
         return cls(
             operator.name,
             place(operator),
             len(operator.holds),
             state_rows(operator),
             state_bytes(operator),
-            closed,
-            None if standing is None else waits(standing, operator.name),
+            _known(closed),
+            waits_for,
         )
 
 

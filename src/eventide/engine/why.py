@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engine.closing_time import reached_at
-from eventide.engine.round.frontier_limits import others_of, shape_of
-from eventide.engine.round.measuring import Measuring
 from eventide.engine.open_windows import Need, OpenQuery, known
 from eventide.engine.record import RoundRecord
+from eventide.engine.round.frontier_limits import others_of, shape_of
+from eventide.engine.round.measuring import Measuring
 from eventide.engine.stream_time import StreamTime
 from eventide.errors import DeclarationError
 from eventide.eventtime.asking import When

@@ -140,8 +140,7 @@ def versions_text(bound: BoundLookup, rows: str, versions: str) -> str:
     same = " AND ".join(f"l_{column.name} = __row{column.name}" for column in IDENTITY)
     ranked = f"row_number() OVER (PARTITION BY {own} ORDER BY {', '.join(_greatest(bound))}) AS __place"
     found = (
-        f"SELECT {columns}, {ranked} FROM {rows} JOIN ({dated}) ON {same} "
-        f"JOIN {versions} ON {equal} AND r___t = __last"
+        f"SELECT {columns}, {ranked} FROM {rows} JOIN ({dated}) ON {same} JOIN {versions} ON {equal} AND r___t = __last"
     )
     ended = "" if bound.removed is None else f" AND NOT r_{bound.removed}"
     return f"SELECT {columns} FROM ({found}) WHERE __place = 1{ended}"

@@ -4,9 +4,10 @@ Law: the file of query `speeds` and round 42 is `speeds-0000000042.parquet`. It 
 round emitted again takes its place, or takes it away when there are no rows any more. Memory stays bounded however many
 rows a round gives. The results of one query are `speeds-*.parquet`: nothing of another query matches that.
 
-Many rows that are on the cluster do not come here: Spark's tasks write them, each its part, and `speeds-0000000042.parquet`
-is a folder with `part-00000.parquet` and so on. Its rows are those that the file would have, in the same order, and in
-text the same lines. Where tasks cannot reach the directory, this process writes the file.
+Many rows that are on the cluster do not come here: Spark's tasks write them, each its part, and
+`speeds-0000000042.parquet` is a folder with `part-00000.parquet` and so on. Its rows are those that the file would
+have, in the same order, and in text the same lines. Where tasks cannot reach the directory, this process writes the
+file.
 
 >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
 >>> from eventide.results.results import Results

@@ -1,9 +1,9 @@
 """A folder on any file system of Arrow but the local one.
 
 Law: a file system that renames (HDFS) shows a file, or a folder of parts, when it is renamed. An object store has no
-folders and renames nothing: there an object appears when all of it was sent, parts are sent under their final names, and
-the marker `_SUCCESS` comes last. Parts that replace something are sent under hidden names, and copied by the store once all
-are there. What is replaced is removed first, but for a file by a file.
+folders and renames nothing: there an object appears when all of it was sent, parts are sent under their final names,
+and the marker `_SUCCESS` comes last. Parts that replace something are sent under hidden names, and copied by the store
+once all are there. What is replaced is removed first, but for a file by a file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sinks given results that are on the cluster: the same contract, for what a sink takes from Spark.
 
 `from_cluster(make, spark, folder)` opens the sink of `make`; what it is given to emit it finds in Parquet files below
-`folder`, as a DataFrame and in parts for Spark's tasks. So `check_sink(from_cluster(make, spark, folder), read)` tries every
-sentence of the law with them.
+`folder`, as a DataFrame and in parts for Spark's tasks. So `check_sink(from_cluster(make, spark, folder), read)` tries
+every sentence of the law with them.
 """
 
 from __future__ import annotations

@@ -76,9 +76,7 @@ class Prodding:
             for one, operator in snapshot.operators.items()
         }
         nobody = np.zeros(0, dtype=np.int64)
-        heartbeats = {
-            stream: Heartbeats(max(beat, prod.up_to), nobody) for stream, beat in snapshot.heartbeats.items()
-        }
+        heartbeats = {stream: Heartbeats(max(beat, prod.up_to), nobody) for stream, beat in snapshot.heartbeats.items()}
         # Each goes by its own inputs, whatever the rest of the plan waits for.
         limits = FrontierLimits(plan, Level.OPERATOR)
         apart = {one: snapshot.feeds[one].apart(needed, self.executor) for one in needed & snapshot.feeds.keys()}

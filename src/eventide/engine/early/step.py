@@ -110,7 +110,9 @@ class EarlyStep:
             found.scored.extend(one for one in told if one.query.name == name)
             now = moment(snapshot, name, given.clock)
             state = self._learn(found, bound, now, told)
-            fresh = any(one.cells.rows and stream in needed_for(engine.plan, name) for stream, one in reductions.items())
+            fresh = any(
+                one.cells.rows and stream in needed_for(engine.plan, name) for stream, one in reductions.items()
+            )
             asked = self._ask(found, snapshot, name, state, now, came.get(name), fresh, given.ending)
             for up_to in asked:
                 prodded[name] = max(prodded.get(name, up_to), up_to)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.columns import quoted
 from eventide.plan.slice_columns import slice_columns
+
 
 @dataclass(frozen=True)
 class CountWindowAggregate(Operator):
@@ -103,7 +104,7 @@ class CountWindowAggregate(Operator):
         heartbeat = least_time(one.frontier for one in inputs)
         return bool(full.num_rows) or (first is not None and first <= heartbeat)
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[CountWindowAggregate, Output]:
+    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
         """Number the rows that time has passed, and emit the windows that are full; none of them is ever empty."""
         closed = max(self.closed_before, after(least_time(one.frontier for one in inputs)))
         run = self._numbering(closed)
@@ -131,7 +132,7 @@ class CountWindowAggregate(Operator):
         """A heartbeat that would number no row adds nothing."""
         return self.frontier
 
-    def _numbering(self, closed: int) -> CountWindowAggregate:
+    def _numbering(self, closed: int) -> Self:
         """With numbers for the rows before `closed` that have none."""
         low = least_since(self.waiting, "__t", self.closed_before)
         run = replace(self, closed_before=closed)
@@ -187,7 +188,7 @@ class CountWindowAggregate(Operator):
 class EarlyCountWindowAggregate(CountWindowAggregate):
     """A query over windows of row counts that is asked early: windows that are not full are emitted too."""
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[CountWindowAggregate, Output]:
+    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
         """Emit the windows that are not emitted yet, full or not, of the rows up to this heartbeat."""
         run = self._numbering(max(self.closed_before, after(least_time(one.frontier for one in inputs))))
         windows = closing(self.query.panes, run.slices.panes, self.emitted_before or NEVER, FOREVER)

@@ -74,6 +74,10 @@ class Frontier:
         return cls(saved["time"], least)
 
 
+UNKNOWN = Frontier()
+"""Nothing is known."""
+
+
 def of_stream(stream: Stream, heartbeat: int) -> Frontier:
     """The frontier of a stream after a heartbeat."""
     if heartbeat <= -EDGE:

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.operators.frontier import Frontier
+from eventide.engine.operators.frontier import UNKNOWN, Frontier
 from eventide.engine.operators.join_side import Floors, JoinSide, least_value
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import driver_times
@@ -51,7 +51,6 @@ from eventide.plan.port import IDENTITY
 Two = tuple[Segments, Segments]
 Frontiers = tuple[Frontier, Frontier]
 
-UNKNOWN = Frontier()
 MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
 SAME = " AND ".join(f"found.{column.name} = matched.{column.name}" for column in IDENTITY)
 
@@ -208,10 +207,15 @@ class Join(Operator):
             limits = {"time": time, **{f"floor{band}": floor for band, floor in enumerate(floors, 1)}}
             inputs = {"found": rows, "limits": _limits(limits)}
             accepted = self.executor.relation(self._statements.accepted(), inputs, rows.layout)
-            conditions = [f"__t <= {time}", *(f"COALESCE(__k{band} < {floor}, FALSE)" for band, floor in enumerate(floors, 1))]
+            conditions = [
+                f"__t <= {time}",
+                *(f"COALESCE(__k{band} < {floor}, FALSE)" for band, floor in enumerate(floors, 1)),
+            ]
             late = Late(rows.rows - accepted.rows, " OR ".join(conditions)) if accepted.rows < rows.rows else None
         new = self.new[side].add(accepted)
-        return replace(self, new=(new, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], new)), Ingested(rows.rows, late)
+        return replace(self, new=(new, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], new)), Ingested(
+            rows.rows, late
+        )
 
     # Rows go out
 
@@ -399,9 +403,7 @@ class Join(Operator):
         run = self.with_state(state)
         held = [run._freed(side, run.held[side], done) for side, done in enumerate(self._done(floors))]
         frontier = Frontier.restored(saved["frontier"])
-        run = replace(
-            run, held=(held[LEFT], held[RIGHT]), frontiers=(left, right), frontier=frontier, floors=floors
-        )
+        run = replace(run, held=(held[LEFT], held[RIGHT]), frontiers=(left, right), frontier=frontier, floors=floors)
         return run._steered()
 
 

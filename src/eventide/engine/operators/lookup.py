@@ -2,9 +2,9 @@
 
 Laws. *Emitted*: a row is emitted in the round in which the heartbeat of the table reaches its time. *Late*: a row at or
 before the heartbeat of its own input is late, because versions that held then may be gone; so is a version at or before
-the heartbeat of the table, because rows that it would have held for may have been emitted. *Freed*: versions that a later
-one replaces for all rows that can still come go together, when there are twice as many versions as were needed the last
-time: so freeing costs no more than ingesting them did.
+the heartbeat of the table, because rows that it would have held for may have been emitted. *Freed*: versions that a
+later one replaces for all rows that can still come go together, when there are twice as many versions as were needed
+the last time: so freeing costs no more than ingesting them did.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engine.operators.frontier import Frontier, after
+from eventide.engine.operators.frontier import UNKNOWN, Frontier, after
 from eventide.engine.operators.join import (
-    SIDES,
-    UNKNOWN,
     Frontiers,
     Two,
     carried_columns,
@@ -35,6 +33,7 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
+from eventide.plan.bound_join import SIDES
 from eventide.plan.bound_lookup import PASSED, BoundLookup, lookup_exact, needed_text, versions_text
 from eventide.plan.columns import quoted
 from eventide.plan.join_names import LEFT, PREFIXES, RIGHT

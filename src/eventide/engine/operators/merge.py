@@ -10,13 +10,13 @@ promised that none of such a time comes any more. (Gigascope paper, section 5.3;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
 import pyarrow as pa
 
-from eventide.engine.operators.frontier import Frontier, after, least_time
+from eventide.engine.operators.frontier import UNKNOWN, Frontier, after, least_time
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import driver_times, from_time, least_live, least_since
 from eventide.engine.relations.executor import Executor
@@ -39,7 +39,7 @@ class Merge(Operator):
     executor: Executor
     waiting: Segments
     arrived: tuple[Relation, ...] = ()
-    frontier: Frontier = field(default_factory=Frontier)
+    frontier: Frontier = UNKNOWN
 
     @classmethod
     def start(cls, bound: BoundRows, executor: Executor) -> Self:
@@ -175,4 +175,3 @@ def emitted_rows(bound: BoundRows) -> Statement:
         return Statement(text, portable)
     order = ", ".join(["window_end", *outputs, "window_start"])
     return Statement(text, portable, f" ORDER BY {order}", ordered=True)
-

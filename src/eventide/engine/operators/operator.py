@@ -89,10 +89,15 @@ class Output:
 
 
 class Operator(ABC):
-    """An operator while it runs; a frozen dataclass with a field `executor`."""
+    """An operator while it runs; a frozen dataclass."""
 
-    frontier: Frontier
-    """What later output rows are like."""
+    executor: Executor
+    """Runs its statements."""
+
+    @property
+    @abstractmethod
+    def frontier(self) -> Frontier:
+        """What later output rows are like."""
 
     @property
     @abstractmethod

@@ -24,8 +24,7 @@ def numbered_text(time: str, order: Sequence[str]) -> str:
     """The rows `ready` of the stretch of time in `span`, with their `__number` in the order, from `firsts` on."""
     place = f"row_number() OVER (PARTITION BY __stretch ORDER BY {', '.join(order)})"
     return (
-        f"SELECT *, first + {place} - 1 AS {NUMBER} FROM ({_stretched(time)}) "
-        "JOIN firsts ON __stretch = firsts.stretch"
+        f"SELECT *, first + {place} - 1 AS {NUMBER} FROM ({_stretched(time)}) JOIN firsts ON __stretch = firsts.stretch"
     )
 
 
@@ -40,9 +39,7 @@ def stretches(
     high = min(high, max(part.summary.greatest[time] for part in ready.parts) + 1)
     count = min(MOST_STRETCHES, -(-ready.rows // ROWS_A_STRETCH))
     width = max(1, -(-(high - low) // count))
-    span = pa.table(
-        {name: pa.array([at], pa.int64()) for name, at in (("low", low), ("high", high), ("width", width))}
-    )
+    span = pa.table({name: pa.array([at], pa.int64()) for name, at in (("low", low), ("high", high), ("width", width))})
     statement = Statement(f"SELECT __stretch, count(*) AS n FROM ({_stretched(time)}) GROUP BY __stretch")
     counted = executor.table(statement, {"ready": ready, "span": span}).sort_by("__stretch")
     counts = counted.column("n").to_numpy()

@@ -1,11 +1,11 @@
 """Aggregates that close source by source: the groups of a source end with that source's own heartbeat.
 
-Laws. Time is *closed* for a source by its own heartbeat or by the combined one, whichever is later. *Late row*: a row is
-late when its pane was closed for its own source by a round before. *Final*: a group is emitted once for each window, in
-the round in which time is closed for its source beyond the window's end; results of one window may come in many rounds.
-Where they would be too many for one round, those of the windows that end first are emitted (`slow_flush`). *Promise*:
-for whoever reads this one the combined heartbeat counts, which is never after that of a source, or the end of the last
-window emitted while others wait.
+Laws. Time is *closed* for a source by its own heartbeat or by the combined one, whichever is later. *Late row*: a row
+is late when its pane was closed for its own source by a round before. *Final*: a group is emitted once for each window,
+in the round in which time is closed for its source beyond the window's end; results of one window may come in many
+rounds. Where they would be too many for one round, those of the windows that end first are emitted (`slow_flush`).
+*Promise*: for whoever reads this one the combined heartbeat counts, which is never after that of a source, or the end
+of the last window emitted while others wait.
 
 Group-wise heartbeats are punctuations `[time <= t, sensor = 7]` (prodding thesis, section 6, after Tucker). Which panes
 of which sources hold something is known to the driver; whether a slice is closed is a join with a small table.
@@ -129,9 +129,7 @@ class PerSourceAggregate(Operator):
         closed: Instants = np.maximum(own, combined)
         return closed
 
-    def ingest(
-        self, port: str, rows: Relation, sources: pa.Table | None = None
-    ) -> tuple[PerSourceAggregate, Ingested]:
+    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[PerSourceAggregate, Ingested]:
         """Add slices; those of panes that are closed for their source are late."""
         if rows.rows == 0:
             return self, Ingested(0)
@@ -207,10 +205,11 @@ class PerSourceAggregate(Operator):
         emitted, for_all = closed, combined
         if last is not None:
             so_far = grown(self.emitted, len(closed), self.emitted_before)
-            emitted, for_all = np.maximum(so_far, np.minimum(closed, last)), max(self.emitted_before, min(combined, last))
-        run = replace(
-            self, closed_before=combined, heartbeats=heartbeats, emitted=emitted, emitted_before=for_all
-        )
+            emitted, for_all = (
+                np.maximum(so_far, np.minimum(closed, last)),
+                max(self.emitted_before, min(combined, last)),
+            )
+        run = replace(self, closed_before=combined, heartbeats=heartbeats, emitted=emitted, emitted_before=for_all)
         return run._freed(), Output.of(result_layout(self.query), *final)
 
     def _freed(self) -> PerSourceAggregate:

@@ -1,21 +1,22 @@
 """The queue before an expensive function: rows wait, go through bit by bit, or are set aside in a burst.
 
-Laws. *Each once*: a row that came in time is emitted exactly once; none is dropped, whatever is set aside. *In time*: the
-earliest of those that wait go first, simultaneous ones as they came. *Frontier*: later rows are after `frontier.time`
-or lie in one of `frontier.holes`, the panes of rows that were set aside; a row that comes later into such a pane joins
-those that were set aside there. *Late*: a row at or before the frontier, and in no hole. *Budget*: in one round no more
-rows go than `budget`, however many turns there are; when everything ends, all go. (Prodding thesis, section 6.2 (a).)
+Laws. *Each once*: a row that came in time is emitted exactly once; none is dropped, whatever is set aside. *In time*:
+the earliest of those that wait go first, simultaneous ones as they came. *Frontier*: later rows are after
+`frontier.time` or lie in one of `frontier.holes`, the panes of rows that were set aside; a row that comes later into
+such a pane joins those that were set aside there. *Late*: a row at or before the frontier, and in no hole. *Budget*: in
+one round no more rows go than `budget`, however many turns there are; when everything ends, all go. (Prodding thesis,
+section 6.2 (a).)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import pyarrow as pa
 
-from eventide.engine.operators.frontier import Frontier, after, least_time
+from eventide.engine.operators.frontier import Frontier, least_time
 from eventide.engine.operators.merge import Merge, emitted_rows, rows_layout
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
 from eventide.engine.operators.ordering import NUMBER, numbered_text, stretches
@@ -45,7 +46,7 @@ IN_ORDER = tuple(column.name for column in IDENTITY)
 class Queue(Merge):
     """Rows that wait (`waiting`), and rows that were set aside (`aside`)."""
 
-    aside: Segments = Segments(Layout(()))
+    aside: Segments = field(kw_only=True)
     holes: tuple[Span, ...] = ()
     """The panes of rows that were set aside."""
     budget: int = 0
@@ -143,7 +144,9 @@ class Queue(Merge):
         how = self._declared.sideline or Sideline()
         overdue = 0
         if how.within is not None and self.aside.parts:
-            statement = Statement(f"SELECT count(*) AS n FROM found CROSS JOIN limits WHERE found.{SINCE} <= limits.last")
+            statement = Statement(
+                f"SELECT count(*) AS n FROM found CROSS JOIN limits WHERE found.{SINCE} <= limits.last"
+            )
             limits = pa.table({"last": pa.array([self.clock - how.within], pa.int64())})
             overdue = self.executor.table(statement, {"found": self.aside, "limits": limits}).column("n")[0].as_py()
         return Turn.of(budget, self.waiting.rows, self.aside.rows, overdue, how.one_in, self.credit)
@@ -257,4 +260,6 @@ def last_instant_over(queue: DeclaredQueue, reached: int) -> int | None:
 
 def _within(column: str, holes: Sequence[Span]) -> str:
     """Whether a time lies in one of some spans."""
-    return "(" + (" OR ".join(f"({column} >= {hole.start} AND {column} < {hole.end})" for hole in holes) or "FALSE") + ")"
+    return (
+        "(" + (" OR ".join(f"({column} >= {hole.start} AND {column} < {hole.end})" for hole in holes) or "FALSE") + ")"
+    )

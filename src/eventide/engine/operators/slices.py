@@ -74,4 +74,6 @@ def from_pane(executor: Executor, rows: Relation, first: int) -> Relation:
         return rows
     if rows.table is not None:
         return rows.kept(pc.greater_equal(rows.table.column("__pane"), first))
-    return executor.relation(FROM_PANE, {"found": rows, "edge": pa.table({"first": pa.array([first], pa.int64())})}, rows.layout)
+    return executor.relation(
+        FROM_PANE, {"found": rows, "edge": pa.table({"first": pa.array([first], pa.int64())})}, rows.layout
+    )

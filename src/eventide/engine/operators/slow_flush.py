@@ -2,8 +2,9 @@
 
 Law: of the windows that are over, the first so many are emitted whole that their results are at most `limit` rows; one
 window is always emitted, however many rows it has. The others wait for the next rounds. They are over all the same: no
-row is ingested for them any more. A promise to readers must not run ahead of what waits, so it is that of the last window
-emitted, as an aggregation of Gigascope keeps the temporal values of the last tuple that it flushed (section 4.4).
+row is ingested for them any more. A promise to readers must not run ahead of what waits, so it is that of the last
+window emitted, as an aggregation of Gigascope keeps the temporal values of the last tuple that it flushed (section
+4.4).
 
 How many rows a window has is known when it is computed. So the first one is, then as many as are likely to fit.
 """

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, within_edges
 from eventide.plan.window import Window
 
+
 def closed_by_each(window: Window, heartbeats: Instants) -> Instants:
     """For each heartbeat, the start of the first pane that is open after it.
 

@@ -28,7 +28,9 @@ def from_time(executor: Executor, rows: Relation, first: int) -> Relation:
         return rows
     if rows.table is not None:
         return rows.kept(pc.greater_equal(rows.table.column("__t"), first))
-    return executor.relation(SINCE, {"found": rows, "edge": pa.table({"first": pa.array([first], pa.int64())})}, rows.layout)
+    return executor.relation(
+        SINCE, {"found": rows, "edge": pa.table({"first": pa.array([first], pa.int64())})}, rows.layout
+    )
 
 
 def least_live(executor: Executor, rows: Segments, columns: Sequence[str], first: int) -> dict[str, int]:

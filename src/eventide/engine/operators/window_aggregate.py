@@ -4,10 +4,10 @@ Laws. *Late row*: a row is late when its pane was closed by a round before; a ro
 behind its source's heartbeat it is. *Final*: a window is emitted once, in the round whose heartbeat passes its end, or
 later where that would be too many results for one round (see `slow_flush`); then `emitted_before` is behind
 `closed_before`. *Promise*: every later result has its last instant after the frontier's time; it is the heartbeat of
-whoever reads this one. *Revised*: with `retain`, a late row of a pane that a retained window holds is ingested after all,
-and its group is emitted again for every window that was emitted, holds it and is retained; a window is retained until
-time is closed `retain` beyond its end. *Set aside*: a window that meets a hole of what it reads waits until that is
-settled, also when time is closed beyond it (see `holes`); the promise is before the first such window.
+whoever reads this one. *Revised*: with `retain`, a late row of a pane that a retained window holds is ingested after
+all, and its group is emitted again for every window that was emitted, holds it and is retained; a window is retained
+until time is closed `retain` beyond its end. *Set aside*: a window that meets a hole of what it reads waits until that
+is settled, also when time is closed beyond it (see `holes`); the promise is before the first such window.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from eventide.plan.slice_columns import slice_columns
 from eventide.plan.window import SameWindow
 
 MOST_EMPTY = 100_000
-"""So many windows are closed in one round at most, where empty ones are emitted too; the others follow in later rounds."""
+"""So many windows are closed in one round at most, where empty ones are emitted too; the others follow later."""
 
 WEIGHT = Statement(
     "SELECT sum(w) AS n FROM (SELECT {weight} AS w FROM found CROSS JOIN span "
@@ -121,9 +121,7 @@ class WindowAggregate(Operator):
         # What was set aside comes from a queue, which has refused all that was late.
         return min([max(edge, self.begins), *(hole.start for hole in self.holes)])
 
-    def ingest(
-        self, port: str, rows: Relation, sources: pa.Table | None = None
-    ) -> tuple[WindowAggregate, Ingested]:
+    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[WindowAggregate, Ingested]:
         """Add slices; those of closed panes are late, unless they can revise."""
         low = rows.least("__pane")
         if low is None or low >= self.closed_before:
@@ -232,9 +230,7 @@ class WindowAggregate(Operator):
         changed = Segments(slices.layout, self.changed)
         panes = changed.panes
         panes = panes[panes < self.closed_before]
-        again = holding(
-            self.query.panes, panes, self.closed_before - self.query.query.retain, self.emitted_before
-        )
+        again = holding(self.query.panes, panes, self.closed_before - self.query.query.retain, self.emitted_before)
         if again.num_rows == 0:
             return []
         return [results_of(self.executor, self.query, slices, self._shown(again), changed)]

@@ -1,8 +1,8 @@
 """The files of relations in a checkpoint: how rows get there, how they come back, and what they are called.
 
 Laws. A file is written once and never changed. A name is used again only for a round that is run again, whose files
-nobody has named. Where there is a cluster, files are Parquet, which Spark and the driver read alike; without one they are
-Arrow's own, which cost less.
+nobody has named. Where there is a cluster, files are Parquet, which Spark and the driver read alike; without one they
+are Arrow's own, which cost less.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import pyarrow as pa
 from eventide.engine.checkpoint import Checkpoint, encoded
 from eventide.engine.record import StateFile
 from eventide.engine.relations.relation import Layout, Relation, Summary
-from eventide.engine.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

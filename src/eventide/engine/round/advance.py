@@ -2,8 +2,8 @@
 
 Laws. *Own frontier*: each runs up to the least heartbeat of its own inputs, whatever the rest of the plan waits for
 (STREAM paper, section 7: operator-level heartbeats), unless the program is scheduled otherwise (`frontier_limits`).
-What is emitted is reduced at once for whoever reads it, and closes windows above in the same round. *On demand*: an idle
-stream that someone waits for is asked in this step (`execution`).
+What is emitted is reduced at once for whoever reads it, and closes windows above in the same round. *On demand*: an
+idle stream that someone waits for is asked in this step (`execution`).
 """
 
 from __future__ import annotations
@@ -167,9 +167,7 @@ class Advancing:
 
 def would_emit(step: AdvanceStep, operators: Mapping[str, Operator], ingestion: Ingestion) -> bool:
     """Whether these heartbeats of the streams would make an operator emit a row, anywhere in the plan."""
-    known = {
-        name: of_stream(step.streams[name].stream, beats.combined) for name, beats in ingestion.heartbeats.items()
-    }
+    known = {name: of_stream(step.streams[name].stream, beats.combined) for name, beats in ingestion.heartbeats.items()}
     for node in step.limits.plain.operators:
         inputs = step.inputs(node.name, known, ingestion)
         if operators[node.name].would_emit(inputs):

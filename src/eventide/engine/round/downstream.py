@@ -1,7 +1,7 @@
 """From one operator to those that read it: what it emits is reduced for them at once, in the same round.
 
 Laws. What is emitted is reduced by the same statements as rows of a stream, where it is: in DuckDB or Spark. A row is
-never late for an operator above (see `plan.derived`). One that breaks a query above is rejected, as a row of a stream is.
+never late for an operator above (see `plan.derived`). One that breaks a query above is rejected, as one of a stream is.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class DownstreamFeed:
         try:
             brought = [(way, self._reduced(found, way, careful(way.bound), given, view)) for way in self.ways]
             text = broken_text(self.stream, [way.bound for way in self.ways])
-            statement = Statement(f"{view}SELECT *, CAST({round} AS BIGINT) AS _round FROM ({text})", self._portable(text))
+            statement = Statement(
+                f"{view}SELECT *, CAST({round} AS BIGINT) AS _round FROM ({text})", self._portable(text)
+            )
             broken = self.executor.relation(statement, {self._view: given}, rejects_layout(self.stream))
         except DataFaultError as fault:
             raise EngineError(

@@ -35,7 +35,7 @@ from eventide.engine.round.downstream import feeds_of
 from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
 from eventide.engine.round.placement import DRIVER_BYTES, place
 from eventide.engine.round.queue_pace import QueuePace
-from eventide.engine.round.reduce import Reduction, ReduceStep
+from eventide.engine.round.reduce import ReduceStep, Reduction
 from eventide.engine.round.reducer import Reducer
 from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
 from eventide.engine.round.scheduler import Scheduler
@@ -327,11 +327,14 @@ class Engine:
         rejected = self._rejected(reductions, advanced)
         with step("emit"):
             self._emit(given, early.results, ingestion.late, rejected)
+            # Rows on the cluster may go with the commit.
+            reasons = reasons_of(self.executor, rejected.values())
         with step("commit"):
             self._commit(given, advanced, early)
         self._seconds = seconds
+        rows = sum(one.cells.rows for one in reductions.values())
         if reductions:
-            self._last_rows = sum(one.cells.rows for one in reductions.values())
+            self._last_rows = rows
         for name in given.budgets:
             self._pace.learn(name, *advanced.passed.get(name, (0, 0.0)))
         return RoundReport(
@@ -341,8 +344,10 @@ class Engine:
             early.results,
             ingestion.rows_in,
             {name: sum(part.rows for part in parts) for name, parts in ingestion.late.items()},
-            reasons_of(self.executor, rejected.values()),
+            reasons,
             seconds,
+            rows,
+            given.ending,
         )
 
     def _reduce(self, given: RoundInput) -> dict[str, Reduction]:

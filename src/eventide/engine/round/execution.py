@@ -24,9 +24,7 @@ class RoundExecution:
         self._advancing = advancing
         self._shape = advancing.step.limits.shape
         self._had_turn: set[str] = set()
-        self._news = {
-            (stream, reader) for stream in advancing.step.streams for reader in self._shape.readers(stream)
-        }
+        self._news = {(stream, reader) for stream in advancing.step.streams for reader in self._shape.readers(stream)}
 
     @property
     def _frontiers(self) -> Mapping[str, Frontier]:

@@ -90,7 +90,9 @@ class HeartbeatStep:
         found = {}
         for name, stream in self.streams.items():
             one = reductions.get(name)
-            found[name] = stream.moment_of(clock) if one is None else stream.moment(clock, one.cells.table, one.promises)
+            found[name] = (
+                stream.moment_of(clock) if one is None else stream.moment(clock, one.cells.table, one.promises)
+            )
         recorded = [name for name, stream in self.streams.items() if stream.stream.arrival is not None]
         arrived = max((found[name] for name in recorded), default=NEVER)
         return {**found, **dict.fromkeys(recorded, arrived)}

@@ -1,9 +1,9 @@
 """Where the state of operators is: with the driver while all of it fits there, on the cluster when it does not.
 
 Law: the place changes no result. There is one budget of the driver's memory for the whole engine, `driver.memory`. When
-the state of all operators is larger, that of the largest goes to the cluster, and of the next one, until the rest fits; it
-comes back when it would take a small part of what is free, so that state near the edge does not move to and fro. With a
-budget of 0 nothing stays.
+the state of all operators is larger, that of the largest goes to the cluster, and of the next one, until the rest fits;
+it comes back when it would take a small part of what is free, so that state near the edge does not move to and fro.
+With a budget of 0 nothing stays.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Laws. A row without a usable time, or too far in the future, is rejected and moves nothing. A row that breaks a query
 (an expression of it raises an error) goes to the rejects table with the reason and is not part of that query's results;
 it moves time, and counts for the queries that it does not break. Rounds without broken rows pay nothing for this: only
-when a statement has failed is it run again, in its fail-safe form. *Place*: rows for an operator come to the driver only
-where they surely are few enough; else they stay on the cluster, and the driver learns their summary.
+when a statement has failed is it run again, in its fail-safe form. *Place*: rows for an operator come to the driver
+only where they surely are few enough; else they stay on the cluster, and the driver learns their summary.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ class ReduceStep:
         limit, rejected = future_limit(time, clock, cells), []
         if limit is not None or cells.unusable:
             count = cells.rows if limit is not None else cells.unusable
-            rejected.append(side_rows(self.executor, stream, rejects_text(stream, limit), rejects_layout(stream), count, round))
+            rejected.append(
+                side_rows(self.executor, stream, rejects_text(stream, limit), rejects_layout(stream), count, round)
+            )
             if limit is not None:
                 cells = reducer.reduce(backend, up_to=limit)
         moment = time.moment(clock, cells.table)
@@ -143,9 +145,7 @@ class ReduceStep:
         return Reduction(found.cells, found.relations, rejected, fail_safe=True)
 
 
-def side_rows(
-    executor: Executor, stream: Stream, sql: str, layout: Layout, most: int, round: int
-) -> Relation:
+def side_rows(executor: Executor, stream: Stream, sql: str, layout: Layout, most: int, round: int) -> Relation:
     """Rows of a round for a side table; `most`: so many there can be."""
     if executor.fits(most * layout.row_bytes):
         table = executor.backend.ask(sql)

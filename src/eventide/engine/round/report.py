@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from eventide.results.results import Results
 
+STEPS = ("reduce", "heartbeats", "advance", "prod", "emit", "commit")
+"""The steps of a round, in their order."""
 Positions = dict[str, dict[str, Any]]
 Observer = Callable[[int, str], None]
 """Called with the round and the step that has just ended; tests use it to kill the process exactly there."""
@@ -38,6 +40,8 @@ class RoundInput:
 class RoundReport:
     """A round that was committed: its results by query, how many rows came to each operator, how many were late by
     stream, and how many were rejected by reason.
+
+    `rows` is how many rows of streams were read, wanted or not; `ending`: it was the last round of a bounded run.
     """
 
     number: int
@@ -48,6 +52,8 @@ class RoundReport:
     late: Mapping[str, int]
     rejected: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)
+    rows: int = 0
+    ending: bool = False
 
     def late_rows(self) -> int:
         """Rows that went to the late table."""

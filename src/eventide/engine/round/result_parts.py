@@ -142,8 +142,6 @@ def result_table(
     return pa.table(columns, schema=schema)
 
 
-def _called(
-    function: Callable[[int, Iterator[pa.RecordBatch]], Made], part: tuple[int, tuple[Piece, ...]]
-) -> Made:
+def _called(function: Callable[[int, Iterator[pa.RecordBatch]], Made], part: tuple[int, tuple[Piece, ...]]) -> Made:
     number, pieces = part
     return function(number, (batch for piece in pieces for batch in piece.batches()))

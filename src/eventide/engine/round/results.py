@@ -1,7 +1,7 @@
 """What operators emit as results: what a window is called, when it was closed, in which round.
 
-Law: what a result shows does not depend on where its rows are: `result_table` makes it of rows in a table, `result_text`
-of rows that stay on the cluster.
+Law: what a result shows does not depend on where its rows are: `result_table` makes it of rows in a table,
+`result_text` of rows that stay on the cluster.
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ def _with_fixed(edge: pa.DataType, heartbeat: pa.DataType, outputs: Iterable[Col
     return pa.schema([*fixed, *((column.name, arrow_type(column.type)) for column in outputs)])
 
 
-def results_of(
-    executor: Executor, name: str, schema: pa.Schema, round: int, heartbeat: int, output: Output
-) -> Results:
+def results_of(executor: Executor, name: str, schema: pa.Schema, round: int, heartbeat: int, output: Output) -> Results:
     """What an operator has emitted in a round as results."""
     shown = None if abs(heartbeat) >= EDGE else heartbeat
     both = ((Kind.FINAL, output.final), (Kind.REVISED, output.revised))
@@ -106,9 +104,7 @@ def results_of(
     return Results(name, round, rows, schema, batches, frame, parts)
 
 
-def result_text(
-    name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, layout: Layout
-) -> str:
+def result_text(name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, layout: Layout) -> str:
     """The same as a statement, over rows `emitted` that stay on the cluster."""
     own = {column.name for column in layout.columns}
     told = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor
-from eventide.engine.round.advance import Advancing, AdvanceStep, would_emit
+from eventide.engine.round.advance import AdvanceStep, Advancing, would_emit
 from eventide.engine.round.downstream import DownstreamFeed
 from eventide.engine.round.frontier_limits import FrontierLimits
 from eventide.engine.round.heartbeats import Ingestion

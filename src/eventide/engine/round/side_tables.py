@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from eventide.engine.round.results import time_type
 from eventide.engine.operators.operator import Output
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
+from eventide.engine.round.results import time_type
 from eventide.engine.storage import Storage
 from eventide.engine.stream_time import source_names
 from eventide.plan.bound import Bound

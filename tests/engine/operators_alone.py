@@ -1,0 +1,86 @@
+"""Operators run by themselves: rows come through their ports, state goes to files and comes back, without an engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
+
+from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.engine_state import restored, saved_data, state_files
+from eventide.engine.local_backend import LocalBackend
+from eventide.engine.operators.frontier import Frontier
+from eventide.engine.operators.operator import Input, Operator, Output
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.files import RelationFiles
+from eventide.engine.relations.relation import Relation
+from eventide.engine.round.placement import placed
+from eventide.engine.storage import Storage
+from eventide.plan.bound import Bound
+from eventide.plan.port import IDENTITY
+from eventide.plan.reduce_text import MALFORMED, batch_view, kept_text
+
+BACKEND = LocalBackend()
+
+Kind = TypeVar("Kind", bound=Operator)
+
+
+@contextmanager
+def executing(backend: Any = BACKEND, shared: bool = False) -> Iterator[Executor]:
+    """An executor whose files are gone in the end; `shared` ones are Parquet, as a cluster has them."""
+    storage = Storage.temporary()
+    try:
+        with Checkpoint.open(storage) as checkpoint:
+            yield Executor(backend, RelationFiles(checkpoint, shared), 2**62)
+    finally:
+        storage.remove_folder("")
+
+
+def came(operator: Operator, port: Bound, rows: pa.Table, clock: int | None = None) -> Relation:
+    """Rows of what a port reads, as they come to an operator; at a clock, where they have no time of their own."""
+    name = port.query.name
+    layout, renames = operator.layout(name), operator.renames(name)
+    if MALFORMED not in rows.column_names:
+        rows = rows.append_column(MALFORMED, pa.nulls(rows.num_rows, pa.string()))
+    table = BACKEND.workbench.ask(kept_text(port), {batch_view(port.stream): rows})
+    if clock is not None:
+        for column, at in operator.stamps(name, clock).items():
+            place = table.schema.get_field_index(column)
+            if place >= 0:
+                table = table.set_column(place, column, pa.array([at] * table.num_rows, pa.int64()))
+    own = layout.columns[len(IDENTITY) :] if layout.is_numbered else layout.columns
+    named = table.select([renames.get(column.name, column.name) for column in own])
+    return operator.executor.of_table(layout, named.rename_columns([column.name for column in own]))
+
+
+def inputs(**frontiers: Frontier | int) -> list[Input]:
+    """How far the inputs of an operator have come, by port."""
+    return [Input(port, one if isinstance(one, Frontier) else Frontier(one)) for port, one in frontiers.items()]
+
+
+def emitted(output: Output) -> pa.Table:
+    """The final rows, as a table."""
+    return output.final.table()
+
+
+def in_files(operator: Kind) -> Kind:
+    """The same with all its state in files, as a round leaves it."""
+    found = placed({operator.name: operator}, operator.executor)[operator.name]
+    return cast(Kind, found)
+
+
+def in_one_part(operator: Kind) -> Kind:
+    """The same with all rows of a kind in one segment."""
+    return operator.with_state(
+        {kind: rows.merged(operator.executor.merged, 1) for kind, rows in operator.state.items()}
+    )
+
+
+def restarted(new: Kind, operator: Kind) -> Kind:
+    """A new operator, continued from the files and the plain data of one whose state is in files."""
+    saved: Mapping[str, Any] = json.loads(json.dumps(saved_data(operator)))
+    found = restored(new, operator.executor, saved, state_files({operator.name: operator}))
+    return cast(Kind, found)
