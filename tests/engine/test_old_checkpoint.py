@@ -14,8 +14,8 @@ from eventide.engine.storage import Storage
 from eventide.errors import CheckpointError
 
 WAY_OUT = (
-    "this checkpoint has format 1, and this Eventide reads format 2: continue it with the version of Eventide that wrote "
-    "it, or start with another checkpoint"
+    "this checkpoint has format 1, and this Eventide reads format 2: continue it with the version of Eventide that "
+    "wrote it, or start with another checkpoint"
 )
 
 
@@ -23,8 +23,9 @@ def write_old(folder: Path) -> dict[str, bytes]:
     """The record of a round and the intent of the next, byte by byte as format 1 had them: slices beside queries."""
     record = {
         "format": 1, "round": 7, "batch": 7, "clock": 1_700_000_000_000_000, "ended": False, "plan": {},
-        "streams": {"s": {"heartbeat": 5}}, "queries": {"q": {"place": "driver", "slices": ["slices/0000000007-q.arrow"]}},
-        "positions": {}, "files": [{"name": "slices/0000000007-q.arrow", "bytes": 3, "checksum": "crc32:352441c2"}],
+        "streams": {"s": {"heartbeat": 5}}, "positions": {},
+        "queries": {"q": {"place": "driver", "slices": ["slices/0000000007-q.arrow"]}},
+        "files": [{"name": "slices/0000000007-q.arrow", "bytes": 3, "checksum": "crc32:352441c2"}],
     }  # fmt: skip
     intent = {"format": 1, "round": 8, "batch": 8, "clock": 1_700_000_001_000_000, "heartbeats": {}, "over": {}}
     for name, document in (("rounds/0000000007.json", record), ("intents/0000000008.json", intent)):

@@ -1,4 +1,4 @@
-"""Late rows and rejects that are on the cluster: the same tables as with everything on the driver, read by the same pattern."""
+"""Late rows and rejects on the cluster: the same tables as with everything on the driver, read in the same way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from eventide.engine.storage import Storage
 from eventide.plan.columns import columns
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns as stream_columns
+from eventide.plan.stream import Stream
+from eventide.plan.stream import columns as stream_columns
 from eventide.plan.window import Window
 from eventide.sinks import Directory
 from tests.sinks.readers import directory_rows
@@ -43,7 +44,9 @@ def run(spark: SparkSession, folder: Path, driver_memory: int) -> dict[str, list
     """Two rounds: what is late and what is broken comes in the second."""
     checkpoint = folder / "checkpoint"
     sinks = {"sums": Directory(folder / "out", "csv", large=10)}
-    engine = Engine(Program((STREAM,), (SUMS,)), SparkBackend(spark), str(checkpoint), sinks, None, lambda: 0, driver_memory)
+    engine = Engine(
+        Program((STREAM,), (SUMS,)), SparkBackend(spark), str(checkpoint), sinks, None, lambda: 0, driver_memory
+    )
     try:
         engine.round({"s": rows(range(10))}, clock=1, heartbeats={"s": 8 * MINUTE})
         second = pa.concat_tables([rows(range(3)), rows(range(9, 10), "x")])
@@ -55,7 +58,9 @@ def run(spark: SparkSession, folder: Path, driver_memory: int) -> dict[str, list
     found = {}
     for kind in ("late", "rejects"):
         table = ds.dataset(checkpoint / kind / "s", format="parquet").to_table()
-        counted = duckdb.execute("SELECT count(*) FROM read_parquet(?)", [f"{checkpoint}/{kind}/*/*.parquet"]).fetchall()
+        counted = duckdb.execute(
+            "SELECT count(*) FROM read_parquet(?)", [f"{checkpoint}/{kind}/*/*.parquet"]
+        ).fetchall()
         assert counted == [(table.num_rows,)]
         found[kind] = sorted(table.to_pylist(), key=repr)
     found["results"] = sorted(directory_rows(folder / "out", "csv", "sums"), key=repr)
@@ -87,7 +92,10 @@ def test_a_round_that_is_run_again_in_fewer_files_leaves_none_of_the_older_ones(
     tables.write(LATE, "s", 3, [on_cluster("a", "b"), on_cluster("c")])
     tables.write(LATE, "s", 4, [on_cluster("a", "b")])
     tables.write(LATE, "s", 4, [on_cluster("c")])
-    assert storage.list("late") == [*(f"late/s/0000000003-{number}.parquet" for number in range(3)), "late/s/0000000004-0.parquet"]
+    assert storage.list("late") == [
+        *(f"late/s/0000000003-{number}.parquet" for number in range(3)),
+        "late/s/0000000004-0.parquet",
+    ]
     assert storage.read("late/s/0000000004-0.parquet") == b"c"
     tables.write(LATE, "s", 4, [on_cluster("c")])
     assert [path.name for path in (tmp_path / "late" / "s").iterdir() if path.name.startswith(".")] == []

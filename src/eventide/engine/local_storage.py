@@ -85,7 +85,7 @@ class LocalStorage(Storage):
                 os.fsync(file.fileno())
 
     def copy(self, name: str, to: str) -> None:
-        """A second name of the same bytes, where the disk knows such; else a temporary copy, disk, rename. Then the folder."""
+        """A second name of the same bytes, or a copy where the disk knows no such; disk, rename, folder."""
         path = self.path(to)
         folder, base = os.path.split(path)
         temporary = os.path.join(folder, f".{base}.tmp")
@@ -104,7 +104,7 @@ class LocalStorage(Storage):
                 _confirm(temporary)
             os.replace(temporary, path)
             with suppress(FileNotFoundError):
-                # Two names of the same bytes are not renamed over each other: this was done before, by a round that died.
+                # Of two names of the same bytes a rename leaves both: a round that died has done this before.
                 os.remove(temporary)
         self._unconfirmed.add(folder)
         self.flush()

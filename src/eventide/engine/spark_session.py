@@ -37,8 +37,6 @@ SETTINGS = {
     # The reduce has one shuffle of small partials: re-planning it while it runs costs more than it can gain.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    # State, late rows and rejects in the form of times that every reader of Parquet takes for UTC.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Otherwise what breaks an expression is no error but another number; an environment may say so for all of Spark.
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -1,9 +1,9 @@
 """Side tables: rows that did not go into a result, as Parquet files of the checkpoint, by round.
 
 Law: a row that a query wanted and could not take is in the late table, with its source, the heartbeat it came behind
-and by how much; a row that no query can take is in the rejects table, with the reason. A round run again takes the place
-of what it wrote before. Rows that are with the driver are `ROUND.parquet`; those on the cluster stay in the files that
-Spark's executors wrote, which get the names `ROUND-0.parquet` and so on: the driver reads none of them.
+and by how much; a row that no query can take is in the rejects table, with the reason. A round run again takes the
+place of what it wrote before. Rows that are with the driver are `ROUND.parquet`; those on the cluster stay in the files
+that Spark's executors wrote, which get the names `ROUND-0.parquet` and so on: the driver reads none of them.
 """
 
 from __future__ import annotations
