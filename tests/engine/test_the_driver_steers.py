@@ -36,7 +36,8 @@ def write_input(folder: Path, format: str) -> None:
     for name, value in (("a", "v"), ("b", "w")):
         (folder / "in" / name).mkdir(parents=True)
         for number in range(3):
-            rows = f"SELECT i AS t, 'k' || (i % 3) AS k, (i % 7)::INTEGER AS {value} FROM range({40 * number}, {40 * number + 40}) r(i)"
+            numbers = f"range({40 * number}, {40 * number + 40}) r(i)"
+            rows = f"SELECT i AS t, 'k' || (i % 3) AS k, (i % 7)::INTEGER AS {value} FROM {numbers}"
             options = {"parquet": "(FORMAT parquet)", "json": "(FORMAT json)", "csv": "(FORMAT csv, HEADER)"}[format]
             duckdb.sql(f"COPY ({rows}) TO '{folder}/in/{name}/{number}.{format}' {options}")
 

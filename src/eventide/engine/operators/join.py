@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from eventide.engine.operators.frontier import UNKNOWN, Frontier
 from eventide.engine.operators.join_side import Floors, JoinSide, least_value
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
-from eventide.engine.operators.time_range import driver_times
+from eventide.engine.operators.time_range import known_times
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -162,9 +162,9 @@ class Join(Operator):
 
     @property
     def holds(self) -> Instants:
-        """The times of rows that are held, as far as they are with the driver."""
+        """The times of rows that are held."""
         both = Segments(self.held[LEFT].layout, (*self.held[LEFT].parts, *self.held[RIGHT].parts))
-        return driver_times(both)
+        return known_times(both)
 
     @property
     def state(self) -> Mapping[str, Segments]:
