@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 from pyarrow import fs
 
 from eventide.errors import EngineError
-from eventide.results.results import Results
+from eventide.results.results import Made, Results
 from eventide.sinks import Directory, SparkWriter
 from eventide.sinks.folder import folder_at
 from eventide.sinks.formats import FORMATS
@@ -170,13 +170,13 @@ class Elsewhere:
         self._parts, self._out = results.parts, out
         self.asked = 0
 
-    def map(self, function: object) -> list[object]:
+    def map(self, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
         assert self._parts is not None
         self.asked += 1
         [folder] = [path for path in self._out.iterdir() if path.name.startswith(".")]
         folder.rename(self._out.parent / "away")
         try:
-            return self._parts.map(function)  # type: ignore[arg-type]
+            return self._parts.map(function)
         finally:
             (self._out.parent / "away").rename(folder)
 
