@@ -16,7 +16,7 @@ The last line is one JSON object:
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -29,10 +29,10 @@ from benchmarks.disorder import Disorder, Disordered
 from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.question import QUERY, SLIDING6, Truth
 from eventide.engine.local_engine import LocalEngine
+from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.spark_engine import SparkEngine
 from eventide.engine.spark_session import local_session
-from eventide.engine.round.report import RoundReport
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:
@@ -100,15 +100,15 @@ class Rounds:
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self.ends: list[float] = []
-        self.steps: list[dict[str, float]] = []
+        self.steps: list[Mapping[str, float]] = []
         self._clock = clock
 
     def watch(self, engine: Running) -> None:
         """Note every round of an engine from now on."""
         engine.on_round(self._note)
 
-    def _note(self, work: Round) -> None:
-        if work.rows:
+    def _note(self, work: RoundReport) -> None:
+        if any(work.rows_in.values()):
             self.ends.append(self._clock())
             self.steps.append(work.seconds)
 

@@ -36,9 +36,9 @@ from benchmarks.disorder import Disorder, Disordered
 from benchmarks.harness import as_percent, database, finish, options, say, scratch, show_table
 from benchmarks.processes import cpu_seconds, jvm_of
 from benchmarks.question import ASKED, TUMBLING
+from eventide.engine.round.report import RoundReport
 from eventide.engine.spark_engine import SparkEngine
 from eventide.engine.spark_session import local_session
-from eventide.engine.round.report import RoundReport
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.fixed_delay import FixedDelay, FixedDelayPacemaker
@@ -168,8 +168,8 @@ def run(spark: SparkSession, what: Program, folder: Path) -> Ran:
     engine = SparkEngine(spark, what, str(folder / "checkpoint"), {query.name: sink for query in what.queries})
     heartbeats: dict[str, list[int]] = {stream.name: [] for stream in what.streams}
 
-    def note(work: Round) -> None:
-        if work.rows:
+    def note(work: RoundReport) -> None:
+        if any(work.rows_in.values()):
             for name, heartbeat in work.heartbeats.items():
                 heartbeats[name].append(heartbeat)
 
