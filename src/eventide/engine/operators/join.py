@@ -45,6 +45,8 @@ from eventide.plan.joined import BoundJoin
 Two = tuple[Segments, Segments]
 Frontiers = tuple[Frontier, Frontier]
 
+UNKNOWN = Frontier()
+
 
 @dataclass(frozen=True)
 class Join(Operator):
