@@ -16,6 +16,7 @@ from eventide.commands.functions import signature_of
 from eventide.commands.outputs import check_outputs
 from eventide.commands.script_file import shown_as, text_of
 from eventide.commands.settings import RunSettings
+from eventide.commands.trial_run import refusal_of
 from eventide.errors import EventideError, LanguageError
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.timeout import Timeout
@@ -156,6 +157,8 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
         severity = "warning" if why.only_spark else "error"
         message = f"{ONLY_SPARK}: {why.reason}" if why.only_spark else why.reason
         found.append(_at(severity, file, lines, *_call_in(why.reason, lines, _place(places, name)), message))
+    if not found and (refusal := refusal_of(script.program, told, script.functions)) is not None:
+        found.append(_at("warning", file, lines, *_place(places, refusal.step), f"{ONLY_SPARK}: {refusal.error}"))
     return found
 
 

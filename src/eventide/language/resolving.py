@@ -38,6 +38,12 @@ class Resolver:
         for node in expression.find_all(exp.Is):
             if isinstance(node.expression, exp.Literal | exp.Column):
                 raise self.source.error("IS is for NULL, TRUE and FALSE", node.expression, "write = instead")
+        for star in expression.find_all(exp.Star):
+            around = star.parent if not isinstance(star.parent, exp.Column) else star.parent.parent
+            if not isinstance(around, exp.Count):
+                raise self.source.error(
+                    "* stands for all columns, and no expression takes them all", expression, "name the columns"
+                )
         names = {name.lower() for name in also}
         found = expression.copy()
         root = exp.Paren(this=found)

@@ -81,6 +81,10 @@ def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = 
             raise source.error("this is nested too deeply", piece.offset) from error
         except SqlglotError as error:
             raise source.error("this cannot be understood", piece.offset) from error
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            # sqlglot knows functions of other systems, and takes any arguments for some of them.
+            message = "this cannot be understood: is every function one of Spark's, with the arguments it takes?"
+            raise source.error(message, piece.offset) from error
     try:
         return replace(_so_far(builder, statements), questions=tuple(questions))
     except LanguageError:

@@ -21,6 +21,9 @@ from eventide.plan.columns import WHOLE_NUMBERS, Column, checked, columns, named
 
 __all__ = ["Future", "Input", "Stream", "TimeKind", "Timestamps", "columns"]
 
+NESTED = ("ARRAY", "STRUCT", "MAP", "VARIANT")
+"""Types of values that hold others."""
+
 
 class Timestamps(Enum):
     """Where the time of a row comes from."""
@@ -118,6 +121,12 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             )
         for name in (*self.source, *filter(None, (self.time, self.arrival))):
             named(name, self.columns, owner)
+        for name in self.source:
+            if (kind := named(name, self.columns, owner).type).startswith(NESTED):
+                raise DeclarationError(
+                    f"{owner} cannot tell its sources by {name!r}: it is {kind}, and a source goes by plain values; "
+                    "choose a STRING or a number"
+                )
         if self.punctuation is not None:
             self._check_punctuation(self.punctuation, owner)
         if self.prods is not None:
