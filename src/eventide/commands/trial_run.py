@@ -24,8 +24,8 @@ from eventide.sinks.memory import Memory
 from eventide.sources.arrow_schema import arrow_type
 from eventide.sources.batches import Batches
 
-MOST_STEPS = 200
-"""Programs with more queries and operators are not tried: a trial takes some milliseconds for each."""
+MOST_PARTS = 60
+"""Programs with more streams, queries and operators are not tried: a round over many of them takes long."""
 
 INSTANT = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
@@ -40,7 +40,11 @@ class Refusal:
 
 def refusal_of(program: Program, outputs: Collection[str], functions: Sequence[Function]) -> Refusal | None:
     """The first query or operator that the local engine would stop at; None where all of it runs."""
-    if not program.steps or len(program.steps) > MOST_STEPS or _tried(program, outputs, functions) is None:
+    if (
+        not program.steps
+        or len(program.streams) + len(program.steps) > MOST_PARTS
+        or _tried(program, outputs, functions) is None
+    ):
         return None
     names: list[str] = []
     for step in program.steps:

@@ -71,8 +71,10 @@ def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = 
         try:
             statement = builder.take(source.tree(piece), piece)
             statements.append(statement)
-            if isinstance(statement, ShowStatement | ExplainStatement):
+            if isinstance(statement, ShowStatement):
                 questions.append((statement, _so_far(builder, statements)))
+            elif isinstance(statement, ExplainStatement):
+                questions.append((statement, _part(builder, statement.name)))
         except LanguageError:
             raise
         except DeclarationError as error:
@@ -91,6 +93,14 @@ def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = 
         raise
     except DeclarationError as error:
         raise source.error(str(error), 0) from error
+
+
+def _part(builder: Builder, query: str) -> Script:
+    """A query and what it reads, as far as it has been declared: all that EXPLAIN shows of it."""
+    program = builder.part(query)
+    names = {step.name.lower() for step in program.steps}
+    outputs = tuple(output for key, output in builder.outputs.items() if key in names)
+    return Script(program, outputs, functions=tuple(builder.functions.values()))
 
 
 def _so_far(builder: Builder, statements: list[Statement]) -> Script:
