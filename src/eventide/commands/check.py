@@ -31,6 +31,7 @@ from eventide.language.statements import (
     StreamStatement,
 )
 from eventide.plan.queue import Queue
+from eventide.plan.secrets import masked_text
 
 USUAL_FORMATS = (
     "json", "jsonl", "csv", "parquet", "orc", "text", "avro", "xml", "kafka", "rate", "socket", "delta",
@@ -185,7 +186,7 @@ def _in(statement: Statement, error: EventideError) -> bool:
 
 
 def _at(severity: str, file: str, lines: list[str], line: int, column: int, message: str) -> Finding:
-    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    text = masked_text(lines[line - 1]) if 0 < line <= len(lines) else ""
     return Finding(severity, file, line, column, message, text)
 
 

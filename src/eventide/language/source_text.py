@@ -21,6 +21,7 @@ from eventide.errors import LanguageError
 from eventide.language.clauses import MisreadError
 from eventide.language.dialect import Eventide, parse
 from eventide.language.statements import Place
+from eventide.plan.secrets import masked_text
 
 DEEPEST = 200
 """How many parentheses may be open at once; Python's own limit would come not much later."""
@@ -59,8 +60,8 @@ class SourceText:
         """An error at an offset or a node of a tree."""
         offset = at if isinstance(at, int) else offset_of(at)
         place = self.place(min(offset, len(self.text.rstrip())))
-        line = self.text.split("\n")[place.line - 1].rstrip("\r")
-        return LanguageError(message, self.file, place.line, place.column, line, hint)
+        line = masked_text(self.text.split("\n")[place.line - 1].rstrip("\r"))
+        return LanguageError(message, self.file, place.line, min(place.column, len(line) + 1), line, hint)
 
     def pieces(self) -> Iterator[Piece]:
         """The statements, one after the other."""

@@ -51,7 +51,9 @@ class Input:
 
     format: str
     path: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Not shown: passwords may be among them."""
+
     max_files: int | None = None
     max_offsets: int | None = None
     max_rows: int | None = None
