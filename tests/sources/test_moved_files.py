@@ -118,9 +118,7 @@ def test_a_file_that_was_read_in_part_and_replaced_is_refused(other: tuple[int, 
     position = given.position()
     given.close()
     put(tmp_path / "in" / "new", *other).replace(tmp_path / "in" / "a.json")
-    with pytest.raises(
-        InputError, match=r"read in part and cannot be read on: it is another file now .* Put"
-    ):
+    with pytest.raises(InputError, match=r"read in part and cannot be read on: it is another file now .* Put"):
         resumed(tmp_path / "in", position)
 
 

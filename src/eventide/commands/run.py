@@ -29,6 +29,7 @@ from eventide.commands.listening import checked_listening, listening
 from eventide.commands.losses import Losses
 from eventide.commands.notes import passing, say
 from eventide.commands.outputs import Outputs, outputs_of
+from eventide.commands.ownership import claim_outputs
 from eventide.commands.screen_status import StatusLine
 from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
 from eventide.commands.settings import RunSettings, checked_engine
@@ -57,6 +58,7 @@ class RunRequest:
     trace: str | None = None
     listen: str | None = None
     no_listen: bool = False
+    replace: bool = False
 
 
 def run_file(request: RunRequest) -> None:
@@ -96,6 +98,7 @@ def _run(script: Script, request: RunRequest) -> None:
     outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
         checkpoint = stack.enter_context(checkpoint_at(given))
+        claim_outputs(outputs.sinks, checkpoint, given, request.replace)
         if not bounded:
             say("running until Ctrl-C (--bounded: to the end of what is there now)")
         if given is None and not bounded:

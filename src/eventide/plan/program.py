@@ -82,8 +82,8 @@ class Program:
                 raise DeclarationError(f"query {query.name!r} cannot close by source: {reason}")
         for operator in self.operators:
             for read in operator.inputs:
-                if (query := self._queries_by_name.get(read)) is not None and query.retain:
-                    _refuse_revised(query.name, operator.name)
+                if (revised := self._queries_by_name.get(read)) is not None and revised.retain:
+                    _refuse_revised(revised.name, operator.name)
         object.__setattr__(self, "queries", with_prods_of_streams(self))
         # Prods may have made other queries of them.
         self.__dict__.pop("_queries_by_name", None)
