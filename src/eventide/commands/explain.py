@@ -23,6 +23,7 @@ from eventide.commands.plan_words import described
 from eventide.commands.script_file import script_of, shown_as
 from eventide.errors import DeclarationError
 from eventide.language.script import Output, Script
+from eventide.plan.program import Program
 
 WIDTH_ELSEWHERE = 120
 
@@ -38,6 +39,13 @@ def explain_file(file: str, as_json: bool) -> None:
         return
     console = Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE, highlight=False)
     for tree in trees(plan):
+        console.print(tree)
+
+
+def show_program(program: Program, only: str | None = None) -> None:
+    """Show the plan of a program, or of one query of it, on standard output."""
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE, highlight=False)
+    for tree in trees(described(program, {}, ()), only):
         console.print(tree)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -26,8 +26,8 @@ from eventide.commands.engines import (
 from eventide.commands.functions import Failures
 from eventide.commands.given_options import changed_meanings, packages, pairs, said
 from eventide.commands.listening import checked_listening, listening
-from eventide.commands.losses import Losses
-from eventide.commands.notes import passing, say
+from eventide.commands.losses import Losses, beyond_permitted
+from eventide.commands.notes import passing, say, say_warnings
 from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.ownership import claim_outputs
 from eventide.commands.screen_status import StatusLine
@@ -37,10 +37,14 @@ from eventide.commands.standard_streams import was_closed
 from eventide.commands.temporary_folders import remove_all
 from eventide.engine.running import Running
 from eventide.engine.trace import written_to
-from eventide.errors import DeclarationError
+from eventide.errors import DeclarationError, EventideError
 from eventide.language.script import Script
 from eventide.plan.program import Program
 from eventide.sources.files import FORMATS
+from eventide.sources.local_input import open_input
+
+LOOKED_AT = 100
+"""Rows of a file that are looked at before Spark reads it."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,11 @@ def run_file(request: RunRequest) -> None:
 
 def _run(script: Script, request: RunRequest) -> None:
     checked_listening(request.listen, not request.no_listen)
+    say_warnings()
     settings = RunSettings.of(script.settings)
     where = _where(script, request, settings)
+    if where.engine == "spark":
+        _look_at_times(script.program)
     given = said("--checkpoint", request.checkpoint) or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
     line, failures = StatusLine(), Failures()
@@ -128,6 +135,15 @@ def _run(script: Script, request: RunRequest) -> None:
             stack.close()
 
 
+def _look_at_times(program: Program) -> None:
+    """Read a few rows of files as the local engine does, which warns where their times cannot be meant."""
+    for stream in program.streams:
+        if stream.input is not None and stream.input.format.lower() in FORMATS and stream.time is not None:
+            # What cannot be read here is told by Spark, whose files may be anywhere.
+            with suppress(EventideError), closing(open_input(stream)) as rows:
+                rows.take(LOOKED_AT, 0.0)
+
+
 def comes_to_an_end(program: Program) -> bool:
     """Whether all that a program reads ends by itself: standard input, and single files.
 
@@ -157,9 +173,9 @@ def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
 def _tell_the_end(
     engine: Running, line: StatusLine, losses: Losses, checkpoint: str | None, bounded: bool, ended_before: bool
 ) -> None:
-    for sentence in losses.sentences(checkpoint):
-        say(sentence)
     status = engine.status()
+    for sentence in (*losses.sentences(checkpoint), *beyond_permitted(engine.engine.program.streams, status.streams)):
+        say(sentence)
     if ended_before and checkpoint is not None:
         say(
             f"the bounded run in {checkpoint} had ended before, and its results were given then: give another "

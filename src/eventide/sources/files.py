@@ -31,6 +31,7 @@ from eventide.sources.table_files import OPENERS, FileReader, TableFile
 from eventide.sources.text_files import TextFile
 from eventide.sources.text_options import local_options
 from eventide.sources.text_rows import LineFormat
+from eventide.sources.time_units import UnitWatch
 
 LINES = frozenset({"csv", "json", "text"})
 FORMATS = LINES | OPENERS.keys()
@@ -60,6 +61,7 @@ class Files:
         self._queue: list[str] = []
         self._open: tuple[str, FileReader] | None = None
         self._mark: _Mark | None = None
+        self._units = UnitWatch(stream)
         self._caught_up = False
 
     @property
@@ -78,6 +80,7 @@ class Files:
         while True:
             taken = self._rows(max_rows)
             if taken is not None:
+                self._units.look(taken)
                 return taken
             self._caught_up = True
             rest = deadline - time.monotonic()

@@ -37,6 +37,7 @@ from eventide.sources.followed_file import FollowedFile, Mark
 from eventide.sources.input_of import input_of, needs_path
 from eventide.sources.rotation import copy_of, rotated_after
 from eventide.sources.text_rows import LineFormat
+from eventide.sources.time_units import UnitWatch
 
 LOG = logging.getLogger(__name__)
 LOOK_AGAIN = 0.05
@@ -60,6 +61,7 @@ class Follow:
         self._file: FollowedFile | None = None
         self._after: Mark | None = None
         self._told: set[str] = set()
+        self._units = UnitWatch(stream)
         self._caught_up = False
 
     @property
@@ -78,6 +80,7 @@ class Follow:
         while True:
             taken = self._rows(max_rows)
             self._caught_up = taken is None
+            self._units.look(taken)
             rest = deadline - time.monotonic()
             if taken is not None or rest <= 0:
                 return taken
