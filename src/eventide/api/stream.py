@@ -81,6 +81,11 @@ class EventStream(Reading):
     chosen: bool = False
     """Whether the user said how time moves."""
 
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{column.name} {column.type}" for column in self.columns)
+        source = f", source by {', '.join(self.declared.source)}" if self.declared.source else ""
+        return f"<stream {self.declared.name!r} ({rows}), time by {self.declared.time or 'arrival'}{source}>"
+
     @property
     def columns(self) -> tuple[Column, ...]:
         """Names and types of its rows."""

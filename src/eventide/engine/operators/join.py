@@ -45,7 +45,6 @@ from eventide.plan.joined import BoundJoin
 Two = tuple[Segments, Segments]
 Frontiers = tuple[Frontier, Frontier]
 
-UNKNOWN = Frontier()
 
 
 @dataclass(frozen=True)
