@@ -1,4 +1,4 @@
-"""A calibrated reference: one way to tell how far time has come, and the slack behind it that loses the permitted share.
+"""A calibrated reference: one way to tell how far time has come, and the slack that loses the permitted share.
 
 A reference is any instant that can be told from what has arrived: the largest time, the clock, the slowest source.
 Whoever trails its furthest value by a constant slack loses exactly the rows whose residual exceeds that slack. So
@@ -21,7 +21,7 @@ Three corrections, each for what a constant slack does not know:
 ...     digest = RoundDigest.of(Arrivals.of_row(time, 0, time), keep=10, block_rows=100)
 ...     reference.learn(digest, time, rows=time // 10, earned=0.01, level=lambda balance: 0.01, margin=10.0)
 >>> reference.slack  # every row lies ten ahead
--20
+-10
 """
 
 from __future__ import annotations

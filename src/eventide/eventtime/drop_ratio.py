@@ -10,16 +10,18 @@ No parameter but the drop ratio. Four references tell how far time may have come
   that its latest rows were behind it (the on-demand timestamps of Stream Mill, section 5).
 
 Each reference is trailed by the slack that the level of the loss account permits (`loss_account.py`), and the one whose
-rows wait the least is followed, among those that kept the ratio themselves. One *ceiling* holds for all of them: no
-heartbeat goes so far beyond the largest time of a source that, were the source only held up, more rows would be lost
-than the account has left, or than the source may lose (`source_history.py`); nor so far beyond many of them that this
-held for their rows together, but for one and a half of each, which is what silence means in a random stream. Rare sources, which together have less
-than half of the permitted rows, are not waited for, nor are those that are gone.
+rows wait the least is followed, among those that kept the ratio themselves; at first, the slowest source. One *ceiling*
+holds for all of them: no heartbeat goes so far beyond the largest time of a source that, were the source only held up,
+more rows would be lost than the account has left, or than the source may lose (`source_history.py`); nor so far beyond
+many sources that this held for their rows together, beyond one and a half of each, for so many a silence hides in
+any random stream. Rare sources, which together have less than half of the permitted rows, are not waited for, nor are
+those that are gone.
 
-**The guarantee.** Of n rows after the warm-up at most `0.95 p n + 2 p (1,000 + n / 10)` are lost, and one round, as
+**The guarantee.** Of n rows after the warm-up at most `0.9 p n + 2 p (300 + n / 10)` are lost, and one round, as
 long as no row comes later than the latest remembered; on any stream, without assumptions. **The limits.** Nobody can
-foresee the first time that rows are later than ever before: a growing lateness is followed, not foreseen. A source that is
-first seen with rows older than the heartbeat loses them. A source whose clock is set back loses the rows it stamps twice.
+foresee the first time that rows are later than ever before: a growing lateness is followed, not foreseen. A source that
+is first seen with rows older than the heartbeat loses them. A source whose clock is set back loses the rows it stamps
+twice.
 
 `docs/time-core/drop-ratio.md` has the proof and the measurements.
 
@@ -48,6 +50,7 @@ from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.eventtime.loss_account import TUNING, LossAccount, Tuning
 from eventide.eventtime.ratchet import Ratchet
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
+from eventide.eventtime.residual_tail import PROOF_ROWS
 from eventide.eventtime.round_digest import RoundDigest
 from eventide.eventtime.source_history import ABSENT, SourceHistory
 
@@ -205,6 +208,7 @@ class DropRatioPacemaker:
             reference.learn(digest, self._clock, account.rows, earned, lambda own: account.level(fairness, own), margin)
         history.note(arrivals, account.stake, lost)
         self._fairness = self._judge_fairness()
+        self._find_rare()
         self._sources, self._answered = None, NEVER
 
     def _judge_fairness(self) -> float:
@@ -220,7 +224,7 @@ class DropRatioPacemaker:
             at_risk = history.rows_at_risk(account.stake, account.margin + account.ratio * account.rows / 2)
             own, clock = history.own_residual(), history.clock_residual()
             self._sources = _Sources(
-                awaited=(history.rows > 0) & ~self._find_rare(),
+                awaited=(history.rows > 0) & ~self._rare,
                 gone_after=history.gone_after(),
                 lead=np.where(own == ABSENT, 0, -own),
                 clock_slack=np.where(clock == ABSENT, _FAR, clock),
@@ -229,16 +233,15 @@ class DropRatioPacemaker:
             )
         return self._sources
 
-    def _find_rare(self) -> NDArray[np.bool_]:
-        """The sources that together have less than half of the permitted rows; told anew as the rows grow."""
-        rows = self.account.rows
-        if len(self._rare) != len(self.history.rows) or rows >= self._rare_at:
-            order = np.argsort(self.history.rows, kind="stable")
-            self._rare = np.zeros(len(order), dtype=np.bool_)
-            few = np.cumsum(self.history.rows[order]) <= self.account.ratio * rows / 2 + 1
-            self._rare[order] = few
-            self._rare_at = rows + max(32, rows // 64)
-        return self._rare
+    def _find_rare(self) -> None:
+        """Find the sources that together have less than half of the permitted rows, anew as the rows grow."""
+        rows, history = self.account.rows, self.history
+        if len(self._rare) == len(history.rows) and rows < self._rare_at:
+            return
+        order = np.argsort(history.rows, kind="stable")
+        self._rare = np.zeros(len(order), dtype=np.bool_)
+        self._rare[order] = np.cumsum(history.rows[order]) <= self.account.ratio * rows / 2
+        self._rare_at = rows + max(32, rows // 64)
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """The heartbeat of the reference that is followed, below the ceiling; and what each source promises."""
@@ -260,6 +263,9 @@ class DropRatioPacemaker:
 
     def _choose(self, rows: int) -> CalibratedReference:
         """The reference with the least lag, of those that are not overdrawn; else the one that is least so."""
+        slowest = self.references[2]
+        if slowest.tail.rows < PROOF_ROWS:
+            return slowest
         limit = -self.account.margin / 2
         solvent = [one for one in self.references if one.slack is not None and one.balance >= limit]
         if not solvent:
@@ -271,10 +277,13 @@ class DropRatioPacemaker:
         silent = self._clock - history.heard
         awaited = sources.awaited & (silent <= sources.gone_after)
         largest, age = history.largest, history.age(self._clock)
-        reach = np.minimum(sources.reach_share * age, _FAR).astype(np.int64)
+        reach = np.clip(sources.reach_share * age, 0, _FAR).astype(np.int64)
         ceilings = largest + np.maximum(sources.lead, reach) - 1
-        by_clock = largest + np.maximum(silent - sources.clock_slack, 0)
-        promised = np.maximum(largest + sources.lead, np.minimum(by_clock, ceilings)) - 1
+        clocks = largest + silent - sources.clock_slack
+        # A source speaks for itself by its clock once a block of its rows has shown how far that can be wrong.
+        proven = np.where(history.clock_before == ABSENT, -_FAR, np.minimum(clocks, ceilings))
+        promised = np.maximum(largest + sources.lead, proven) - 1
+        by_clock = np.maximum(largest, clocks)
         return _Promises(
             awaited,
             promised,

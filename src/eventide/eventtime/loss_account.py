@@ -1,7 +1,7 @@
 """The loss account: what may still be lost, and which share of rows a slack may therefore give up.
 
-Every row earns 95 % of the ratio, and a row that is lost costs 1. The balance is kept within plus and minus the
-*margin*, the allowance of 1,000 rows and of a tenth of all rows. The *level*, the share of rows that a slack may leave
+Every row earns 90 % of the ratio, and a row that is lost costs 1. The balance is kept within plus and minus the
+*margin*, the allowance of 300 rows and of a tenth of all rows. The *level*, the share of rows that a slack may leave
 behind, is the ratio where the balance is 0, nothing where it is overdrawn by the margin, and twice the ratio at most:
 
     level = ratio * min(2, 1 + balance / margin) * fairness.
@@ -11,7 +11,7 @@ a source with fewer than 1,000 rows is judged as if it had them.
 
 Law: where level 0 loses nothing, whatever the stream does, the rows lost among n rows after the warm-up are at most
 
-    0.95 * ratio * n + 2 * margin + the rows lost in one round,
+    0.9 * ratio * n + 2 * margin + the rows lost in one round,
 
 for a larger loss would have brought the level to 0 (`docs/time-core/drop-ratio.md`). The first 1,000 rows are a
 warm-up: what they lose is reported and starts no debt.
@@ -39,10 +39,12 @@ class Tuning:
     block_rows: int = 2_000
     """Rows of a block of residuals, at least; also the rows in which ten may be lost, where these are more."""
     warm_up_rows: int = 1_000
-    """Rows of the warm-up, rows of a source that is judged by what it lost, and rows whose allowance is the margin."""
+    """Rows of the warm-up, and of a source that is judged by what it lost."""
+    margin_rows: int = 300
+    """The rows whose allowance is the margin."""
     margin_share: float = 0.1
     """The share of all rows whose allowance belongs to the margin too."""
-    spend: float = 0.95
+    spend: float = 0.9
     """The share of the allowance that is spent; the rest makes up for what was lost in a storm."""
     fair_times: float = 1.7
     """A source that lost this many times the ratio makes the level fall; at twice the ratio it is 0."""
@@ -71,7 +73,7 @@ class LossAccount:
     @property
     def margin(self) -> float:
         """How far the balance may be from 0, in rows."""
-        return self.ratio * (self._tuning.warm_up_rows + self._tuning.margin_share * self.rows)
+        return self.ratio * (self._tuning.margin_rows + self._tuning.margin_share * self.rows)
 
     @property
     def warm(self) -> bool:
@@ -92,8 +94,8 @@ class LossAccount:
 
     @property
     def stake(self) -> float:
-        """Rows that may be at risk behind one source: what is left until the level would be 0, and one at least."""
-        return max(self.margin + self.balance, 1.0)
+        """Rows that may be at risk behind one source: a margin, and what is left until the level would be 0."""
+        return max(2 * self.margin + self.balance, 1.0)
 
     def snapshot(self) -> Snapshot:
         """The balance as plain data."""

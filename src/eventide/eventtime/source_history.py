@@ -110,7 +110,8 @@ class SourceHistory:
 
     def rows_at_risk(self, stake: float, most: float) -> NDArray[np.float64]:
         """How many rows of each source may be at risk, given the stake of one and the most of any."""
-        return np.minimum(stake * (1 + self.good), most)
+        at_risk: NDArray[np.float64] = np.minimum(stake * (1 + self.good), most)
+        return at_risk
 
     def reach_share(self, at_risk: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of a source's age that a heartbeat may go beyond its largest time for so many rows at risk."""
@@ -119,7 +120,8 @@ class SourceHistory:
 
     def age(self, clock: int) -> Instants:
         """Since when a source is known, by its rows or by the clock, whichever is longer."""
-        return np.maximum(self.largest - self.first, clock - self.born)
+        age: Instants = np.maximum(self.largest - self.first, clock - self.born)
+        return age
 
     def gone_after(self) -> Instants:
         """The silence after which a source is not waited for; a young one always is."""
@@ -131,8 +133,7 @@ class SourceHistory:
     def note(self, arrivals: Arrivals, stake: float, lost: NDArray[np.int64]) -> None:
         """Learn from a round: `lost` rows of each of its sources were late."""
         if arrivals.total == 1:
-            source = int(arrivals.source[0])
-            self._note_row(source, int(arrivals.earliest[0]), arrivals.clock, stake, int(lost[0]))
+            self._note_row(int(arrivals.source[0]), int(arrivals.earliest[0]), arrivals.clock, stake, int(lost[0]))
             return
         source, clock = arrivals.sources, arrivals.clock
         rows, largest, heard = self.rows[source], self.largest[source], self.heard[source]
@@ -227,7 +228,7 @@ class SourceHistory:
             self.in_block[full] = 0
 
     def _note_crowds(self, arrivals: Arrivals, raised: NDArray[np.bool_], same: NDArray[np.bool_]) -> None:
-        """Count the times of the rows, and the rows at the largest one; a cell of several times has one for each row."""
+        """Count the times of the rows, and the rows at the largest; a cell of several times has one for each row."""
         source = arrivals.sources
         last = np.cumsum(arrivals.cells_by_source) - 1
         at_once = arrivals.earliest[last] == arrivals.latest[last]
