@@ -1,7 +1,7 @@
 """How much each constant of our policy matters: halved and doubled, one at a time, over a few shortened streams.
 
 >>> sorted(variants())[:2], len(variants())
-(['block_rows / 2', 'block_rows x 2'], 16)
+(['block_rows / 2', 'block_rows x 2'], 18)
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ def beyond_the_promise(measured: Sequence[Measured]) -> dict[str, dict[str, floa
 def lag_ratios(measured: Sequence[Measured], yardstick: str, permitted: float) -> dict[Stream, float]:
     """Our mean lag over the yardstick's, stream by stream."""
     theirs = {one.stream: one.lag for one in of_policy(measured, yardstick, [permitted])}
-    return {one.stream: one.lag / theirs[one.stream] for one in of_policy(measured, OURS, [permitted])}
+    ours = of_policy(measured, OURS, [permitted])
+    return {one.stream: one.lag / theirs[one.stream] for one in ours if one.stream in theirs}
 
 
 def lag_vs_best_fixed(measured: Sequence[Measured], permitted: float = HEADLINE) -> float | None:

@@ -173,7 +173,7 @@ class DropRatioPacemaker:
         if not learned.state:
             raise DeclarationError(
                 f"what was learned from {learned.origin!r} has not been read: "
-                "run the script with eventide run, or use eventide.learned(...)"
+                "eventide run reads it, and so does .drop_ratio(..., learned_from=...)"
             )
         for reference, saved in zip(self.references, json.loads(learned.state), strict=True):
             reference.restore({**reference.snapshot(), **saved})
