@@ -213,8 +213,7 @@ def first_times(executor: Executor, rows: Segments, first: int) -> Instants:
         times = [part.table.column("__t").to_numpy() for part in rows.parts if part.table is not None]
         found = np.concatenate([np.zeros(0, dtype=np.int64), *times])
     else:
-        text = (
-            f"SELECT found.__t FROM found CROSS JOIN edge WHERE found.__t >= edge.__first ORDER BY __t LIMIT {MOST_TIMES}"
-        )
+        since = "SELECT found.__t FROM found CROSS JOIN edge WHERE found.__t >= edge.__first"
+        text = f"{since} ORDER BY __t LIMIT {MOST_TIMES}"
         found = executor.table(Statement(text), {"found": rows, "edge": one_row(first=first)}).column("__t").to_numpy()
     return np.sort(found[found >= first])

@@ -46,7 +46,6 @@ Two = tuple[Segments, Segments]
 Frontiers = tuple[Frontier, Frontier]
 
 
-
 @dataclass(frozen=True)
 class Join(Operator):
     """What a join holds; `new` came since it last advanced, `matched` are the identities of rows that had a partner."""
