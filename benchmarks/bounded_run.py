@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from eventide.engine.local_engine import LocalEngine
-from eventide.engine.spark_engine import SparkEngine
+from eventide.engine.local.engine import LocalEngine
+from eventide.engine.spark.engine import SparkEngine
 
 
 def to_the_end(engine: SparkEngine | LocalEngine) -> float:

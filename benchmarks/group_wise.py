@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from benchmarks.harness import as_duration, as_percent, finish, options, say, scratch, show_table
 from benchmarks.heartbeats.recordings import RUNS
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.harness import as_duration, show_table
-from eventide.engine.spark_engine import SparkEngine
-from eventide.engine.spark_session import local_session
+from eventide.engine.spark.engine import SparkEngine
+from eventide.engine.spark.session import local_session
 from eventide.eventtime.asking import Asking
 from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.program import Program

@@ -28,11 +28,11 @@ from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import Disorder, Disordered
 from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.question import QUERY, SLIDING6, Truth
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
-from eventide.engine.spark_engine import SparkEngine
-from eventide.engine.spark_session import local_session
+from eventide.engine.spark.engine import SparkEngine
+from eventide.engine.spark.session import local_session
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

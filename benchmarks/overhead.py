@@ -37,8 +37,8 @@ from benchmarks.harness import as_percent, database, finish, options, say, scrat
 from benchmarks.processes import cpu_seconds, jvm_of
 from benchmarks.question import ASKED, TUMBLING
 from eventide.engine.round.report import RoundReport
-from eventide.engine.spark_engine import SparkEngine
-from eventide.engine.spark_session import local_session
+from eventide.engine.spark.engine import SparkEngine
+from eventide.engine.spark.session import local_session
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.fixed_delay import FixedDelay, FixedDelayPacemaker

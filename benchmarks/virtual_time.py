@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.asking import When
 from eventide.eventtime.instant import NEVER

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
-from eventide.engine.spark_engine import SparkEngine
-from eventide.engine.spark_session import local_session
+from eventide.engine.spark.engine import SparkEngine
+from eventide.engine.spark.session import local_session
 from eventide.language.script import read_script
 from eventide.plan.program import Program
 from eventide.sinks.directory import Directory

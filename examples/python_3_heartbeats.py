@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import eventide
-from eventide.engine.spark_session import local_session
+from eventide.engine.spark.session import local_session
 from eventide.eventtime.own_progress import OwnProgress
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ def archive(file: Path) -> None:
     from pyspark import SparkContext
 
     from benchmarks.startup import prepared
-    from eventide.engine.spark_engine import SparkEngine
-    from eventide.engine.spark_session import local_session
+    from eventide.engine.spark.engine import SparkEngine
+    from eventide.engine.spark.session import local_session
     from eventide.language.script import read_script
     from eventide.sinks.memory import Memory
 

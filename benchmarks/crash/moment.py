@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar
 
-from eventide.engine.storage import Storage
 from eventide.results.results import Results
 from eventide.sinks.sink import Sink
+from eventide.storage.storage import Storage
 
 STEPS = ("reduce", "heartbeats", "advance", "prod", "emit", "commit")
 OPERATORS = ("paired", "in_order", "known")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.crash.moment import QUERIES, Moment
 from benchmarks.crash.recording import SECOND
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.plan.join import Band, Join, JoinKind, Side
@@ -33,7 +33,7 @@ from eventide.sinks.sink import Sink
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from eventide.engine.spark_engine import SparkEngine
+    from eventide.engine.spark.engine import SparkEngine
 
 OUT, CHECKPOINT = "out", "checkpoint"
 
@@ -119,7 +119,7 @@ def engine(
     if spark is None:
         made = LocalEngine(declared, place, sinks, **options)
     else:
-        from eventide.engine.spark_engine import SparkEngine
+        from eventide.engine.spark.engine import SparkEngine
 
         made = SparkEngine(spark, declared, place, sinks, **options)
     if moment:
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     spark = None
     if asked.engine == "spark":
-        from eventide.engine.spark_session import local_session
+        from eventide.engine.spark.session import local_session
 
         settings = dict(setting.split("=", 1) for setting in asked.conf)
         spark = local_session(asked.master, settings, log_file=asked.folder / "spark.log")

@@ -17,7 +17,7 @@ from benchmarks.disorder import COLUMNS, Disordered
 from benchmarks.join_vs_spark.questions import JOINED, Inputs, Question
 from benchmarks.places import Places
 from eventide.engine.round.placement import DRIVER_BYTES
-from eventide.engine.spark_engine import SparkEngine
+from eventide.engine.spark.engine import SparkEngine
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

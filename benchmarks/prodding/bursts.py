@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from benchmarks.prodding.runs import EPOCH
 from benchmarks.prodding.streams import SECOND, Recorded, bursty
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.punctuated import Punctuated
 from eventide.plan.prods import Prods

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from benchmarks.prodding.runs import AGGREGATES
 from benchmarks.prodding.streams import SECOND
-from eventide.engine.spark_engine import SparkEngine
-from eventide.engine.spark_session import local_session
+from eventide.engine.spark.engine import SparkEngine
+from eventide.engine.spark.session import local_session
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.plan.prods import Prods
 from eventide.plan.program import Program

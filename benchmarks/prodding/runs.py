@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.prodding.streams import SECOND, Recorded
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.earliness import Earliness
 from eventide.eventtime.punctuated import Punctuated

@@ -27,8 +27,8 @@ from benchmarks.processes import PeakMemory, elsewhere, jvm_of
 from benchmarks.question import QUERY, TUMBLING, Truth
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.round.report import RoundReport
-from eventide.engine.spark_engine import SparkEngine
-from eventide.engine.spark_session import local_session
+from eventide.engine.spark.engine import SparkEngine
+from eventide.engine.spark.session import local_session
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
 from benchmarks.places import Places
 from benchmarks.question import QUERY, Question
-from eventide.engine.spark_engine import SparkEngine
+from eventide.engine.spark.engine import SparkEngine
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

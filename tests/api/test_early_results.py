@@ -11,7 +11,7 @@ import pytest
 
 import eventide
 from eventide.api.as_html import html_of
-from eventide.engine.status import Status
+from eventide.engine.introspection.status import Status
 from eventide.errors import DeclarationError, EngineError
 
 TABLE = pa.table({"t": [1, 4, 12, 15, 21], "k": ["a", "b", "a", "a", "b"], "v": [1, 2, 3, 4, 5]})

@@ -13,7 +13,7 @@ import eventide
 from eventide.api.planning import planned
 from eventide.api.startable import Startable
 from eventide.api.stream import EventStream
-from eventide.engine.arrow_types import arrow_type
+from eventide.engine.relations.arrow_types import arrow_type
 from eventide.plan.columns import columns
 from examples import python_1_arrow, python_2_spark
 from examples.make_recording import recording

@@ -14,7 +14,7 @@ from benchmarks.harness import database, parser
 from benchmarks.join_vs_spark.__main__ import Measured
 from benchmarks.join_vs_spark.questions import EPOCHS, INTERVAL, JOINED, QUESTIONS, Compared, Inputs, Question, Truth
 from benchmarks.join_vs_spark.sides import EVENTIDE, Task
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.sinks.directory import Directory
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from eventide.commands.script_file import script_of
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from tests.docs.blocks import sections
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from eventide.commands.check import ONLY_SPARK, findings_of
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EngineError
 from eventide.sinks.memory import Memory
 from tests.commands.query_mill import ROWS, STREAM, QueryMill

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.trace import TraceLine
+from eventide.engine.scheduling.trace import TraceLine
 from eventide.language.script import read_script
 from eventide.sinks.memory import Memory
 from tests.commands.processes import Here

@@ -19,7 +19,7 @@ from eventide.commands.why_words import window_words
 from eventide.endpoint.address import Address
 from eventide.endpoint.limits import Limits
 from eventide.endpoint.listening import Endpoint, listen
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import read_script
 
 SCRIPT = """

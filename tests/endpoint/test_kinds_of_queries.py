@@ -16,7 +16,7 @@ import pytest
 from eventide.api.arrow_rows import ArrowRows
 from eventide.endpoint.client import Client
 from eventide.endpoint.listening import listen
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
 from eventide.language.script import read_script

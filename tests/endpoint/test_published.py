@@ -22,8 +22,8 @@ from eventide.endpoint.client import Client
 from eventide.endpoint.listening import listen
 from eventide.endpoint.private_file import write_whole
 from eventide.endpoint.published import Published
-from eventide.engine.remote_storage import RemoteStorage
 from eventide.errors import DeclarationError, EngineError, InputError
+from eventide.storage.remote import RemoteStorage
 from tests.commands.processes import ENVIRONMENT, REPOSITORY
 from tests.endpoint.asking import answer_on, asked
 

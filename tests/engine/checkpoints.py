@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eventide.engine.checkpoint import Checkpoint
-from eventide.engine.record import RoundRecord, StateFile
+from eventide.engine.checkpoint.checkpoint import Checkpoint
+from eventide.engine.checkpoint.record import RoundRecord, StateFile
 
 
 def state_of(round: int, part: int = 0) -> pa.Table:

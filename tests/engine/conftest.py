@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventide.engine.workbench import Workbench
+from eventide.engine.duckdb.executor import Workbench
 from tests.engine.scenarios import SharedWorkbench
 
 

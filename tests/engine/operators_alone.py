@@ -9,19 +9,19 @@ from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
-from eventide.engine.checkpoint import Checkpoint
-from eventide.engine.engine_state import restored, saved_data, state_files
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.checkpoint.checkpoint import Checkpoint
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import Frontier
 from eventide.engine.operators.operator import Input, Operator, Output
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
 from eventide.engine.relations.relation import Relation
+from eventide.engine.round.engine_state import restored, saved_data, state_files
 from eventide.engine.round.placement import placed
-from eventide.engine.storage import Storage
 from eventide.plan.bound import Bound
 from eventide.plan.port import IDENTITY
 from eventide.plan.reduce_text import MALFORMED, batch_view, kept_text
+from eventide.storage.storage import Storage
 
 BACKEND = LocalBackend()
 

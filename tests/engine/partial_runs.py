@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from eventide.engine.arrow_types import arrow_type, spark_type_of
-from eventide.engine.duckdb_functions import register
+from eventide.engine.duckdb.functions import register
+from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
 from eventide.plan.aggregates import split
 from eventide.plan.columns import Column, columns, spark_type
 from eventide.plan.dialect import to_duckdb

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.engine.running import Running
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.plan.program import Program
@@ -58,7 +58,7 @@ def made(
     """An engine: on Spark if there is a session."""
     if spark is None:
         return LocalEngine(program, str(checkpoint), sinks, **options)
-    from eventide.engine.spark_engine import SparkEngine
+    from eventide.engine.spark.engine import SparkEngine
 
     return SparkEngine(spark, program, str(checkpoint), sinks, **options)
 

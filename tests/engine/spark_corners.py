@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from eventide.engine.arrow_types import arrow_type
+from eventide.engine.relations.arrow_types import arrow_type
 from eventide.plan.columns import columns
 
 COLUMNS = columns(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.engine.arrow_types import SIMPLE, arrow_type, duckdb_type, spark_type_of
+from eventide.engine.relations.arrow_types import SIMPLE, arrow_type, duckdb_type, spark_type_of
 from eventide.errors import DeclarationError
 
 PLAIN = st.sampled_from([spark for spark, _, _ in SIMPLE if spark != "VOID"])

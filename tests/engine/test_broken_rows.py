@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.workbench import Workbench
 from eventide.errors import EngineError
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.workbench import Workbench
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.engine import checkpoint as module
-from eventide.engine.checkpoint import Checkpoint
-from eventide.engine.local_storage import LocalStorage
-from eventide.engine.record import Intent, RoundRecord, read_document
+from eventide.engine.checkpoint.checkpoint import Checkpoint
+from eventide.engine.checkpoint.record import Intent, RoundRecord, read_document
 from eventide.errors import CheckpointError
+from eventide.storage.local import LocalStorage
 from tests.engine.checkpoints import files_in, record_of, run_round, state_of
 from tests.engine.test_storage import KINDS
 

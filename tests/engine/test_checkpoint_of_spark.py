@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.checkpoint.checkpoint import Checkpoint
 from tests.engine.checkpoints import record_of, run_round
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from eventide.engine.checkpoint import Checkpoint
-from eventide.engine.record import Intent, RoundRecord, write_document
+from eventide.engine.checkpoint.checkpoint import Checkpoint
+from eventide.engine.checkpoint.record import Intent, RoundRecord, write_document
 from eventide.errors import CheckpointError
 from tests.engine.checkpoints import run_round, state_of
 

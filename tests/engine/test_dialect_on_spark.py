@@ -9,8 +9,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from eventide.engine.arrow_types import spark_type_of
-from eventide.engine.duckdb_functions import missing_functions
+from eventide.engine.duckdb.functions import missing_functions
+from eventide.engine.relations.arrow_types import spark_type_of
 from eventide.errors import DeclarationError
 from eventide.plan.broken import fails
 from eventide.plan.columns import Column, spark_type

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.round.placement import DRIVER_BYTES
-from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod, Timing

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.engine.file_reduce import FileReduce, FileTask, _reduced_by_worker, reduced, shared_out, unlike
-from eventide.engine.spark_backend import SparkBackend
-from eventide.engine.spark_engine import SparkEngine
-from eventide.engine.workbench import Workbench
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.spark.backend import SparkBackend
+from eventide.engine.spark.engine import SparkEngine
+from eventide.engine.spark.file_reduce import FileReduce, FileTask, _reduced_by_worker, reduced, shared_out, unlike
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.plan.columns import Column
 from eventide.plan.join import Band, Join, JoinKind, Side

@@ -7,10 +7,10 @@ import tempfile
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import Frontier
 from eventide.engine.round.engine import Engine
-from eventide.engine.workbench import Workbench
 from eventide.eventtime.punctuated import Punctuated
 from eventide.plan.join import Band, Join, JoinKind, Side
 from eventide.plan.program import Program

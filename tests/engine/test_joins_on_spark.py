@@ -15,7 +15,7 @@ from eventide.engine.operators.join import Join
 from eventide.engine.operators.lookup import Lookup
 from eventide.engine.operators.operator import Input
 from eventide.engine.relations.executor import Executor
-from eventide.engine.spark_backend import SparkBackend, SparkBench
+from eventide.engine.spark.backend import SparkBackend, SparkBench
 from eventide.plan.join import JoinKind
 from eventide.plan.join_text import driver_exact
 from eventide.plan.query import named_as

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from eventide.engine.checkpoint import Checkpoint
-from eventide.engine.lock import Lease, Lock
-from eventide.engine.storage import Storage
+from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.errors import CheckpointError
+from eventide.storage.lock import Lease, Lock
+from eventide.storage.storage import Storage
 from tests.engine.checkpoints import run_round
 from tests.engine.test_storage import KINDS, far
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from eventide.engine.lock import Lock
+from eventide.storage.lock import Lock
 from tests.engine.test_storage import KINDS
 held = Lock.take(KINDS[sys.argv[1]](Path(sys.argv[2])))
 print("held", flush=True)

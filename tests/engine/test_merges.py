@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.relations.segments import MOST_SEGMENTS
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_BYTES
-from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.plan.join import Band, Join, JoinKind, Side

@@ -8,10 +8,10 @@ from zlib import crc32
 
 import pytest
 
-from eventide.engine.checkpoint import Checkpoint
-from eventide.engine.checkpoint_reader import last_record
-from eventide.engine.storage import Storage
+from eventide.engine.checkpoint.checkpoint import Checkpoint
+from eventide.engine.introspection.reader import last_record
 from eventide.errors import CheckpointError
+from eventide.storage.storage import Storage
 
 WAY_OUT = (
     "this checkpoint has format 1, and this Eventide reads format 2: continue it with the version of Eventide that "

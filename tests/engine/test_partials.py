@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.arrow_types import arrow_type, spark_type_of
+from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
 from eventide.plan.aggregates import over_rows, split
 from eventide.plan.dialect import to_duckdb
 from eventide.plan.expressions import parsed

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.workbench import Workbench
 from eventide.eventtime.earliness import Earliness
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.prod import Prod

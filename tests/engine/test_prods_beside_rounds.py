@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.early.given import MOST, EarlyTold, ToldAnswers
 from eventide.engine.early.prodding import EarlyResults
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import STEPS
-from eventide.engine.workbench import Workbench
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.instant import FOREVER
 from eventide.eventtime.prod import Prod

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from eventide.engine.checkpoint.garbage import Garbage
 from eventide.engine.early.prodding import EarlyResults, Prodding
-from eventide.engine.garbage import Garbage
-from eventide.engine.local_backend import LocalBackend
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.backend import LocalBackend
+from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.engine import Engine
 from eventide.engine.running import Running
-from eventide.engine.storage import Storage
 from eventide.errors import EngineError
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.prod import Prod
@@ -26,6 +25,7 @@ from eventide.plan.stream import Stream, columns
 from eventide.plan.window import RowWindow, SameWindow, Window
 from eventide.results.results import Results
 from eventide.sinks.memory import Memory
+from eventide.storage.storage import Storage
 from tests.engine.small_streams import PATIENCE, in_a_thread, made, put, stream, tumbling, wait_until
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def numbers(*times: int) -> dict[str, pa.Table]:
 
 @pytest.mark.spark
 def test_slices_on_the_cluster_stay_until_they_were_read_and_then_go(spark: SparkSession, tmp_path: Path) -> None:
-    from eventide.engine.spark_backend import SparkBackend
+    from eventide.engine.spark.backend import SparkBackend
 
     program = Program((Stream("s", columns("t BIGINT, v INT"), time="t", policy=FixedDelay(0)),), (SUMS,))
     engine = Engine(program, SparkBackend(spark), str(tmp_path / "checkpoint"), {"sums": Memory()}, driver_bytes=0)
@@ -259,7 +259,7 @@ def test_slices_on_the_cluster_stay_until_they_were_read_and_then_go(spark: Spar
 
 @pytest.mark.spark
 def test_queries_on_the_cluster_are_asked_one_above_the_other(spark: SparkSession, tmp_path: Path) -> None:
-    from eventide.engine.spark_backend import SparkBackend
+    from eventide.engine.spark.backend import SparkBackend
 
     lower = Query("lower", "s", RowWindow(2, 2), named_as(total="sum(v)"))
     upper = Query("upper", "lower", Window(10), named_as(most="max(total)"))

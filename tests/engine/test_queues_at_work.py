@@ -11,11 +11,11 @@ import pyarrow.parquet
 import pytest
 
 import eventide
-from eventide.engine.local_backend import LocalBackend
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.backend import LocalBackend
+from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import state_rows
-from eventide.engine.round.queue_pace import QueuePace
+from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
 from eventide.plan.queue import queued
@@ -127,7 +127,7 @@ def test_a_query_in_python_can_be_queued(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_works_the_queue_off_with_a_function_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
-    from eventide.engine.spark_engine import SparkEngine
+    from eventide.engine.spark.engine import SparkEngine
 
     spark.udf.register("twice", lambda v: 2 * v, "INT")
     query = Query("q", "s", Window(10), named_as(total="sum(twice(v))"))

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 
 from eventide.commands.why_words import window_words
-from eventide.engine.checkpoint_reader import read_standing
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.introspection.reader import read_standing
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import RoundReport
 from eventide.engine.round.side_tables import LATE
-from eventide.engine.workbench import Workbench
 from eventide.eventtime.instant import NEVER
 from eventide.plan.rows import Rows
 from eventide.testing.trial import Shown

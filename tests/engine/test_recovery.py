@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.checkpoint import Checkpoint
-from eventide.engine.local_storage import LocalStorage
-from eventide.engine.record import Intent, RoundRecord, StateFile
-from eventide.engine.storage import Storage
+from eventide.engine.checkpoint.checkpoint import Checkpoint
+from eventide.engine.checkpoint.record import Intent, RoundRecord, StateFile
 from eventide.errors import CheckpointError
+from eventide.storage.local import LocalStorage
+from eventide.storage.storage import Storage
 from tests.engine.checkpoints import files_in, record_of, state_of
 
 
@@ -202,8 +202,8 @@ def test_after_any_crashes_and_damage_the_newest_whole_round_is_found(runs: list
 
 WORKER = """
 import sys
-from eventide.engine.checkpoint import Checkpoint
-from eventide.engine.record import Intent
+from eventide.engine.checkpoint.checkpoint import Checkpoint
+from eventide.engine.checkpoint.record import Intent
 from tests.engine.checkpoints import record_of, state_of
 
 with Checkpoint.open(sys.argv[1]) as checkpoint:
@@ -250,7 +250,7 @@ def test_kill_9_at_any_moment_loses_no_committed_round(tmp_path: Path) -> None:
 FILLING = """
 import resource, sys
 import pyarrow as pa
-from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.errors import EngineError
 from tests.engine.checkpoints import record_of
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eventide.engine.round.engine import Engine
-from eventide.engine.spark_backend import SparkBackend
+from eventide.engine.spark.backend import SparkBackend
 from eventide.language.script import read_script
 from eventide.results.results import Results
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from eventide.engine.arrow_types import arrow_type
+from eventide.engine.relations.arrow_types import arrow_type
 from eventide.errors import DeclarationError
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.trace import TraceLine
-from eventide.engine.workbench import Workbench
+from eventide.engine.scheduling.trace import TraceLine
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.asking import Asking
 from eventide.eventtime.heartbeat_labels import Level

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from eventide.engine.record import StateFile
+from eventide.engine.checkpoint.record import StateFile
 from eventide.engine.relations.relation import Layout, Relation, Summary
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.side_tables import LATE, SideTables
-from eventide.engine.spark_backend import SparkBackend
-from eventide.engine.storage import Storage
+from eventide.engine.spark.backend import SparkBackend
 from eventide.plan.columns import columns
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
@@ -23,6 +22,7 @@ from eventide.plan.stream import Stream
 from eventide.plan.stream import columns as stream_columns
 from eventide.plan.window import Window
 from eventide.sinks import Directory
+from eventide.storage.storage import Storage
 from tests.sinks.readers import directory_rows
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.asking import Asking
 from eventide.eventtime.fixed_delay import FixedDelay

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.stream_time import StreamTime
+from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError
 from eventide.eventtime.cap import Cap
 from eventide.eventtime.expected import Expected

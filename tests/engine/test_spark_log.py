@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from eventide.engine.spark_log import SparkLog
-from eventide.engine.storage import Storage
+from eventide.engine.spark.log import SparkLog
 from eventide.errors import CheckpointError
+from eventide.storage.storage import Storage
 
 FOUND = 'v1\n{"path":"file:///in/a.parquet","timestamp":1,"batchId":%d}'
 

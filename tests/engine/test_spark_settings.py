@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eventide.engine.spark_session import local_session, settle
+from eventide.engine.spark.session import local_session, settle
 from eventide.errors import DeclarationError
 
 if TYPE_CHECKING:

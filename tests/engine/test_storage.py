@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from eventide.engine.local_storage import LocalStorage
-from eventide.engine.remote_storage import RemoteStorage
-from eventide.engine.storage import MissingFileError, Storage
 from eventide.errors import EngineError
+from eventide.storage.local import LocalStorage
+from eventide.storage.remote import RemoteStorage
+from eventide.storage.storage import MissingFileError, Storage
 
 
 def far(folder: Path, by_renaming: bool = False) -> RemoteStorage:
@@ -160,9 +160,9 @@ def test_a_full_disk_leaves_the_old_file_and_says_the_way_out(tmp_path: Path) ->
 
 REFUSED = """
 import os, sys
-from eventide.engine.local_storage import LocalStorage
-from eventide.engine.remote_storage import RemoteStorage
-from eventide.engine.storage import Storage
+from eventide.storage.local import LocalStorage
+from eventide.storage.remote import RemoteStorage
+from eventide.storage.storage import Storage
 from eventide.errors import EngineError
 if os.getuid() == 0:
     os.setuid(65534)  # Permissions do not bind the superuser: be somebody else.

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.workbench import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.prod import Prod
@@ -265,8 +265,8 @@ def test_groups_are_traced_through_merges_and_joins() -> None:
 
 def on_spark(spark: SparkSession, program: Program, folder: Path, by_files: bool) -> tuple[list[dict[str, Any]], int]:
     """The results of the sums, and how often files were reduced where they are."""
-    from eventide.engine.spark_backend import SparkBackend
-    from eventide.engine.spark_engine import SparkEngine
+    from eventide.engine.spark.backend import SparkBackend
+    from eventide.engine.spark.engine import SparkEngine
 
     shown = Memory()
     with SparkEngine(

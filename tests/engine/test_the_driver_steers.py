@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from eventide.engine.spark_backend import SparkBackend
+from eventide.engine.spark.backend import SparkBackend
 from tests.engine.file_watch import opening_processes
 
 ROOT = Path(__file__).parents[2]

@@ -16,13 +16,13 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.commands.why_words import operator_words, window_words
-from eventide.engine.checkpoint_reader import read_standing
-from eventide.engine.local_backend import LocalBackend
-from eventide.engine.open_windows import OpenTime
-from eventide.engine.record import RoundRecord
+from eventide.engine.checkpoint.record import RoundRecord
+from eventide.engine.introspection.open_windows import OpenTime
+from eventide.engine.introspection.reader import read_standing
+from eventide.engine.introspection.why import OperatorWait, QueryWait, Standing, StreamWait, streams_of
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.stream_time import StreamTime
-from eventide.engine.why import OperatorWait, QueryWait, Standing, StreamWait, streams_of
+from eventide.engine.streams.progress import StreamTime
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.asking import Asking
@@ -362,7 +362,7 @@ def test_another_program_than_that_of_the_checkpoint_is_refused(tmp_path: Path) 
 
 @pytest.mark.spark
 def test_slices_on_the_cluster_are_explained_too(spark: SparkSession, tmp_path: Path) -> None:
-    from eventide.engine.spark_backend import SparkBackend
+    from eventide.engine.spark.backend import SparkBackend
 
     program = fleet(OwnProgress(), SUMS)
     engine = Engine(program, SparkBackend(spark), str(tmp_path), driver_bytes=0)

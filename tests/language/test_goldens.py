@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import Script, read_script
 from eventide.plan.program import Program
 from eventide.plan.stream import Input
@@ -106,7 +106,7 @@ def test_the_local_engine_gives_the_answers(name: str, tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("name", chosen(NAMES, lambda name: name in ALWAYS_ON_SPARK))
 def test_spark_gives_the_answers(name: str, tmp_path: Path, spark: SparkSession) -> None:
-    from eventide.engine.spark_engine import SparkEngine
+    from eventide.engine.spark.engine import SparkEngine
 
     script, memory = script_of(name), Memory()
     program = with_rows(script, name, tmp_path)

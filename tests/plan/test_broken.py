@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.arrow_types import arrow_type
-from eventide.engine.workbench import Workbench
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.relations.arrow_types import arrow_type
 from eventide.errors import DataFaultError
 from eventide.plan.bound import Bound, bind
 from eventide.plan.broken import RowExpressions, careful, fails

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.plan.program import Program
 from eventide.plan.query import Query, named_as
@@ -112,7 +112,7 @@ def test_what_is_malformed_or_has_no_time_is_rejected_with_its_reason(tmp_path: 
 
 @pytest.mark.spark
 def test_a_disturbed_replay_gives_the_same_answers_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
-    from eventide.engine.spark_engine import SparkEngine
+    from eventide.engine.spark.engine import SparkEngine
 
     stream, _ = replayed(tmp_path)
     assert stream.input is not None

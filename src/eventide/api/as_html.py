@@ -1,6 +1,6 @@
 """A running query as a small HTML table, for notebooks: how it stands, and its last results.
 
->>> from eventide.engine.status import StreamStatus
+>>> from eventide.engine.introspection.status import StreamStatus
 >>> traffic = StreamStatus("traffic", 10, 10, 1, 0, 0, 0.1, 0.1, 2, 1_000_000, 3_000_000, 2_000_000)
 >>> shown = html_of("speeds", "running", Status("local", 3, 0, False, (traffic,), ()), pa.table({"mean": [51.5]}), {})
 >>> "traffic: 10 rows of 2 sources, 10.00% late, time at 1000000" in shown, "<td>51.5</td>" in shown
@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engine.status import Status, StreamStatus
+from eventide.engine.introspection.status import Status, StreamStatus
 from eventide.plan.stream import TimeKind
 from eventide.results.early_columns import EarlyColumns, readings
 from eventide.results.results import Kind

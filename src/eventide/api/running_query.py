@@ -24,8 +24,8 @@ from eventide.commands.why_words import window_words
 from eventide.endpoint.address import EXPOSED, LOOPBACK, Address
 from eventide.endpoint.asked import groups_of
 from eventide.endpoint.listening import Endpoint, listen
+from eventide.engine.introspection.status import Status
 from eventide.engine.running import Running
-from eventide.engine.status import Status
 from eventide.errors import EngineError, EventideError, LostRowsWarning
 from eventide.eventtime.instant import FOREVER
 from eventide.eventtime.prod import Prod

@@ -34,12 +34,12 @@ from eventide.commands.functions import local_backend, register_on_spark
 from eventide.commands.settings import RunSettings, checked_engine
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
-from eventide.engine.storage import Storage
 from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
 from eventide.plan.program import NAME, Program
 from eventide.sinks.by_name import sink_of
 from eventide.sinks.sink import Sink
+from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,7 +123,7 @@ class SqlScript:
         def made(folder: str | Storage) -> Running:
             tick, flush = settings.tick or TICK, settings.flush_rows
             if where == "local":
-                from eventide.engine.local_engine import LocalEngine
+                from eventide.engine.local.engine import LocalEngine
 
                 opened_inputs = {name: data.opened(self.plan.stream(name)) for name, data in inputs.items()}
                 return LocalEngine(
@@ -139,7 +139,7 @@ class SqlScript:
                     scheduling=settings.scheduling,
                 )
             from eventide.engine.round.placement import DRIVER_BYTES
-            from eventide.engine.spark_engine import SparkEngine
+            from eventide.engine.spark.engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
             there = _session(session, settings)
@@ -200,7 +200,7 @@ def _named(name: str, stream: EventStream) -> EventStream:
 def _session(given: SparkSession | None, settings: RunSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    from eventide.engine.spark_session import local_session, settle
+    from eventide.engine.spark.session import local_session, settle
 
     running = given or SparkSession.getActiveSession()
     if running is None:

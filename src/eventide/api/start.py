@@ -20,11 +20,11 @@ from eventide.api.running_query import RunningQueries
 from eventide.api.startable import GivenSink, Startable
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
-from eventide.engine.storage import Storage
 from eventide.errors import DeclarationError
 from eventide.plan.program import Program
 from eventide.plan.stream import TimeKind
 from eventide.sinks.sink import Sink
+from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
     from eventide.api.stream import EventStream
@@ -141,12 +141,12 @@ def _engine(
                 "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
             )
         from eventide.engine.round.placement import DRIVER_BYTES
-        from eventide.engine.spark_engine import SparkEngine
+        from eventide.engine.spark.engine import SparkEngine
 
         spark = next(iter(frames.values())).sparkSession
         size = DRIVER_BYTES if memory is None else memory
         return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_bytes=size)
-    from eventide.engine.local_engine import LocalEngine
+    from eventide.engine.local.engine import LocalEngine
 
     seconds = 0.0 if every is None else length(every, TimeKind.TIMESTAMP, "every") / 1_000_000
     inputs = {s.declared.name: s.given.opened(s.declared) for s in streams if isinstance(s.given, ArrowData)}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.commands.why_words import window_words
-from eventide.engine.why import OpenWindow
-from eventide.engine.why_data import window_data
+from eventide.engine.introspection.why import OpenWindow
+from eventide.engine.introspection.why_data import window_data
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eventide.commands.functions import local_backend
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
 from eventide.plan.binding import BoundOperator, BoundProgram, running

@@ -19,15 +19,15 @@ from eventide.commands.functions import Failures, local_backend, register_on_spa
 from eventide.commands.notes import under_way
 from eventide.commands.settings import RunSettings
 from eventide.commands.temporary_folders import keep, temporary_folder
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.engine.running import Running
-from eventide.engine.storage import Storage
-from eventide.engine.trace import Trace
+from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.plan.program import Program
 from eventide.sinks.sink import Sink
 from eventide.sources.spark_gone import gone, is_gone
+from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,7 +130,7 @@ def _on_spark(
             "`--engine local` runs without it"
         )
     from eventide.engine.round.placement import DRIVER_BYTES
-    from eventide.engine.spark_engine import SparkEngine
+    from eventide.engine.spark.engine import SparkEngine
 
     memory = DRIVER_BYTES if settings.driver_memory is None else settings.driver_memory
     with temporary_folder("eventide-spark-") as logs:
@@ -170,7 +170,7 @@ def _on_spark(
 
 
 def _started(where: Where, log_file: Path) -> SparkSession:
-    from eventide.engine.spark_session import local_session
+    from eventide.engine.spark.session import local_session
 
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 from duckdb.func import FunctionNullHandling
 
-from eventide.engine.arrow_types import duckdb_type
-from eventide.engine.local_backend import LocalBackend
-from eventide.engine.workbench import Workbench
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.local.backend import LocalBackend
+from eventide.engine.relations.arrow_types import duckdb_type
 from eventide.errors import DeclarationError, InputError
 from eventide.language.script import Function
 

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from eventide.engine.introspection.status import StreamStatus
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
-from eventide.engine.status import StreamStatus
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.plan.stream import Stream
 

@@ -11,10 +11,10 @@ import os
 import uuid
 from collections.abc import Mapping
 
-from eventide.engine.storage import Storage
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.sinks.directory import Directory, Owner
 from eventide.sinks.sink import Sink
+from eventide.storage.storage import Storage
 
 NAME = "owner.json"
 """The file of a checkpoint that has its id."""

@@ -36,7 +36,7 @@ from eventide.commands.settings import RunSettings, checked_engine
 from eventide.commands.standard_streams import was_closed
 from eventide.commands.temporary_folders import remove_all
 from eventide.engine.running import Running
-from eventide.engine.trace import written_to
+from eventide.engine.scheduling.trace import written_to
 from eventide.errors import DeclarationError, EventideError
 from eventide.language.script import Script
 from eventide.plan.program import Program

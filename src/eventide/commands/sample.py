@@ -23,7 +23,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.engine.arrow_types import spark_type_of
+from eventide.engine.relations.arrow_types import spark_type_of
 from eventide.errors import DeclarationError, EventideError, InputError
 from eventide.plan.columns import WHOLE_NUMBERS, Column
 from eventide.plan.reduce_text import MALFORMED

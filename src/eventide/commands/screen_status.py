@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eventide.engine.driver_memory import size_words
+from eventide.engine.introspection.status import QueryStatus, Status, StreamStatus
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
-from eventide.engine.status import QueryStatus, Status, StreamStatus
-from eventide.engine.stream_time import StreamTime
+from eventide.engine.streams.progress import StreamTime
 from eventide.eventtime.instant import NEVER
 from eventide.plan.stream import TimeKind, Timestamps
 from eventide.profile.amounts import percent, spoken

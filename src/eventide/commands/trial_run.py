@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 
 from eventide.commands.functions import local_backend
-from eventide.engine.local_engine import LocalEngine
+from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EventideError
 from eventide.language.script import Function
 from eventide.plan.program import Program

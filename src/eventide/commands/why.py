@@ -14,11 +14,11 @@ from typing import Any
 from eventide.commands.script_file import script_of
 from eventide.commands.settings import RunSettings
 from eventide.commands.why_words import moment, operator_words, window_words
-from eventide.engine.checkpoint_reader import below, read_standing
 from eventide.engine.driver_memory import state_words
-from eventide.engine.open_windows import OpenQuery, OpenTime, kind_of_times, known
-from eventide.engine.why import OpenWindow, Standing
-from eventide.engine.why_data import left_out_data, operator_data, window_data
+from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, kind_of_times, known
+from eventide.engine.introspection.reader import below, read_standing
+from eventide.engine.introspection.why import OpenWindow, Standing
+from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
 from eventide.errors import DeclarationError
 from eventide.plan.input_managers import as_run
 from eventide.plan.stream import TimeKind

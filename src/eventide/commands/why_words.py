@@ -11,7 +11,15 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from eventide.engine.why import Holder, OpenWindow, OperatorWait, QueryWait, StreamWait, Wait, rows_missing
+from eventide.engine.introspection.why import (
+    Holder,
+    OpenWindow,
+    OperatorWait,
+    QueryWait,
+    StreamWait,
+    Wait,
+    rows_missing,
+)
 from eventide.eventtime.reason import EXPECTED
 from eventide.plan.stream import Stream, TimeKind, Timestamps, kind_of
 from eventide.profile.amounts import spoken

@@ -18,8 +18,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from eventide.endpoint.refusal import Refusal
-from eventide.engine.arrow_types import arrow_type
-from eventide.engine.open_windows import kind_of_times
+from eventide.engine.introspection.open_windows import kind_of_times
+from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER

@@ -21,9 +21,9 @@ from eventide.endpoint.private_file import new_token
 from eventide.endpoint.published import Published, clear
 from eventide.endpoint.routes import Routes, Words
 from eventide.endpoint.server import Server
-from eventide.engine.local_storage import LocalStorage
 from eventide.engine.running import Running
 from eventide.errors import EngineError
+from eventide.storage.local import LocalStorage
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from eventide.endpoint.private_file import write_whole
-from eventide.engine.lock import is_alive, this_machine
-from eventide.engine.storage import SCHEME
 from eventide.errors import DeclarationError, EngineError, InputError
+from eventide.storage.lock import is_alive, this_machine
+from eventide.storage.storage import SCHEME
 
 ENDPOINT, TOKEN = "endpoint.json", "endpoint.token"
 VERSION = 1

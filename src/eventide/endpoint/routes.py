@@ -20,9 +20,9 @@ from eventide.endpoint.remembered import Answered, Remembered
 from eventide.endpoint.request import Request
 from eventide.endpoint.response import Response, as_json
 from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.introspection.why import OpenWindow
+from eventide.engine.introspection.why_data import operator_data, window_data
 from eventide.engine.running import Running
-from eventide.engine.why import OpenWindow
-from eventide.engine.why_data import operator_data, window_data
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.prod import Prod
 from eventide.plan.query import Query

@@ -23,10 +23,10 @@ from typing import Self
 
 from eventide.engine.door import Door
 from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.introspection.status import Status
+from eventide.engine.introspection.why import OpenWindow
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import RoundReport
-from eventide.engine.status import Status
-from eventide.engine.why import OpenWindow
 from eventide.errors import EngineError, EventideError
 from eventide.eventtime.prod import Prod
 from eventide.plan.query import Query

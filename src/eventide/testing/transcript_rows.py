@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engine.arrow_types import arrow_type
+from eventide.engine.relations.arrow_types import arrow_type
 from eventide.errors import DeclarationError
 from eventide.plan.reduce_text import MALFORMED
 from eventide.plan.stream import Stream

@@ -28,16 +28,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide.engine.backend import Backend
+from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.early.prodding import EarlyResults
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import before
 from eventide.engine.operators.window_aggregate import WindowAggregate
+from eventide.engine.relations.backend import Backend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_BYTES
-from eventide.engine.storage import Storage
-from eventide.engine.trace import Trace
-from eventide.engine.workbench import Workbench
+from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError
 from eventide.eventtime.prod import Prod, Timing
 from eventide.eventtime.scheduling import Scheduling
@@ -46,6 +45,7 @@ from eventide.plan.query import Query
 from eventide.plan.window import RowWindow
 from eventide.results.grammar import Grammar
 from eventide.results.results import Results
+from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -184,7 +184,7 @@ class Trial:
         if self._spark is None:
             backend = LocalBackend(self._workbench)
         else:
-            from eventide.engine.spark_backend import SparkBackend
+            from eventide.engine.spark.backend import SparkBackend
 
             backend = SparkBackend(self._spark)
         # What others read is told in what they tell of it.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from eventide.engine.early.state import EarlyState
 from eventide.engine.operators.operator import Operator
 from eventide.engine.round.downstream import DownstreamFeed
-from eventide.engine.stream_point import StreamPoint
+from eventide.engine.streams.progress import StreamPoint
 from eventide.eventtime.prod import Prod
 from eventide.plan.binding import BoundProgram
 

@@ -27,13 +27,13 @@ from eventide.engine.early.plan_snapshot import PlanSnapshot
 from eventide.engine.early.prodding import EarlyResults, Prodding, asked_query, needed_for
 from eventide.engine.early.state import EarlyState, estimates_of
 from eventide.engine.early.stream_prods import StreamProds, asked_for, widest
+from eventide.engine.introspection.status import QueryStatus
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor
 from eventide.engine.round.advance import Advancing
 from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
 from eventide.engine.round.results import results_of, schema_of
-from eventide.engine.status import QueryStatus
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.prod import Prod

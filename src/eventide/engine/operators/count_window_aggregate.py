@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.open_windows import OpenRows
+from eventide.engine.introspection.open_windows import OpenRows
 from eventide.engine.operators.frontier import Frontier, after, least_time
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
 from eventide.engine.operators.ordering import NUMBER, numbered_text, stretches

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from eventide.engine.open_windows import OpenQuery
+from eventide.engine.introspection.open_windows import OpenQuery
 from eventide.engine.operators.frontier import Frontier
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.engine.open_windows import OpenTime
+from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.operators.frontier import Frontier, before, least_time
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
 from eventide.engine.operators.slices import result_layout, results_of, slice_layout

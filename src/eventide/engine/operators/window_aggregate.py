@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.arrow_types import arrow_type
-from eventide.engine.open_windows import OpenTime
+from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.operators.frontier import Frontier, least_time
 from eventide.engine.operators.holes import first_end, first_start, meeting, outside
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
@@ -36,6 +35,7 @@ from eventide.engine.operators.windows import (
     needed_from,
     open_frontier,
 )
+from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments

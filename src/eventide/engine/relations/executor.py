@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.engine.backend import Backend
+from eventide.engine.relations.backend import Backend
 from eventide.engine.relations.files import RelationFiles
 from eventide.engine.relations.relation import Layout, Relation, Summary, numbered
 from eventide.engine.relations.segments import Segments

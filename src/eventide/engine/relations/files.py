@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from eventide.engine.checkpoint import Checkpoint, encoded
-from eventide.engine.record import StateFile
+from eventide.engine.checkpoint.checkpoint import Checkpoint, encoded
+from eventide.engine.checkpoint.record import StateFile
 from eventide.engine.relations.relation import Layout, Relation, Summary
 
 if TYPE_CHECKING:

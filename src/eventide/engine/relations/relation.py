@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.arrow_types import arrow_type
-from eventide.engine.record import StateFile
+from eventide.engine.checkpoint.record import StateFile
+from eventide.engine.relations.arrow_types import arrow_type
 from eventide.eventtime.instant import Instants
 from eventide.plan.columns import Column, quoted
 from eventide.plan.port import IDENTITY

@@ -19,12 +19,11 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.downstream import DownstreamFeed
 from eventide.engine.round.execution import RoundExecution
-from eventide.engine.round.frontier_limits import FrontierLimits
 from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.round.side_tables import lost_rows, lost_values
-from eventide.engine.stream_point import StreamPoint
-from eventide.engine.stream_time import StreamTime
-from eventide.engine.trace import Trace, TraceLine
+from eventide.engine.scheduling.frontier_limits import FrontierLimits
+from eventide.engine.scheduling.trace import Trace, TraceLine
+from eventide.engine.streams.progress import StreamPoint, StreamTime
 from eventide.errors import DataFaultError, EngineError
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.on_demand_schedule import depth_first

@@ -18,30 +18,29 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from eventide.engine.backend import Backend
-from eventide.engine.checkpoint import Checkpoint
+from eventide.engine.checkpoint.checkpoint import Checkpoint
+from eventide.engine.checkpoint.record import Intent
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.early.step import EarlyStep
-from eventide.engine.engine_state import EngineState
+from eventide.engine.introspection.status import QueryStatus, Status
 from eventide.engine.operators import factory
 from eventide.engine.operators.windows import first_after
-from eventide.engine.record import Intent
+from eventide.engine.relations.backend import Backend
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
 from eventide.engine.round.downstream import feeds_of
+from eventide.engine.round.engine_state import EngineState
 from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.round.placement import DRIVER_BYTES, place
-from eventide.engine.round.queue_pace import QueuePace
 from eventide.engine.round.reduce import ReduceStep
 from eventide.engine.round.reducer import Reducer
 from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
-from eventide.engine.round.scheduler import Scheduler
 from eventide.engine.round.side_tables import SideTables
 from eventide.engine.round.steps import FEW_ROWS, RoundSteps
-from eventide.engine.status import QueryStatus, Status
-from eventide.engine.storage import Storage
-from eventide.engine.stream_time import StreamTime
-from eventide.engine.trace import Trace
+from eventide.engine.scheduling.queue_pace import QueuePace
+from eventide.engine.scheduling.scheduler import Scheduler
+from eventide.engine.scheduling.trace import Trace
+from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.asking import Asker
 from eventide.eventtime.heartbeat import Heartbeats
@@ -55,6 +54,7 @@ from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.stream import Timestamps
 from eventide.sinks.sink import Sink
+from eventide.storage.storage import Storage
 
 __all__ = ["Engine", "Observer", "RoundReport"]
 

@@ -20,7 +20,7 @@ from eventide.engine.relations.relation import Relation
 from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
 from eventide.engine.round.side_tables import late_layout, late_rows, late_rows_text
-from eventide.engine.stream_time import StreamTime
+from eventide.engine.streams.progress import StreamTime
 from eventide.eventtime.asking import Asking, When
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import NEVER

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eventide.engine.asking import Asking
 from eventide.engine.operators.operator import Operator
+from eventide.engine.relations.backend import Asking
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation, place_of
 from eventide.engine.round.reducer import Cells, Reducer
 from eventide.engine.round.side_tables import rejects_layout
-from eventide.engine.stream_time import StreamTime
+from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DataFaultError, EngineError
 from eventide.plan.bound import Bound
 from eventide.plan.broken import RowExpressions

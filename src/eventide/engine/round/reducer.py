@@ -13,7 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.asking import Asking
+from eventide.engine.relations.backend import Asking
 from eventide.plan.bound import Bound
 from eventide.plan.broken import careful
 from eventide.plan.cells import cell_width

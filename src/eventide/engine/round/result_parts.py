@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eventide.engine.faults import of_spark
+from eventide.engine.relations.faults import of_spark
 from eventide.results.results import Kind, Made
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from eventide.engine.arrow_types import arrow_type
 from eventide.engine.operators.operator import Output
+from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout
 from eventide.engine.round.result_parts import FileRows, Piece, SparkParts, TableRows, result_table

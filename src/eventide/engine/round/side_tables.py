@@ -22,13 +22,13 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
 from eventide.engine.round.results import time_type
-from eventide.engine.storage import Storage
-from eventide.engine.stream_time import source_names
+from eventide.engine.streams.progress import source_names
 from eventide.plan.bound import Bound
 from eventide.plan.columns import Column, quoted
 from eventide.plan.expressions import SPARK
 from eventide.plan.reduce_text import MALFORMED
 from eventide.plan.stream import Stream, TimeKind
+from eventide.storage.storage import Storage
 
 LATE, REJECTS = "late", "rejects"
 ROUND = re.compile(r"(\d+)(?:-\d+)?\.parquet$")

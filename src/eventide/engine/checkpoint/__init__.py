@@ -1,0 +1,1 @@
+"""The checkpoint: records, intents and state files of an engine."""

@@ -1,0 +1,1 @@
+"""Spark's SQL in DuckDB: the executor of statements over Arrow tables, and the functions it lacks."""

@@ -1,0 +1,1 @@
+"""What an engine says of itself: status, and why windows are open."""

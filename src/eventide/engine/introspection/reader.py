@@ -1,0 +1,139 @@
+"""A checkpoint seen from outside: its last committed round, while an engine may be at work on it.
+
+Law: nothing is written, made or locked. What is read is one committed round, whole: where the engine has meanwhile
+removed a file of it, a newer round is there and is read instead.
+
+>>> last_record(Storage.at("no-such-checkpoint", make=False))
+Traceback (most recent call last):
+    ...
+eventide.errors.CheckpointError: there is no committed round in ...no-such-checkpoint: name the folder that was given \
+to --checkpoint, once a first round has been run
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.engine.checkpoint.checkpoint import checked, decoded
+from eventide.engine.checkpoint.record import DamagedError, RoundRecord, read_document
+from eventide.engine.introspection.open_windows import OpenQuery, open_of_record
+from eventide.engine.introspection.why import Standing
+from eventide.errors import CheckpointError
+from eventide.eventtime.instant import Instants
+from eventide.eventtime.scheduling import Scheduling
+from eventide.plan.bound_join import SIDES
+from eventide.plan.fingerprint import described, refuse_changes
+from eventide.plan.join_names import LEFT
+from eventide.plan.lookup import Lookup
+from eventide.plan.program import Program, reads
+from eventide.storage.storage import MissingFileError, Storage
+
+ROUND = re.compile(r"rounds/(\d+)\.json")
+ATTEMPTS = 20
+"""How often a round is looked for while an engine commits one after the other."""
+
+
+def read_standing(program: Program, place: str, query: str, scheduling: Scheduling | None = None) -> Standing:
+    """How a query or operator, and all that it reads, stood after the last round of a checkpoint.
+
+    `program` and `scheduling` are those that the engine runs.
+    """
+    storage = Storage.at(place, make=False)
+    way = below(program, query if program.operator(query) is not None else program.query(query).name)
+    for attempt in range(ATTEMPTS):
+        record = last_record(storage)
+        _refuse_others(record, program, way)
+        try:
+            return _standing(program, storage, record, way, scheduling or Scheduling())
+        except MissingFileError:
+            # A newer round has been committed, and the files of this one are gone with it.
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt raises")
+
+
+def last_record(storage: Storage) -> RoundRecord:
+    """The newest record that is whole."""
+    for _ in range(ATTEMPTS):
+        names = [name for name in storage.list("rounds") if ROUND.fullmatch(name)]
+        if not names:
+            raise CheckpointError(
+                f"there is no committed round in {storage.where}: name the folder that was given to --checkpoint, once "
+                "a first round has been run"
+            )
+        for name in sorted(names, reverse=True):
+            try:
+                return RoundRecord.from_json(read_document(name, storage.read(name)))
+            except (DamagedError, MissingFileError):
+                continue
+    raise CheckpointError(f"no round in {storage.where} can be read: start the engine, which says what is damaged")
+
+
+def below(program: Program, name: str) -> dict[str, None]:
+    """A query, and all that it reads, however long the way: queries, operators and streams by their names.
+
+    >>> from eventide.plan.query import Query, named_as
+    >>> from eventide.plan.stream import Stream, columns
+    >>> from eventide.plan.window import Window
+    >>> s = Stream("s", columns("t BIGINT"), time="t")
+    >>> q = Query("q", "s", Window(10), named_as(n="count(*)"))
+    >>> list(below(Program((s,), (q, Query("r", "q", Window(60), named_as(n="count(*)")))), "r"))
+    ['r', 'q', 's']
+    """
+    steps = {step.name: step for step in program.steps}
+    found: dict[str, None] = {}
+    ahead = [name]
+    while ahead:
+        found[ahead[0]] = None
+        ahead = [*ahead[1:], *(reads(steps[ahead[0]]) if ahead[0] in steps else ())]
+    return found
+
+
+def _refuse_others(record: RoundRecord, program: Program, way: dict[str, None]) -> None:
+    """Other queries may have come and gone; what is asked about must be what runs there."""
+
+    def only(plan: dict[str, Any]) -> dict[str, Any]:
+        return {kind: {n: one for n, one in plan.get(kind, {}).items() if n in way} for kind in ("queries", "streams")}
+
+    refuse_changes(only(record.plan), only(described(program)))
+
+
+def _standing(
+    program: Program, storage: Storage, record: RoundRecord, way: dict[str, None], scheduling: Scheduling
+) -> Standing:
+    files = {file.name: file for file in record.files}
+
+    def column(file: str, name: str) -> pa.ChunkedArray:
+        data = storage.read(file)
+        if checked(data, files[file].checksum) != files[file].checksum:
+            raise DamagedError(f"{file} is damaged: its checksum does not hold")
+        return decoded(file, data, [name]).column(name)
+
+    def times(operator: str, kind: str) -> Instants:
+        """The times of rows that an operator keeps, as the record has them."""
+        parts = record.queries[operator]["state"].get(kind, ())
+        found = [column(file, "__t").to_numpy() for part in parts for file in part["files"]]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+
+    opened: dict[str, OpenQuery] = {}
+    for query in program.queries:
+        if query.name in way:
+            saved = record.queries[query.name]
+            opened[query.name] = open_of_record(program, query, saved, times(query.name, "waiting"))
+    names: dict[str, pa.Array] = {}
+    for stream in program.streams:
+        # By some schedules a query goes by streams that it does not read.
+        if stream.name in record.streams:
+            kept = record.streams[stream.name]["sources"]
+            known = None if kept is None else column(kept[0], "source").combine_chunks()
+            names[stream.name] = pa.array([], pa.string()) if known is None else known.slice(0, kept[1])
+    waiting: dict[str, Instants] = {}
+    for operator in program.operators:
+        if isinstance(operator, Lookup) and operator.name in way:
+            every = times(operator.name, SIDES[LEFT])
+            waiting[operator.name] = every[every > record.queries[operator.name]["frontiers"][1]["time"]]
+    return Standing(program, record, names.__getitem__, opened.__getitem__, waiting.__getitem__, scheduling)

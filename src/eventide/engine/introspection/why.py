@@ -1,0 +1,380 @@
+"""Why a window is open: who holds it, by which rule, since when, and when it closes if nothing more arrives.
+
+Law: everything is told from the last committed round, so asking changes nothing and disturbs nobody. A window waits for
+what its query reads. That is a stream, and then it is held by the sources whose heartbeats are least and not far
+enough, leaving out those that a rule leaves out; or it is another query, or an operator, which waits for what it reads
+in turn. Each kind of reader has its own function, and the answer is the chain of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.engine.checkpoint.record import RoundRecord
+from eventide.engine.introspection.closing_time import reached_at
+from eventide.engine.introspection.open_windows import Need, OpenQuery, known
+from eventide.engine.scheduling.frontier_limits import others_of, shape_of
+from eventide.engine.scheduling.scheduler import Measuring
+from eventide.engine.streams.progress import StreamTime
+from eventide.errors import DeclarationError
+from eventide.eventtime.asking import When
+from eventide.eventtime.heartbeat_labels import Level
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
+from eventide.eventtime.scheduling import Scheduling
+from eventide.plan.binding import through
+from eventide.plan.join import JoinKind
+from eventide.plan.lookup import Lookup
+from eventide.plan.program import Operator, Program
+from eventide.plan.query import Query
+from eventide.plan.queue import Queue
+from eventide.plan.rows import Rows
+from eventide.plan.stream import Stream, Timestamps
+
+FIRST_FEW = 3
+"""So many of the sources that hold a window are named."""
+
+INTERNAL = Reason("clock", "rows are stamped with the clock: time is as far as that", common=True)
+NOBODY = Reason("silence", "every source is left out by a rule: time goes on with the next row", common=True)
+NO_ROWS = Reason("rows", "no row has come yet", common=True)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A source that is not far enough: its heartbeat, the largest time it spoke of, the clock it was heard at."""
+
+    source: int
+    name: str | None
+    heartbeat: int | None
+    largest: int | None
+    heard: int | None
+    silent: bool
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class StreamWait:
+    """What is waited for in a stream: that its heartbeat, now at `heartbeat` since clock `since`, reaches `needed`.
+
+    `latest` is the largest time that any row of it had.
+    `holders` are the first few of `count` sources that are not there yet; none where the rule is common to all.
+    """
+
+    stream: Stream
+    needed: int
+    heartbeat: int | None
+    since: int | None
+    latest: int | None
+    reason: Reason
+    holders: tuple[Holder, ...]
+    count: int
+    names: pa.Array
+    """Of all its sources, by their numbers."""
+    is_asked: bool = True
+    """Whether a silent stream is asked for its time at all."""
+
+
+@dataclass(frozen=True)
+class QueryWait:
+    """What is waited for in a query: that it promises `needed`, for which `below` has to be; or more rows."""
+
+    query: str
+    needed: int
+    rows: int
+    below: Wait
+
+
+@dataclass(frozen=True)
+class OperatorWait:
+    """What is waited for in a merge or join: that its inputs, the slowest first, have all come up to `needed`.
+
+    The kind `schedule` is no operator: someone goes by the time of streams that he does not read (`holding`).
+    `partners`: it is an outer join, which holds time back until no partner can come any more for the rows it keeps.
+    `queued`: so many rows wait in it for an expensive function, `aside` of them set aside in a burst.
+    """
+
+    operator: str
+    kind: str
+    needed: int
+    inputs: tuple[Wait, ...]
+    partners: bool = False
+    queued: int = 0
+    aside: int = 0
+
+
+Wait = StreamWait | QueryWait | OperatorWait
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """An open window, what it waits for, and the clock at which it closes if nothing more arrives.
+
+    `rows` more have to come before it can close at all, where it is a window over a count of rows.
+    """
+
+    query: OpenQuery
+    start: int
+    end: int
+    rows: int
+    wait: Wait
+    closes_at: int | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a program stood after its last committed round: all that is needed to say why."""
+
+    program: Program
+    record: RoundRecord
+    names: Callable[[str], pa.Array]
+    """The names of the sources of a stream."""
+    open: Callable[[str], OpenQuery]
+    """What is open of a query."""
+    waiting: Callable[[str], Instants]
+    """The times of the rows that a lookup has not told yet."""
+    scheduling: Scheduling
+    _now: dict[str, tuple[StreamTime, Instants]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def windows(self, query: str) -> list[OpenWindow]:
+        """Every open window of a query that holds rows, with what it waits for."""
+        opened = self.open(self.program.query(query).name)
+        found: list[OpenWindow] = []
+        for start, end in opened.open():
+            # What the clock alone does not close in the end, it does not close further on either.
+            by_clock = not found or found[-1].closes_at is not None
+            found.append(self._window(opened, start, end, by_clock))
+        return found
+
+    def window(self, query: str, start: int) -> OpenWindow | None:
+        """The window that starts there, with rows or without; None if it is closed."""
+        opened = self.open(self.program.query(query).name)
+        end = start + opened.length
+        if (end - opened.window.offset - opened.window.range) % opened.window.slide:
+            raise DeclarationError(f"no window of query {query!r} starts there: its windows are aligned otherwise")
+        return None if opened.is_closed(end) or self.record.ended else self._window(opened, start, end)
+
+    def first(self, query: str) -> tuple[int, Wait] | None:
+        """The start of the next window to close, and what it waits for; the clock is not searched."""
+        opened = self.open(query)
+        windows = opened.open()
+        if not windows or self.record.ended:
+            return None
+        start, end = windows[0]
+        return start, self._reading(query, opened.needs(end))
+
+    def operator(self, name: str) -> tuple[int | None, OperatorWait] | None:
+        """How far an operator has come, and what it waits for to go on; None where it does not run by itself."""
+        operator, saved = self.program.operator(name), self.record.queries.get(name)
+        if operator is None or saved is None or self.record.ended:
+            return None
+        time = int(saved["frontier"]["time"])
+        return known(time), self._of_operator(operator, Need(max(time, -EDGE) + 1))
+
+    def _window(self, opened: OpenQuery, start: int, end: int, by_clock: bool = True) -> OpenWindow:
+        need = opened.needs(end)
+        wait = self._reading(opened.query, need)
+        closes = self._closes(wait) if by_clock and not need.rows else None
+        return OpenWindow(opened, start, end, need.rows, wait, closes)
+
+    def _reading(self, query: str, need: Need) -> Wait:
+        """What stands between a query and the heartbeat it needs; it may read through a merge to the inputs."""
+        reads = self.program.query(query).stream
+        sources = through(self.program, self.program.query(query))
+        own = self.wait(reads, need) if sources == (reads,) else self._of_merge(reads, sources, need)
+        schedule = self._schedule(query, need)
+        if schedule is None or _is_there(own):
+            return schedule or own
+        return replace(schedule, inputs=tuple(sorted((own, *schedule.inputs), key=_least)))
+
+    def _schedule(self, name: str, need: Need) -> OperatorWait | None:
+        """The slower streams by which a query or operator goes without reading them, if there are any."""
+        others = [self._of_stream(self.program.stream(other), need) for other in self._others.get(name, ())]
+        behind = tuple(sorted((wait for wait in others if not _is_there(wait)), key=_least))
+        return OperatorWait(self.scheduling.heartbeats.value, "schedule", need.heartbeat, behind) if behind else None
+
+    @cached_property
+    def _others(self) -> Mapping[str, tuple[str, ...]]:
+        level, program = self.scheduling.heartbeats, self.program
+        if level is Level.OPERATOR:
+            return {}
+        inputs = {query.name: through(program, query) for query in program.queries}
+        inputs |= {one.name: one.inputs for one in program.operators}
+        shape = shape_of(program, {name: read for name, read in inputs.items() if name in self.record.queries})
+        return others_of(program, shape, level, Measuring(self.record.queries).ratios())
+
+    def wait(self, reads: str, need: Need) -> Wait:
+        """What stands between a reader and the heartbeat it needs of a stream, a query or an operator."""
+        operator = self.program.operator(reads)
+        if operator is not None:
+            return self._of_operator(operator, need)
+        if any(query.name == reads for query in self.program.queries):
+            return self._of_query(self.program.query(reads), need)
+        return self._of_stream(self.program.stream(reads), need)
+
+    def _of_query(self, query: Query, need: Need) -> QueryWait:
+        below = self.open(query.name).below(need.heartbeat)
+        return QueryWait(query.name, need.heartbeat, below.rows, self._reading(query.name, below))
+
+    def _of_operator(self, operator: Operator, need: Need) -> OperatorWait:
+        """The rows of an operator are as far as the least of its inputs: later ones make later rows."""
+        if isinstance(operator, Queue):
+            saved = self.record.queries[operator.name]
+            found = self._of_merge(operator.name, operator.inputs, need)
+            found = replace(found, kind="queue", queued=saved["waiting"] + saved["aside"], aside=saved["aside"])
+        elif isinstance(operator, Rows):
+            found = self._of_merge(operator.name, operator.inputs, need)
+        elif isinstance(operator, Lookup):
+            found = self._of_lookup(operator, need)
+        else:
+            inputs = self._slowest_first([(name, need) for name in operator.inputs])
+            found = OperatorWait(operator.name, "join", need.heartbeat, inputs, operator.kind is not JoinKind.INNER)
+        schedule = self._schedule(operator.name, need)
+        if schedule is None:
+            return found
+        return replace(found, inputs=(schedule,) if _is_there(found) else (schedule, *found.inputs))
+
+    def _of_merge(self, name: str, sources: tuple[str, ...], need: Need) -> OperatorWait:
+        kind = "merge" if len(sources) > 1 else "rows"
+        return OperatorWait(name, kind, need.heartbeat, self._slowest_first([(source, need) for source in sources]))
+
+    def _of_lookup(self, lookup: Lookup, need: Need) -> OperatorWait:
+        """Later rows come after the heartbeat of the stream; the table has to pass only the rows that wait for it."""
+        waiting = self.waiting(lookup.name)
+        waiting = waiting[waiting <= need.heartbeat]
+        needs = [(lookup.rows.input, need)]
+        needs += [(lookup.versions.input, Need(int(waiting.max())))] if len(waiting) else []
+        return OperatorWait(lookup.name, "lookup", need.heartbeat, self._slowest_first(needs))
+
+    def _slowest_first(self, needs: Iterable[tuple[str, Need]]) -> tuple[Wait, ...]:
+        """What each input waits for, but for those that have come so far; all of them where none is behind."""
+        waits = [self.wait(source, need) for source, need in dict.fromkeys(needs)]
+        behind = [wait for wait in waits if not _is_there(wait)] or waits
+        return tuple(sorted(behind, key=_least))
+
+    def _of_stream(self, stream: Stream, need: Need) -> StreamWait:
+        time, said = self._as_it_is(stream)
+        beat = known(time.heartbeat)
+
+        def told(reason: Reason, holders: tuple[Holder, ...] = (), count: int = 0) -> StreamWait:
+            moved, latest = known(time.moved), known(time.latest)
+            asked = self.scheduling.timestamps.when is not When.NEVER
+            names = time.sources
+            return StreamWait(stream, need.heartbeat, beat, moved, latest, reason, holders, count, names, asked)
+
+        if stream.timestamps is not Timestamps.EXTERNAL:
+            return told(INTERNAL)
+        if len(said) == 0:
+            return told(NO_ROWS)
+        waited_for = np.ones(len(said), dtype=np.bool_)
+        for out in time.left_out():
+            waited_for[out.sources[out.sources < len(said)]] = False
+        # The least first; of those that stand at the same, the one that spoke of the least time.
+        order = np.lexsort((time.hearing.largest[: len(said)], said))
+        behind = order[waited_for[order] & (said[order] < need.heartbeat)]
+        if len(behind) == 0:
+            return told(NOBODY if not waited_for.any() else reason_of(time.pacemaker, int(order[0])))
+        first = reason_of(time.pacemaker, int(behind[0]))
+        if first.common:
+            return told(first)
+        if first.rule == EXPECTED:
+            behind = behind[time.hearing.heard[behind] == NEVER]
+        return told(first, tuple(self._holder(time, int(s), int(said[s])) for s in behind[:FIRST_FEW]), len(behind))
+
+    def _holder(self, time: StreamTime, source: int, heartbeat: int) -> Holder:
+        heard = time.hearing.heard_of(source)
+        return Holder(
+            source,
+            name_of(time, source),
+            known(heartbeat),
+            known(time.hearing.largest_of(source)),
+            known(heard),
+            heard < time.clock,
+            reason_of(time.pacemaker, source),
+        )
+
+    def _closes(self, wait: Wait) -> int | None:
+        """The clock at which all is there that is waited for; None where the clock alone does not bring it."""
+        if isinstance(wait, QueryWait):
+            return None if wait.rows else self._closes(wait.below)
+        if isinstance(wait, OperatorWait):
+            clocks = [self._closes(one) for one in wait.inputs]
+            known_clocks = [clock for clock in clocks if clock is not None]
+            by_clock = len(known_clocks) == len(clocks) and not wait.partners and not wait.queued
+            return max(known_clocks) if by_clock else None
+        time = self.stream_time(wait.stream)
+        moment = time.moment_of(self.record.clock)
+        if self.record.ended:
+            return None
+        if time.heartbeat >= wait.needed:
+            return moment
+        clock = reached_at(lambda: self.stream_time(wait.stream), moment, wait.needed)
+        asked = FOREVER if clock is None else self.scheduling.timestamps.asked_at(self.record.clock, clock)
+        return None if asked == FOREVER else asked
+
+    def left_out(self, stream: Stream) -> tuple[LeftOut, ...]:
+        """The sources that nobody waits for, by rule."""
+        return self._as_it_is(stream)[0].left_out()
+
+    def source(self, stream: Stream, number: int) -> str | None:
+        """The name of a source as a person reads it."""
+        return name_of(self._as_it_is(stream)[0], number)
+
+    def _as_it_is(self, stream: Stream) -> tuple[StreamTime, Instants]:
+        """The time of a stream and the heartbeats of its sources as of the last round: asked once, then only read."""
+        with self._lock:
+            if stream.name not in self._now:
+                time = self.stream_time(stream)
+                said = np.zeros(0, dtype=np.int64)
+                if stream.timestamps is Timestamps.EXTERNAL:
+                    moment = time.moment_of(self.record.clock)
+                    time.promise(moment)
+                    said = time.pacemaker.heartbeats(moment).by_source
+                time.hearing.grow(len(said))
+                self._now[stream.name] = time, said
+            return self._now[stream.name]
+
+    def stream_time(self, stream: Stream) -> StreamTime:
+        """The time of a stream as it was committed, anew each time."""
+        return StreamTime.restored(stream, self.record.streams[stream.name], self.names(stream.name))
+
+
+def streams_of(wait: Wait) -> tuple[StreamWait, ...]:
+    """The streams at the ends of a chain, the slowest first."""
+    if isinstance(wait, StreamWait):
+        return (wait,)
+    if isinstance(wait, QueryWait):
+        return streams_of(wait.below)
+    return tuple(sorted((end for one in wait.inputs for end in streams_of(one)), key=_least))
+
+
+def rows_missing(wait: Wait) -> int:
+    """How many rows have to come before time can bring what is waited for."""
+    if isinstance(wait, QueryWait):
+        return max(wait.rows, rows_missing(wait.below))
+    return max(map(rows_missing, wait.inputs)) if isinstance(wait, OperatorWait) else 0
+
+
+def _is_there(wait: Wait) -> bool:
+    """Whether what is waited for has come already."""
+    if rows_missing(wait) or (isinstance(wait, OperatorWait) and wait.queued):
+        return False
+    return all(end.heartbeat is not None and end.heartbeat >= end.needed for end in streams_of(wait))
+
+
+def _least(wait: Wait) -> int:
+    """How far the slowest stream of a chain is."""
+    if isinstance(wait, StreamWait):
+        return NEVER if wait.heartbeat is None else wait.heartbeat
+    return min(map(_least, streams_of(wait)))
+
+
+def name_of(time: StreamTime, source: int) -> str | None:
+    """The name of a source as a person reads it; None where the stream itself is the source."""
+    return time.name_of(source).replace("\x1f", "|") if time.stream.source else None

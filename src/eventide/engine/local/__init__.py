@@ -1,0 +1,1 @@
+"""The local engine: the same rounds on one machine, with DuckDB in the process."""

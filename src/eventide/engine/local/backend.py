@@ -1,0 +1,146 @@
+"""The local engine's backend: DuckDB over Arrow tables, no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from eventide.engine.duckdb.executor import Bench, Workbench
+from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
+from eventide.engine.relations.backend import FileList
+from eventide.engine.relations.faults import first_line, of_duckdb
+from eventide.engine.relations.relation import Layout, Summary
+from eventide.errors import DataFaultError, DeclarationError, EngineError
+from eventide.plan.columns import with_type
+from eventide.plan.derived import Derived
+from eventide.plan.reduce_text import MALFORMED, batch_view
+from eventide.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NO_CLUSTER = "the local engine has no cluster: continue what has state there with the Spark engine"
+
+
+class LocalBackend:
+    """Runs the reduce in this process. Slices never leave it; DuckDB spills what memory cannot hold.
+
+    >>> from eventide.plan.stream import Stream, columns
+    >>> backend, s = LocalBackend(), Stream("s", columns("t BIGINT, v INT"), time="t")
+    >>> backend.declare(s)
+    >>> backend.type_of(s, "v * 1.5"), backend.type_of(s, "avg(v)")
+    ('DECIMAL(13, 1)', 'DOUBLE')
+    """
+
+    name = "local"
+    has_cluster = False
+
+    def __init__(self, workbench: Workbench | None = None) -> None:
+        self.workbench = workbench or Workbench()
+        self._streams: dict[str, Stream] = {}
+        self._batch: dict[str, pa.Table] = {}
+
+    def declare(self, stream: Stream) -> None:
+        """Remember the stream's columns; results of a query come with no round."""
+        if not isinstance(stream, Derived):
+            self._streams[stream.name] = stream
+
+    def type_of(self, stream: Stream, sql: str) -> str:
+        """The Spark type of an expression."""
+        try:
+            empty = {f"empty_{stream.name}": _none(stream)}
+            answer = self.workbench.ask(f"SELECT {sql} AS x FROM empty_{stream.name}", empty)
+        except (duckdb.Error, DataFaultError) as error:
+            reason = first_line(error)
+            raise DeclarationError(f"cannot tell what {sql!r} over stream {stream.name!r} is: {reason}") from error
+        return with_type(sql, spark_type_of(answer.schema.field(0).type))
+
+    def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
+        """Give the rows of a round as Arrow tables with the declared columns, and perhaps `_malformed`."""
+        self._batch = {}
+        for name, stream in self._streams.items():
+            table = batch.get(name)
+            self._batch[batch_view(stream)] = _declared(stream, table) if table is not None else _none(stream)
+
+    def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
+        """The answer of a statement over the round's rows."""
+        try:
+            return self.workbench.ask(sql, {**self._batch, **(tables or {})})
+        except duckdb.Error as error:
+            raise of_duckdb(error, "a round cannot be computed") from error
+
+    def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
+        """The same: all rows are here."""
+        return self.ask(sql)
+
+    def sql(self, portable: bool) -> Bench:
+        """DuckDB computes everything here."""
+        return self.workbench
+
+    def store(
+        self,
+        stream: Stream,
+        sql: str,
+        plain: bool,
+        folder: str,
+        layout: Layout,
+        sequence: int | None = None,
+        tables: Mapping[str, pa.Table] | None = None,
+    ) -> Summary:
+        """Not here: what the local engine keeps stays with the driver."""
+        raise EngineError(NO_CLUSTER)
+
+    def store_over(
+        self,
+        sql: str,
+        files: Mapping[str, FileList],
+        tables: Mapping[str, pa.Table],
+        folder: str,
+        layout: Layout,
+        sequence: int | None,
+    ) -> Summary:
+        """Not here: what the local engine keeps stays with the driver."""
+        raise EngineError(NO_CLUSTER)
+
+    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Not here: what the local engine keeps stays with the driver."""
+        raise EngineError(NO_CLUSTER)
+
+    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
+        """Not here: what the local engine keeps stays with the driver."""
+        raise EngineError(NO_CLUSTER)
+
+    def close(self) -> None:
+        """Nothing will be asked any more."""
+        self.workbench.close()
+
+    def release(self) -> None:
+        """Let go of the rows."""
+        self._batch = {}
+
+
+def _schema(stream: Stream) -> pa.Schema:
+    fields = [pa.field(c.name, arrow_type(c.type)) for c in stream.columns]
+    return pa.schema([*fields, pa.field(MALFORMED, pa.string())])
+
+
+def _none(stream: Stream) -> pa.Table:
+    return _schema(stream).empty_table()
+
+
+def _declared(stream: Stream, table: pa.Table) -> pa.Table:
+    """The table with exactly the declared columns, in their types."""
+    schema = _schema(stream)
+    columns = []
+    for field in schema:
+        if field.name in table.column_names:
+            column = table.column(field.name)
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        elif field.name == MALFORMED:
+            columns.append(pa.nulls(table.num_rows, field.type))
+        else:
+            raise DeclarationError(f"the rows of stream {stream.name!r} lack the column {field.name!r}")
+    return pa.table(columns, schema=schema)

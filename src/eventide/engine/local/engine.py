@@ -1,0 +1,170 @@
+"""The local engine: the same rounds on one machine, with DuckDB doing the reduce. No JVM.
+
+Law: a round takes what its inputs have, up to a number of rows; how far they were read is part of the round's record,
+so that a restart continues exactly there. When no input has anything, the clock alone may close windows. A bounded run
+ends when all that is there has been read; any other when all its inputs have ended, or when it is stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.engine.local.backend import LocalBackend
+from eventide.engine.round.engine import Engine, Observer
+from eventide.engine.running import Running
+from eventide.engine.scheduling.queue_pace import QueuePace
+from eventide.engine.scheduling.trace import Trace
+from eventide.errors import CheckpointError
+from eventide.eventtime.scheduling import Scheduling
+from eventide.plan.program import Program
+from eventide.sinks.sink import Sink
+from eventide.sources.local_input import LocalInput, open_input
+from eventide.storage.storage import Storage
+
+ROUND_ROWS = 1_000_000
+"""Rows of one stream that a round takes at most, unless its input says otherwise."""
+
+WAIT = 0.05
+"""Seconds to wait for rows before the next input is looked at."""
+
+
+class LocalEngine(Running):
+    """A program on this machine. `inputs` are given for streams without a declared input, or instead of it.
+
+    `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
+    alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
+    of a query are told in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
+    go; `trace` is told every decision about that. `pace`: how much goes through queues in a round.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        checkpoint: str | Storage,
+        sinks: Mapping[str, Sink] | None = None,
+        inputs: Mapping[str, LocalInput] | None = None,
+        every: float = 0.0,
+        tick: float = 1.0,
+        observer: Observer | None = None,
+        backend: LocalBackend | None = None,
+        flush_rows: int | None = None,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
+        pace: QueuePace | None = None,
+    ) -> None:
+        given = dict(inputs or {})
+        self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in program.streams}
+        self._every = every
+        self._tick = tick
+        self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in program.streams}
+        super().__init__(
+            Engine(
+                program,
+                backend or LocalBackend(),
+                checkpoint,
+                sinks,
+                observer,
+                flush_rows=flush_rows,
+                scheduling=scheduling,
+                trace=trace,
+                pace=pace,
+            )
+        )
+        try:
+            positions = self.engine.state.positions
+            if self.engine.last_batch >= 0 and positions.keys() != self._inputs.keys():
+                where = self.engine.checkpoint.storage.where
+                raise CheckpointError(
+                    f"the checkpoint {where} does not tell how far its inputs were read: it was made by the Spark "
+                    "engine. Continue with that, or start anew with another checkpoint"
+                )
+            for name, position in positions.items():
+                self._inputs[name].seek(position)
+        except BaseException:
+            self._close()
+            raise
+
+    def start(self, bounded: bool = False) -> LocalEngine:
+        """Begin, in a thread of its own. `bounded`: take what is there now, close everything, and end."""
+        self.begin()
+        self.in_thread("eventide", lambda: self._work(bounded))
+        return self
+
+    def run(self, bounded: bool = True) -> None:
+        """Work in this thread until the end."""
+        self.begin()
+        self._work(bounded)
+        self.await_end()
+
+    def _stop(self) -> None:
+        """Nothing more to do than to say so: the thread looks after every round."""
+
+    def _work(self, bounded: bool) -> None:
+        try:
+            with self.exclusively():
+                self.noted(self.engine.resume())
+            self._rounds(bounded)
+            if bounded and not self.stopping.is_set() and not self.engine.ended:
+                with self.exclusively():
+                    self.noted(self.engine.end())
+        except BaseException as failure:
+            self.failure = failure
+        finally:
+            self._close()
+            self.finish()
+
+    def _rounds(self, bounded: bool) -> None:
+        """Round after round, until there is nothing more to take."""
+        ticked = time.monotonic()
+        looked = False
+        while not self.stopping.is_set():
+            started = time.monotonic()
+            rows = self._taken(bounded)
+            if rows:
+                positions = {name: one.position() for name, one in self._inputs.items()}
+                with self.exclusively():
+                    self.noted(self.engine.round(rows, batch=self.engine.next_round, positions=positions))
+                ticked = time.monotonic()
+                self.stopping.wait(max(0.0, self._every - (ticked - started)))
+            elif self._is_done(bounded):
+                return
+            elif self.engine.is_behind or time.monotonic() - ticked >= self._tick:
+                with self.exclusively():
+                    if not looked:
+                        # Rows that a crash took from a pipe do not come again.
+                        self.engine.forget_intent()
+                    self.noted(self.engine.tick())
+                ticked = time.monotonic()
+            elif bounded:
+                # A pipe or a replay that has nothing now is not at its end.
+                self.stopping.wait(WAIT / 10)
+            looked = looked or bool(rows)
+
+    def _is_done(self, bounded: bool) -> bool:
+        """Whether there is nothing more to read, and no row waits in a queue."""
+        read = all(one.caught_up if bounded else one.ended for one in self._inputs.values())
+        return read and not self.engine.is_behind
+
+    def _taken(self, bounded: bool) -> dict[str, pa.Table]:
+        """What the inputs have now; the first that has not ended is waited for a little."""
+        found: dict[str, Any] = {}
+        wait = 0.0 if bounded or self.engine.is_behind else WAIT
+        for name, one in self._inputs.items():
+            if one.ended:
+                continue
+            rows = one.take(self._limits[name], wait)
+            wait = 0.0
+            if rows is not None and rows.num_rows:
+                found[name] = rows
+        return found
+
+    def _close(self) -> None:
+        self.door.shut()
+        self.engine.close()
+        self.engine.backend.close()
+        for one in self._inputs.values():
+            one.close()

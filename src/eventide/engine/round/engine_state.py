@@ -1,0 +1,210 @@
+"""Engine state after the last committed round, in memory as on disk.
+
+Law: it changes only by `commit`, all at once. A round that fails before has changed nothing: streams are put back to
+what the last record says, and operators are values that were never replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.engine.checkpoint.checkpoint import Checkpoint
+from eventide.engine.checkpoint.record import RoundRecord, StateFile
+from eventide.engine.checkpoint.source_names import SourceNames
+from eventide.engine.introspection.open_windows import OpenQuery
+from eventide.engine.introspection.status import StreamStatus
+from eventide.engine.introspection.why import Standing
+from eventide.engine.operators import factory
+from eventide.engine.operators.operator import Operator
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.segments import Segments
+from eventide.engine.round.placement import place, placed
+from eventide.engine.round.report import Positions, RoundInput
+from eventide.engine.streams.progress import StreamTime
+from eventide.errors import CheckpointError
+from eventide.eventtime.instant import NEVER, Instants
+from eventide.eventtime.scheduling import Scheduling
+from eventide.plan.binding import BoundOperator, BoundProgram
+from eventide.plan.bound import Bound
+from eventide.plan.fingerprint import described, refuse_changes
+from eventide.plan.join import Join
+from eventide.plan.program import Program
+
+KEPT_BEFORE_JOINS = (
+    "SET heartbeats decides what is kept before joins: what was begun with 'operator' goes on with that, "
+    "what was begun with 'query' or 'memory' with one of these"
+)
+
+
+class EngineState:
+    """The record of the last round, the time of every stream, and the operators."""
+
+    def __init__(self, plan: BoundProgram, checkpoint: Checkpoint, executor: Executor) -> None:
+        program = plan.program
+        self._checkpoint = checkpoint
+        self._executor = executor
+        self._plan: tuple[Program, dict[str, Any]] | None = None
+        self._standing: tuple[RoundRecord, Mapping[str, Operator], Standing] | None = None
+        self._names = SourceNames(checkpoint)
+        self.record: RoundRecord | None = checkpoint.last()
+        if self.record is not None:
+            try:
+                refuse_changes(self.record.plan, described(program))
+            except CheckpointError as refusal:
+                if any(isinstance(operator, Join) for operator in program.operators):
+                    refusal.add_note(KEPT_BEFORE_JOINS)
+                raise
+        self.streams: dict[str, StreamTime] = {}
+        self.stream_status: dict[str, StreamStatus] = {}
+        """Of each stream after the last round; a round under way has streams that are further."""
+        self.roll_back(program)
+        bounds: dict[str, Bound | BoundOperator] = {**plan.queries, **plan.operators}
+        names = [step.name for step in program.steps if step.name in bounds]
+        self.operators: dict[str, Operator] = {name: self._continued(name, bounds[name]) for name in names}
+
+    @property
+    def round(self) -> int:
+        """The last round, -1 before the first."""
+        return -1 if self.record is None else self.record.round
+
+    @property
+    def batch(self) -> int:
+        """The last batch of the source that is part of a round, -1 before the first."""
+        return -1 if self.record is None else self.record.batch
+
+    @property
+    def clock(self) -> int:
+        """The clock of the last round."""
+        return NEVER if self.record is None else self.record.clock
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last round ended a bounded run."""
+        return self.record is not None and self.record.ended
+
+    @property
+    def positions(self) -> Positions:
+        """How far the inputs of the local engine were read."""
+        return {} if self.record is None else self.record.positions
+
+    def standing(self, program: Program, scheduling: Scheduling) -> Standing | None:
+        """How the program stands after the last round, for those who ask why; None before the first."""
+        record, operators, streams = self.record, self.operators, self.streams
+        if record is None:
+            return None
+        known = self._standing
+        if known is None or known[0] is not record or known[1] is not operators:
+
+            def opened(name: str) -> OpenQuery:
+                found = operators[name].open()
+                assert found is not None
+                return found
+
+            def waiting(name: str) -> Instants:
+                return operators[name].holds
+
+            def names(name: str) -> pa.Array:
+                return streams[name].sources
+
+            known = self._standing = record, operators, Standing(program, record, names, opened, waiting, scheduling)
+        return known[2]
+
+    def reached(self, name: str) -> int:
+        """How far a stream or operator had come after the last round."""
+        return self.streams[name].heartbeat if name in self.streams else self.operators[name].frontier.time
+
+    def latest(self, name: str) -> int:
+        """The largest time of a row that has come from a stream or operator."""
+        return self.streams[name].latest if name in self.streams else self.operators[name].emitted_to
+
+    def commit(
+        self,
+        program: Program,
+        given: RoundInput,
+        heartbeats: Mapping[str, int],
+        operators: Mapping[str, Operator],
+        saved: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        """Make a round happen; `saved` is what else the record is to hold of operators."""
+        found = placed(operators, self._executor)
+        for name, heartbeat in heartbeats.items():
+            self.streams[name].reach(heartbeat, given.clock)
+        record = RoundRecord(
+            given.number,
+            self.batch if given.batch is None else given.batch,
+            given.clock,
+            given.ending,
+            self._described(program),
+            {
+                name: stream.saved() | self._names.saved(name, stream.sources, given.number)
+                for name, stream in self.streams.items()
+            },
+            {name: saved_data(operator) | dict(saved.get(name, {})) for name, operator in found.items()},
+            given.positions,
+            (*state_files(found), *self._names.files()),
+        )
+        self._checkpoint.commit(record)
+        self.record, self.operators = record, found
+        self._note()
+
+    def _described(self, program: Program) -> dict[str, Any]:
+        """The plan as plain data, told once for each program: it takes longer than a small round."""
+        if self._plan is None or self._plan[0] is not program:
+            self._plan = program, described(program)
+        return self._plan[1]
+
+    def roll_back(self, program: Program) -> None:
+        """Put back what a failed round may have touched: policies learn while they look."""
+        self._names.restore(self.record)
+        for stream in program.streams:
+            if self.record is None:
+                self.streams[stream.name] = StreamTime.start(stream)
+            else:
+                known = self._names.of(stream.name)
+                self.streams[stream.name] = StreamTime.restored(stream, self.record.streams[stream.name], known)
+        self._note()
+
+    def _note(self) -> None:
+        self.stream_status = {name: StreamStatus.of(stream) for name, stream in self.streams.items()}
+
+    def _continued(self, name: str, bound: Bound | BoundOperator) -> Operator:
+        operator = factory.start(bound, self._executor)
+        saved = None if self.record is None else self.record.queries.get(name)
+        if self.record is None or saved is None:
+            # Whether a plain merge runs depends on who is told of it, and that may change from one start to the next.
+            return operator
+        if saved["place"] == "cluster" and not self._executor.backend.has_cluster:
+            raise CheckpointError(f"the state of query {name!r} is on a cluster: continue with the Spark engine")
+        return restored(operator, self._executor, saved, self.record.files)
+
+
+def restored(operator: Operator, executor: Executor, saved: Mapping[str, Any], files: Iterable[StateFile]) -> Operator:
+    """An operator that has seen nothing, continued from what `saved_data` gave of it, its state where it was."""
+    by_name = {file.name: file for file in files}
+    state = {}
+    for kind, rows in operator.state.items():
+        parts = [executor.files.restored(rows.layout, part, by_name) for part in saved["state"][kind]]
+        if saved["place"] == "driver":
+            parts = [executor.loaded(part) for part in parts]
+        state[kind] = Segments(rows.layout).add(*parts)
+    return operator.restored(saved, state)
+
+
+def saved_data(operator: Operator) -> dict[str, Any]:
+    """Plain data of an operator for the round record: its snapshot, and the relations of its state."""
+    state = {kind: rows.saved() for kind, rows in operator.state.items()}
+    return operator.snapshot() | {"place": place(operator), "state": state}
+
+
+def state_files(operators: Mapping[str, Operator]) -> list[StateFile]:
+    """The files that hold the state of operators."""
+    return [
+        file
+        for operator in operators.values()
+        for rows in operator.state.values()
+        for part in rows.parts
+        for file in part.files
+    ]

@@ -1,0 +1,122 @@
+"""The scheduler of an engine: how far operators may go, which idle streams are asked, and what was measured for it.
+
+Law: it is made anew from the last round record whenever a round fails or the program changes, so a round that is run
+again is scheduled as it was, but for what it remembers of frontiers before the last round, which only lets an operator
+that is held back wait a little longer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from eventide.engine.operators.operator import Operator
+from eventide.engine.relations.executor import Executor
+from eventide.engine.round.advance import AdvanceStep, Advancing, would_emit
+from eventide.engine.round.downstream import DownstreamFeed
+from eventide.engine.round.heartbeats import Ingestion
+from eventide.engine.scheduling.frontier_limits import FrontierLimits
+from eventide.engine.scheduling.trace import Trace, TraceLine
+from eventide.engine.streams.progress import StreamTime
+from eventide.eventtime.heartbeat_labels import Level
+from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.selectivity import Selectivity
+from eventide.plan.binding import BoundProgram
+
+
+class Measuring:
+    """The selectivity of every operator (`eventtime.selectivity`)."""
+
+    def __init__(self, saved: Mapping[str, Mapping[str, Any]]) -> None:
+        self._of: dict[str, Selectivity] = {}
+        self._waiting: dict[str, deque[tuple[int, int]]] = {}
+        for name, known in saved.items():
+            if "selectivity" in known:
+                rows_in, rows_out = known["selectivity"]
+                self._of[name] = Selectivity(rows_in=rows_in, rows_out=rows_out)
+
+    def count(self, name: str, rows_in: int, rows_out: int, seen: int, reached: int) -> None:
+        """Take a round of an operator into account: its inputs had come to `seen`, it went on to `reached`."""
+        waiting = self._waiting.setdefault(name, deque())
+        if rows_in:
+            waiting.append((seen, rows_in))
+        passed = 0
+        while waiting and waiting[0][0] <= reached:
+            passed += waiting.popleft()[1]
+        self._of.setdefault(name, Selectivity()).count(passed, rows_out)
+
+    def ratios(self) -> dict[str, float]:
+        """Rows out per row in, by operator."""
+        return {name: measured.ratio for name, measured in self._of.items()}
+
+    def saved(self, name: str) -> dict[str, Any]:
+        """Plain data for the round record."""
+        measured = self._of.get(name)
+        return {} if measured is None else {"selectivity": [measured.rows_in, measured.rows_out]}
+
+
+class Scheduler:
+    """Goes through the operators of a program, round by round; `saved` is what the record says of them."""
+
+    def __init__(
+        self,
+        plan: BoundProgram,
+        scheduling: Scheduling,
+        saved: Mapping[str, Mapping[str, Any]],
+        flush_rows: int | None,
+        trace: Trace | None,
+    ) -> None:
+        self._plan = plan
+        self._flush_rows = flush_rows
+        self._limits = FrontierLimits(plan, scheduling.heartbeats)
+        # Only labels that depend on it need it measured.
+        self._measuring = Measuring(saved) if scheduling.heartbeats is Level.MEMORY else None
+        self._trace = trace
+
+    def run(
+        self,
+        round: int,
+        clock: int,
+        ingestion: Ingestion,
+        feeds: Mapping[str, DownstreamFeed],
+        streams: Mapping[str, StreamTime],
+        executor: Executor,
+    ) -> Advancing:
+        """Step 3 of a round."""
+        if self._measuring is not None and self._limits.label(self._measuring.ratios()):
+            self._trace_labels(round, clock)
+        step = AdvanceStep(self._plan, feeds, streams, self._limits, executor, self._flush_rows, self._trace)
+        advanced = step.run(round, clock, ingestion)
+        if self._measuring is not None:
+            self._measure(advanced, self._measuring)
+        return advanced
+
+    def would_emit(
+        self,
+        operators: Mapping[str, Operator],
+        ingestion: Ingestion,
+        streams: Mapping[str, StreamTime],
+        executor: Executor,
+    ) -> bool:
+        """Whether these heartbeats of the streams would make an operator emit a row, anywhere in the plan."""
+        return would_emit(AdvanceStep(self._plan, {}, streams, self._limits, executor), operators, ingestion)
+
+    def saved(self, name: str) -> dict[str, Any]:
+        """What was measured of an operator, for the round record."""
+        return {} if self._measuring is None else self._measuring.saved(name)
+
+    def _measure(self, advanced: Advancing, measuring: Measuring) -> None:
+        rows_in = advanced.ingestion.rows_in
+        for node in self._limits.plain.operators:
+            name = node.name
+            seen = min(advanced.frontiers[read].time for read in node.inputs)
+            reached = min(frontier.time for _, frontier in self._limits.inputs(name, advanced.frontiers))
+            measuring.count(name, rows_in.get(name, 0), advanced.outputs[name].final.rows, seen, reached)
+
+    def _trace_labels(self, round: int, clock: int) -> None:
+        if self._trace is None:
+            return
+        for name, others in self._limits.others.items():
+            why = f"waits for {', '.join(others)} as well" if others else "goes by its own inputs"
+            self._trace(TraceLine(round, clock, name, "label", name, why))

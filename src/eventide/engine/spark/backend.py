@@ -1,0 +1,269 @@
+"""The Spark engine's backend: Spark SQL over the micro-batch; only partials, late rows and rejects reach the driver.
+
+Law: statements over slices may be asked by any number of threads at once, of any number of engines in one session. A
+view is read when a statement is analysed, and means nothing afterwards; so naming and analysing are one step, and jobs
+run side by side.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from eventide.engine.duckdb.executor import Bench, Workbench
+from eventide.engine.relations.backend import FileList
+from eventide.engine.relations.faults import first_line, of_spark
+from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
+from eventide.engine.spark.file_reduce import FileBatch, FileReduce
+from eventide.errors import DeclarationError
+from eventide.plan.bound import instant_sql
+from eventide.plan.columns import Column, quoted, spark_type, with_type
+from eventide.plan.derived import Derived
+from eventide.plan.reduce_text import MALFORMED, batch_view
+from eventide.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation, SparkSession
+
+NAMING = threading.Lock()
+"""Held while views have the meaning of one statement."""
+
+
+class SparkBench:
+    """Spark itself over small Arrow tables: slower than DuckDB, and exact by definition."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
+        """The answer of a statement over these tables."""
+        try:
+            return _analysed(self._spark, spark_sql, _frames(self._spark, tables)).toArrow()
+        except Exception as error:
+            raise of_spark(error, "windows cannot be closed") from error
+
+
+class SparkBackend:
+    """Runs SQL in a Spark session. A batch is given as DataFrames (or Arrow tables, for tests and small things)."""
+
+    name = "spark"
+    has_cluster = True
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        # A micro-batch belongs to a session of its own, a clone of the user's; views of a round are made there.
+        self._session = spark
+        self._streams: dict[str, Stream] = {}
+        self._empty: dict[str, DataFrame] = {}
+        self.by_files: dict[str, FileReduce] = {}
+        self._batch: Mapping[str, Any] = {}
+        self._few = False
+        self._viewed = True
+        # The rows of a stream are for Spark to read: the driver could not if it tried.
+        self.workbench = Workbench(files=False)
+
+    def declare(self, stream: Stream) -> None:
+        """Make an empty view with the stream's columns; results of a query come with no round."""
+        if not isinstance(stream, Derived):
+            self._streams[stream.name] = stream
+        if FileReduce.can(stream):
+            self.by_files[stream.name] = FileReduce(self.spark, stream)
+        self._empty[stream.name] = self.spark.createDataFrame([], _ddl(stream))
+        self._empty[stream.name].createOrReplaceTempView(f"eventide_empty_{stream.name}")
+
+    def type_of(self, stream: Stream, sql: str) -> str:
+        """The Spark type of an expression, as Spark tells it."""
+        from pyspark.errors import PySparkException
+
+        try:
+            found = self.spark.sql(f"SELECT {sql} AS x FROM eventide_empty_{stream.name}").schema[0].dataType
+        except PySparkException as error:
+            raise DeclarationError(
+                f"Spark does not accept {sql!r} over stream {stream.name!r}: {first_line(error)}"
+            ) from error
+        return spark_type(with_type(sql, found.simpleString()))
+
+    def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
+        """Remember the rows of a round; few of them are read as one partition, which needs no shuffle."""
+        self._batch, self._few, self._viewed = batch, few, False
+        for rows in batch.values():
+            frame = rows.frame if isinstance(rows, FileBatch) else rows
+            if not isinstance(frame, pa.Table):
+                self._session = frame.sparkSession
+
+    def _make_views(self) -> None:
+        """Name the rows of the round to SQL; a round whose files were reduced where they are needs no names."""
+        for name, stream in self._streams.items() if not self._viewed else ():
+            rows = self._batch.get(name)
+            if isinstance(rows, FileBatch):
+                rows = rows.frame if rows.uris else None
+            if rows is None:
+                # Batches of a stream come in a session of their own, which knows no views of others.
+                rows = self._session.createDataFrame([], _ddl(stream))
+            elif isinstance(rows, pa.Table):
+                rows = self._from_arrow(stream, rows)
+            elif self._few:
+                rows = rows.coalesce(1)
+            rows.createOrReplaceTempView(batch_view(stream))
+        self._viewed = True
+
+    def _from_arrow(self, stream: Stream, table: pa.Table) -> DataFrame:
+        if table.num_rows == 0:
+            return self._empty[stream.name]
+        if MALFORMED not in table.column_names:
+            table = table.append_column(MALFORMED, pa.nulls(table.num_rows, pa.string()))
+        table = table.select([*(c.name for c in stream.columns), MALFORMED])
+        return _frame(self.spark, table, _ddl(stream))
+
+    def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
+        """The answer of a statement, collected as Arrow."""
+        self._make_views()
+        try:
+            return self._asked(sql, tables or {}).toArrow()
+        except Exception as error:
+            raise of_spark(error, "a round cannot be computed") from error
+
+    def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
+        """The answer of a statement that reduces the rows of a stream: by its files, or else by Spark SQL."""
+        by_file = self.by_files.get(stream.name) if plain else None
+        batch = self._batch.get(stream.name)
+        found = by_file.reduce(batch, sql) if by_file is not None and isinstance(batch, FileBatch) else None
+        return self.ask(sql) if found is None else found
+
+    def sql(self, portable: bool) -> Bench:
+        """DuckDB where it gives Spark's answer, Spark itself where it does not."""
+        return self.workbench if portable else SparkBench(self.spark)
+
+    def store(
+        self,
+        stream: Stream,
+        sql: str,
+        plain: bool,
+        folder: str,
+        layout: Layout,
+        sequence: int | None = None,
+        tables: Mapping[str, pa.Table] | None = None,
+    ) -> Summary:
+        """Write the answer over the rows of a round as Parquet: by their files, or else by Spark SQL."""
+        by_file = self.by_files.get(stream.name) if plain else None
+        batch = self._batch.get(stream.name)
+        if by_file is not None and isinstance(batch, FileBatch):
+            found = by_file.store(batch, sql, folder, layout, sequence)
+            if found is not None:
+                return found
+        self._make_views()
+        return self._written(lambda: self._asked(sql, tables or {}), folder, layout, sequence)
+
+    def _asked(self, sql: str, tables: Mapping[str, pa.Table]) -> DataFrame:
+        """A statement over the rows of a round, in the session that they belong to."""
+        return _analysed(self._session, sql, _frames(self._session, tables))
+
+    def store_over(
+        self,
+        sql: str,
+        files: Mapping[str, FileList],
+        tables: Mapping[str, pa.Table],
+        folder: str,
+        layout: Layout,
+        sequence: int | None,
+    ) -> Summary:
+        """Write the answer over Parquet files and small tables as Parquet, from the executors."""
+        return self._written(lambda: self.frame_over(sql, files, tables), folder, layout, sequence)
+
+    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The small answer of a statement over Parquet files and small tables."""
+        try:
+            return self.frame_over(sql, files, tables).toArrow()
+        except Exception as error:
+            raise of_spark(error, "a statement over state cannot be computed") from error
+
+    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
+        """A statement over Parquet files and small tables."""
+        spark = self.spark
+        stored = {
+            name: spark.read.schema(ddl).parquet(*paths) if paths else spark.createDataFrame([], ddl)
+            for name, (paths, ddl) in files.items()
+        }
+        return _analysed(spark, sql, stored | _frames(spark, tables))
+
+    def _written(self, made: Callable[[], DataFrame], folder: str, layout: Layout, sequence: int | None) -> Summary:
+        try:
+            frame = made()
+            if sequence is not None and layout.is_numbered:
+                frame = _numbered(frame, sequence)
+            observed, observation = _observed(frame, layout)
+            observed.write.mode("overwrite").parquet(folder)
+            return _summary(layout, observation.get)
+        except Exception as error:
+            raise of_spark(error, f"Spark cannot write to {folder}") from error
+
+    def close(self) -> None:
+        """Nothing will be asked any more."""
+        self.workbench.close()
+
+    def release(self) -> None:
+        """Let go of the batch."""
+        self._batch = {}
+
+
+def _analysed(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """A statement over frames, of which Spark has understood every name."""
+    with NAMING:
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(name)
+        return spark.sql(sql)
+
+
+def _numbered(frame: DataFrame, sequence: int) -> DataFrame:
+    """Rows with an identity: the sequence comes as a table of one row, since a literal would be compiled anew."""
+    from pyspark.sql import functions
+
+    one = _frame(frame.sparkSession, pa.table({SEQUENCE: pa.array([sequence], pa.int64())}))
+    numbered = frame.withColumn(ID, functions.monotonically_increasing_id())
+    return numbered.crossJoin(functions.broadcast(one))
+
+
+def _observed(frame: DataFrame, layout: Layout) -> tuple[DataFrame, Observation]:
+    """Rows whose summary is found while they are written; columns in the order of the layout."""
+    from pyspark.sql import Observation, functions
+
+    types = {column.name: column.type for column in layout.columns}
+    frame = frame.select(*(functions.col(quoted(name)).cast(kind) for name, kind in types.items()))
+    told = [functions.count(functions.lit(1)).alias("rows")]
+    if layout.weight is not None:
+        told.append(functions.sum(layout.weight).alias("weight"))
+    if layout.panes is not None:
+        told.append(functions.collect_set(layout.panes).alias("panes"))
+    for place, name in enumerate(layout.bounded):
+        value = functions.expr(instant_sql(name, types[name]))
+        told += [functions.min(value).alias(f"least{place}"), functions.max(value).alias(f"greatest{place}")]
+    observation = Observation()
+    return frame.observe(observation, *told), observation
+
+
+def _summary(layout: Layout, told: Mapping[str, Any]) -> Summary:
+    rows = int(told["rows"])
+    edges = {
+        way: {name: int(told[f"{way}{i}"]) for i, name in enumerate(layout.bounded) if told[f"{way}{i}"] is not None}
+        for way in ("least", "greatest")
+    }
+    weight = rows if layout.weight is None else int(told["weight"] or 0)
+    panes = tuple(sorted(told["panes"])) if layout.panes is not None else ()
+    return Summary(rows, 0, weight, edges["least"], edges["greatest"], panes)
+
+
+def _frames(spark: SparkSession, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+    return {name: _frame(spark, table) for name, table in tables.items()}
+
+
+def _frame(spark: SparkSession, table: pa.Table, ddl: str | None = None) -> DataFrame:
+    """The table in Spark. PySpark loses all rows behind an empty batch, so there must be none."""
+    whole = table.combine_chunks()
+    return spark.createDataFrame(whole) if ddl is None else spark.createDataFrame(whole, schema=ddl)
+
+
+def _ddl(stream: Stream) -> str:
+    return ", ".join([*(f"{quoted(c.name)} {c.type}" for c in stream.columns), f"{MALFORMED} STRING"])

@@ -1,0 +1,270 @@
+"""The Spark engine: one streaming query over all declared streams; each of its micro-batches is a round.
+
+Laws. All streams are one union, each row tagged with its stream: one offset log, one round. Spark runs a batch again
+after a crash with the same rows; a batch that is part of a committed round is not run twice. In silence the engine
+itself makes rounds, only when something waits for the clock, and without a Spark job."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from eventide.engine.relations.faults import of_spark
+from eventide.engine.round.engine import Engine, Observer
+from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.running import Running
+from eventide.engine.scheduling.queue_pace import QueuePace
+from eventide.engine.scheduling.trace import Trace
+from eventide.engine.spark.backend import SparkBackend
+from eventide.engine.spark.file_reduce import FileBatch
+from eventide.engine.spark.log import SparkLog
+from eventide.errors import EventideError
+from eventide.eventtime.scheduling import Scheduling
+from eventide.plan.columns import quoted
+from eventide.plan.program import Program
+from eventide.plan.reduce_text import MALFORMED
+from eventide.sinks.sink import Sink
+from eventide.sources.spark_input import read_stream
+from eventide.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger(__name__)
+
+TAG = "__stream"
+WAIT = 0.01
+"""Seconds between two rounds without new rows, while rows wait in a queue."""
+
+
+class SparkEngine(Running):
+    """A program on Spark. `frames` are streaming DataFrames for streams without a declared input.
+
+    `every`: start a round at most so often (such as `1 second`); by default the next one starts when one has ended.
+    `tick`: seconds after which the clock alone may close windows. `by_files=False` leaves also the reduce of Parquet
+    files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are told in one round.
+    `scheduling`: when silent streams are asked, and by which heartbeats operators go; `trace` is told every decision
+    about that. `pace`: how much goes through queues in a round.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        program: Program,
+        checkpoint: str | Storage,
+        sinks: Mapping[str, Sink] | None = None,
+        frames: Mapping[str, DataFrame] | None = None,
+        every: str | None = None,
+        tick: float = 1.0,
+        observer: Observer | None = None,
+        driver_bytes: int = DRIVER_BYTES,
+        by_files: bool = True,
+        flush_rows: int | None = None,
+        scheduling: Scheduling | None = None,
+        trace: Trace | None = None,
+        pace: QueuePace | None = None,
+    ) -> None:
+        self.spark = spark
+        self._every = every
+        self._tick = tick
+        given = dict(frames or {})
+        self._frames = {
+            stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
+            for stream in program.streams
+        }
+        super().__init__(
+            Engine(
+                program,
+                SparkBackend(spark),
+                checkpoint,
+                sinks,
+                observer,
+                driver_bytes=driver_bytes,
+                flush_rows=flush_rows,
+                scheduling=scheduling,
+                trace=trace,
+                pace=pace,
+            )
+        )
+        self._log = SparkLog(self.engine.checkpoint.storage)
+        # A frame of the user's may have done anything to the rows of its files.
+        self._knows_files = by_files and not given and self.engine.checkpoint.storage.near
+        self._query: StreamingQuery | None = None
+
+    def start(self, bounded: bool = False) -> SparkEngine:
+        """Begin. `bounded`: take what is there now, close everything, and end."""
+        self.begin()
+        try:
+            self._log.take_back(self.engine.last_batch)
+            with self.exclusively():
+                self.noted(self.engine.resume())
+            self._query = self._started(bounded)
+        except BaseException as failure:
+            self.failure = failure
+            self._close()
+            self.finish()
+            raise
+        query = self._query
+        self.in_thread("eventide", lambda: self._watch(query, bounded))
+        return self
+
+    def _started(self, bounded: bool) -> StreamingQuery:
+        storage = self.engine.checkpoint.storage
+        # Named after the checkpoint: one session can run several engines, and Spark wants names that differ.
+        writer = self._union().writeStream.foreachBatch(_weakly(self._on_batch))
+        writer = writer.queryName(f"eventide {storage.where}")
+        writer = writer.option("checkpointLocation", storage.uri("spark"))
+        if bounded:
+            writer = writer.trigger(availableNow=True)
+        elif self._every is not None:
+            writer = writer.trigger(processingTime=self._every)
+        try:
+            return writer.start()
+        except Exception as failure:
+            raise of_spark(failure, "Spark cannot start the streams") from failure
+
+    def _stop(self) -> None:
+        """Wait for the round under way; the batch after it is refused."""
+        with self.lock:
+            query = self._query
+        if query is not None:
+            query.stop()
+
+    def _union(self) -> DataFrame:
+        from pyspark.sql import functions
+
+        if len(self._frames) == 1:
+            return next(iter(self._frames.values()))
+        tagged = [
+            frame.select(
+                functions.lit(number).alias(TAG),
+                *(functions.col(quoted(name)).alias(_tagged(number, name)) for name in frame.columns),
+            )
+            for number, frame in enumerate(self._frames.values())
+        ]
+        union = tagged[0]
+        for frame in tagged[1:]:
+            union = union.unionByName(frame, allowMissingColumns=True)
+        return union
+
+    def _rows(self, batch: DataFrame, number: int) -> dict[str, DataFrame | FileBatch]:
+        """The rows of each stream, and their files where these are known."""
+        parted = self._parted(batch)
+        files = self._log.files_of(number) if self._knows_files else []
+        if len(files) != len(parted):
+            return {**parted}
+        # A stream without new files has no rows: nothing of it needs to be asked.
+        return {
+            name: frame if uris is None else FileBatch(frame, uris)
+            for (name, frame), uris in zip(parted.items(), files, strict=True)
+            if uris is None or uris
+        }
+
+    def _parted(self, batch: DataFrame) -> dict[str, DataFrame]:
+        """The rows of each stream."""
+        from pyspark.sql import functions
+
+        if len(self._frames) == 1:
+            return {next(iter(self._frames)): batch}
+        return {
+            name: batch.where(functions.col(TAG) == number).select(
+                *(functions.col(quoted(_tagged(number, column))).alias(column) for column in frame.columns)
+            )
+            for number, (name, frame) in enumerate(self._frames.items())
+        }
+
+    def _on_batch(self, batch: DataFrame, number: int) -> None:
+        with self.exclusively():
+            if number == self.engine.last_batch:
+                # It is part of a committed round; only Spark had not heard of that when it died.
+                return
+            if self.stopping.is_set():
+                # Returning would be a promise that the batch is done.
+                raise _StoppedError
+            try:
+                self._log.confirm(number)
+                self.noted(self.engine.round(self._rows(batch, number), batch=number))
+            except BaseException as failure:
+                # Spark would tell it as a Java exception; what we know is kept for whoever waits.
+                self.failure = self.failure or failure
+                raise
+
+    def _watch(self, query: StreamingQuery, bounded: bool) -> None:
+        """Tick until the query has ended; then close what is open, if that was asked for."""
+        try:
+            while not query.awaitTermination(WAIT if self.engine.is_behind else self._tick):  # type: ignore[arg-type]
+                if self.stopping.is_set():
+                    # At once it would cancel the jobs of the round under way.
+                    self._stop()
+                elif not bounded and self.lock.acquire(blocking=False):
+                    try:
+                        with self.exclusively():
+                            self.noted(self.engine.tick())
+                    finally:
+                        self.lock.release()
+            while bounded and self.engine.is_behind and not self.stopping.is_set():
+                with self.exclusively():
+                    self.noted(self.engine.tick())
+            if bounded and not self.stopping.is_set() and not self.engine.ended:
+                with self.exclusively():
+                    self.noted(self.engine.end())
+        except BaseException as failure:
+            if self.failure is None and not self.stopping.is_set():
+                self.failure = failure if isinstance(failure, EventideError) else of_spark(failure, "Spark failed")
+            self.stopping.set()
+            with suppress(Exception):
+                # Spark itself may be gone.
+                query.stop()
+        finally:
+            self._close()
+            self.finish()
+
+    def _close(self) -> None:
+        self.door.shut()
+        self.engine.close()
+        self.engine.backend.close()
+
+
+class _StoppedError(Exception):
+    """A batch came after the engine was stopped."""
+
+
+class _FailedError(Exception):
+    """What Spark is told of a round that failed; the engine knows the rest."""
+
+
+def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
+    """The same method; whoever holds it or what it raised, and Spark does until the process ends, holds no engine."""
+    reference = weakref.WeakMethod(method)
+
+    def call(batch: DataFrame, number: int) -> None:
+        try:
+            _found(reference)(batch, number)
+            return
+        except BaseException as failure:
+            said = str(failure)
+        # The frames of the other one would keep everything.
+        raise _FailedError(said)
+
+    return call
+
+
+def _found(reference: weakref.WeakMethod[Callable[[DataFrame, int], None]]) -> Callable[[DataFrame, int], None]:
+    method = reference()
+    if method is None:
+        raise _StoppedError
+    return method
+
+
+def _with_malformed(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions
+
+    return frame if MALFORMED in frame.columns else frame.withColumn(MALFORMED, functions.lit(None).cast("string"))
+
+
+def _tagged(number: int, column: str) -> str:
+    return f"s{number}_{column}"

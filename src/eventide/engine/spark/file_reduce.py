@@ -1,0 +1,283 @@
+"""The reduce of Parquet files, done by DuckDB where Spark's tasks would run.
+
+Law: an answer is that of the same statement asked of Spark SQL, but for how often a group is told: every task tells the
+groups of its own files, and rows of one pane and group merge as those of two rounds do. Whenever that is not
+certain beforehand, nothing is answered and Spark SQL is asked: a statement that is not plain (`plan.plain`), a session
+in another time zone, files that do not have the declared columns in the declared types, a row that makes an expression
+fail, a worker without DuckDB.
+
+Spark still decides what a round is and which files are in it, and each of its tasks reduces some of them, in its Python
+worker, on every master: the driver opens no file of a stream. What Spark is spared is turning columns into rows and
+shuffling partials: see docs/decisions/0008. Rows that are to stay on the cluster are written there by the task, under a
+name that a second try of it writes again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventide.engine.duckdb.executor import Workbench
+from eventide.engine.relations.arrow_types import arrow_type
+from eventide.engine.relations.faults import OF_VALUES, first_line
+from eventide.engine.relations.relation import Layout, Summary, numbered
+from eventide.plan.columns import Column
+from eventide.plan.dialect import to_duckdb
+from eventide.plan.plain import has_plain_sources
+from eventide.plan.reduce_text import MALFORMED, batch_view
+from eventide.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+HARMLESS_OPTIONS = frozenset(
+    ["cleansource", "filenameonly", "latestfirst", "maxcachedfiles", "maxfileage", "pathglobfilter"]
+)
+"""Options that choose files but do not change what is read from one."""
+
+TIME_ZONE, CALENDAR = "spark.sql.session.timeZone", "spark.sql.parquet.datetimeRebaseModeInRead"
+
+SPLIT_BYTES = 128 * 2**20
+"""A larger file Spark cuts among several tasks, and is better at it."""
+
+MOST_FAILURES = 3
+"""After so many rounds in a row that a task could not reduce, it is not tried again."""
+
+ROWS_A_TASK = 2**33
+"""Rows of one task are numbered from so many times its own number on, as Spark does it."""
+
+MEMORY = "1GB"
+"""What DuckDB may hold in a process before it spills; several workers share a machine."""
+
+
+@dataclass(frozen=True)
+class FileBatch:
+    """The rows of a stream in a micro-batch, and the files that they are the rows of."""
+
+    frame: DataFrame
+    uris: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a task is to write its rows, in which layout, numbered by which sequence."""
+
+    folder: str
+    layout: Layout
+    sequence: int | None
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """The work of one Spark task: a statement in DuckDB's dialect over the view of these files."""
+
+    view: str
+    sql: str
+    columns: tuple[Column, ...]
+    paths: tuple[str, ...]
+    number: int = 0
+    target: Target | None = None
+
+
+@dataclass(frozen=True)
+class TaskAnswer:
+    """Partials as an Arrow stream, the summary of what was written, or the reason why Spark has to be asked."""
+
+    partials: bytes = b""
+    written: Summary | None = None
+    declined: str | None = None
+
+
+class FileReduce:
+    """Reduces the Parquet files of one stream's micro-batches; `reduce` gives None where Spark SQL has to.
+
+    `answered` counts the times that it did not.
+    """
+
+    def __init__(self, spark: SparkSession, stream: Stream) -> None:
+        self._spark = spark
+        self._stream = stream
+        self._columns = (*stream.columns, Column(MALFORMED, "STRING"))
+        self._cores = spark.sparkContext.defaultParallelism
+        self._failures = 0
+        self.answered = 0
+
+    @staticmethod
+    def can(stream: Stream) -> bool:
+        """Whether the input of a stream is of the kind that can be reduced here."""
+        given = stream.input
+        if given is None or given.format != "parquet" or not has_plain_sources(stream):
+            return False
+        if any(sign in column.name for column in stream.columns for sign in '`"'):
+            return False
+        return all(name.lower() in HARMLESS_OPTIONS for name, _ in given.options)
+
+    def reduce(self, batch: FileBatch, spark_sql: str) -> pa.Table | None:
+        """The small answer over the files of a micro-batch, of a plain statement."""
+        answers = self._answers(batch, spark_sql, None)
+        if answers is None:
+            return None
+        return pa.concat_tables([pa.ipc.open_stream(answer.partials).read_all() for answer in answers])
+
+    def store(
+        self, batch: FileBatch, spark_sql: str, folder: str, layout: Layout, sequence: int | None
+    ) -> Summary | None:
+        """Write the answer of a plain statement over the files of a micro-batch; nothing is brought to the driver."""
+        found = local_paths([folder])
+        if found is None:
+            return None
+        # A round that is run again must not find what it left the first time.
+        shutil.rmtree(found[0], ignore_errors=True)
+        answers = self._answers(batch, spark_sql, Target(found[0], layout, sequence))
+        if answers is None:
+            return None
+        return Summary.of_all([answer.written for answer in answers if answer.written is not None])
+
+    def _answers(self, batch: FileBatch, spark_sql: str, target: Target | None) -> list[TaskAnswer] | None:
+        if self._failures >= MOST_FAILURES or not self._reads_as_we_do():
+            return None
+        paths = local_paths(batch.uris)
+        if not paths:
+            return None
+        try:
+            answers = self._by_tasks(to_duckdb(spark_sql, self._columns), paths, target)
+        except Exception as failure:
+            # Whatever it is, a file that is gone or a worker that died: if it is no accident, Spark SQL tells it.
+            self._failures += 1
+            log.warning("files of %r are left to Spark SQL: %s", self._stream.name, first_line(failure))
+            return None
+        self._failures = 0
+        declined = next((answer.declined for answer in answers if answer.declined is not None), None)
+        if declined is not None:
+            log.info("files of %r are left to Spark SQL this round: %s", self._stream.name, declined)
+            return None
+        self.answered += 1
+        return answers
+
+    def _reads_as_we_do(self) -> bool:
+        """Whether the session, which may be the user's and change, reads times as files hold them."""
+        zone, calendar = (self._spark.conf.get(name) for name in (TIME_ZONE, CALENDAR))
+        return str(zone) in ("UTC", "Etc/UTC", "Z") and str(calendar).upper() != "LEGACY"
+
+    def _by_tasks(self, sql: str, paths: Sequence[str], target: Target | None) -> list[TaskAnswer]:
+        if any(os.path.getsize(path) > SPLIT_BYTES for path in paths):
+            return [TaskAnswer(declined="a file is larger than what Spark gives to one task")]
+        view, columns = batch_view(self._stream), self._stream.columns
+        tasks = [
+            FileTask(view, sql, columns, share, number, target)
+            for number, share in enumerate(shared_out(paths, self._cores))
+        ]
+        return self._spark.sparkContext.parallelize(tasks, len(tasks)).map(_reduced_by_worker).collect()
+
+
+def reduced(task: FileTask, bench: Workbench) -> TaskAnswer:
+    """What a task does: the statement over its files."""
+    for path in task.paths:
+        if (reason := unlike(path, task.columns)) is not None:
+            return TaskAnswer(declined=reason)
+    connection = bench.connection
+    names = ", ".join(f'"{column.name}"' for column in task.columns)
+    files = ", ".join("'" + path.replace("'", "''") + "'" for path in task.paths)
+    connection.execute(
+        f'CREATE OR REPLACE TEMP VIEW "{task.view}" AS SELECT {names}, NULL::VARCHAR AS {MALFORMED} '
+        f"FROM read_parquet([{files}], hive_partitioning = false)"
+    )
+    try:
+        partials = connection.sql(bench.ready(task.sql)).to_arrow_table()
+    except OF_VALUES as error:
+        return TaskAnswer(declined=first_line(error))
+    if task.target is not None:
+        return TaskAnswer(written=_written(task.target, task.number, partials))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, partials.schema) as writer:
+        writer.write_table(partials)
+    return TaskAnswer(sink.getvalue().to_pybytes())
+
+
+def _written(target: Target, number: int, rows: pa.Table) -> Summary:
+    """Write the rows of a task, all at once."""
+    layout = target.layout
+    if layout.is_numbered:
+        rows = numbered(rows, target.sequence or 0, number * ROWS_A_TASK)
+    rows = rows.select(layout.schema.names).cast(layout.schema)
+    if rows.num_rows:
+        os.makedirs(target.folder, exist_ok=True)
+        name = f"part-{number:05d}.parquet"
+        temporary = os.path.join(target.folder, f".{name}.{os.getpid()}.tmp")
+        pq.write_table(rows, temporary, compression="zstd", coerce_timestamps="us")
+        os.replace(temporary, os.path.join(target.folder, name))
+    return Summary.of(layout, rows)
+
+
+def unlike(path: str, columns: Sequence[Column]) -> str | None:
+    """Why a file cannot be read as if it had exactly these columns, or None.
+
+    Spark also reads files that lack a column or have it in another type, and takes columns from the names of folders.
+    """
+    schema = pq.read_schema(path)
+    written = schema.metadata or {}
+    if b"org.apache.spark.legacyDateTime" in written or written.get(b"org.apache.spark.version", b"4") < b"3":
+        return f"{path} has times of the old calendar"
+    folders = {unquote(part.partition("=")[0]).lower() for part in path.split(os.sep)[:-1] if "=" in part}
+    for column in columns:
+        places = schema.get_all_field_indices(column.name)
+        if len(places) != 1 or column.name.lower() in folders:
+            return f"{path} has no column {column.name!r} of its own"
+        kind, wanted = schema.field(places[0]).type, arrow_type(column.type)
+        if not (kind == wanted or _same_values(kind, wanted)):
+            return f"{path} has {column.name!r} as {kind}, not as {wanted}"
+    return None
+
+
+def _same_values(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Types that Arrow tells apart and a file does not."""
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted):
+        return kind.unit in ("ms", "us") and bool(kind.tz) == bool(wanted.tz)
+    return bool(pa.types.is_large_string(kind) and pa.types.is_string(wanted))
+
+
+def local_paths(uris: Sequence[str]) -> tuple[str, ...] | None:
+    """The paths of files on this machine's disks, or None where one is elsewhere or would be taken for a pattern.
+
+    >>> local_paths(["file:///in/a%20b.parquet"]), local_paths(["s3a://bucket/a.parquet"]), local_paths(["file:/a[1]"])
+    (('/in/a b.parquet',), None, None)
+    """
+    found = []
+    for uri in uris:
+        parts = urlsplit(uri)
+        path = unquote(parts.path)
+        if parts.scheme != "file" or parts.netloc or any(sign in path for sign in "*?[\\"):
+            return None
+        found.append(path)
+    return tuple(found)
+
+
+def shared_out(paths: Sequence[str], tasks: int) -> list[tuple[str, ...]]:
+    """The files in at most so many shares of about the same size, the largest files first."""
+    sizes = sorted(((os.path.getsize(path), path) for path in paths), reverse=True)
+    shares: list[tuple[int, list[str]]] = [(0, []) for _ in range(min(tasks, len(sizes)))]
+    for size, path in sizes:
+        least = min(range(len(shares)), key=lambda i: shares[i][0])
+        shares[least] = (shares[least][0] + size, [*shares[least][1], path])
+    return [tuple(share) for _, share in shares]
+
+
+def _reduced_by_worker(task: FileTask) -> TaskAnswer:
+    return reduced(task, _worker_bench())
+
+
+@cache
+def _worker_bench() -> Workbench:
+    """One for each worker process, which Spark uses again and again; a task has one core."""
+    return Workbench(MEMORY, threads=1)

@@ -1,0 +1,1 @@
+"""Streams while they run: their sources, their heartbeats, what they lost."""

@@ -1,0 +1,293 @@
+"""The time of one stream while it runs: who its sources are, what its policy has promised, what it lost.
+
+Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed. The
+heartbeats of single sources are the pacemaker's, whose snapshot keeps them, and never behind the combined one.
+Sources are numbered as they appear; a number is never given twice. A source that was declared over is not waited for,
+until it speaks again; when all are over, time has come as far as the largest time seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eventide.engine.streams.promises import SEPARATOR, take_promises
+from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.expected import tell_end
+from eventide.eventtime.future_guard import FutureGuard
+from eventide.eventtime.hearing import Hearing
+from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
+from eventide.eventtime.instant import NEVER
+from eventide.eventtime.per_source import grown
+from eventide.eventtime.punctuated import PunctuatedPacemaker, punctuated_in, tell_heard
+from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
+from eventide.eventtime.waiting import least_without
+from eventide.plan.stream import Stream, Timestamps
+
+
+@dataclass(frozen=True)
+class StreamPoint:
+    """The names of the sources by number, the heartbeat, the clock, and the largest time of a row."""
+
+    stream: Stream
+    sources: pa.Array
+    heartbeat: int
+    clock: int
+    latest: int
+
+    def moment_of(self, clock: int) -> int:
+        """The clock of a round without rows, for this stream."""
+        return self.clock if self.stream.arrival is not None else max(clock, self.clock)
+
+
+RECENT_ROWS = 10_000
+"""The drop ratio called recent forgets half of what it knows with every so many rows."""
+
+
+@dataclass
+class Losses:
+    """How many rows were wanted by some query, and how many of them came too late; for all time, and lately."""
+
+    rows: int = 0
+    wanted: int = 0
+    late: int = 0
+    revising: int = 0
+    rejected: int = 0
+    recent_wanted: float = 0.0
+    recent_late: float = 0.0
+    punctuations: int = 0
+    prods: int = 0
+
+    def count(self, wanted: int, late: int) -> None:
+        """Take a round into account."""
+        self.wanted += wanted
+        self.late += late
+        kept = 0.5 ** (wanted / RECENT_ROWS)
+        self.recent_wanted = self.recent_wanted * kept + wanted
+        self.recent_late = self.recent_late * kept + late
+
+    @property
+    def drop_ratio(self) -> float:
+        """The share of wanted rows that were late, over all time."""
+        return self.late / self.wanted if self.wanted else 0.0
+
+    @property
+    def recent_drop_ratio(self) -> float:
+        """The share of wanted rows that were late, lately."""
+        return self.recent_late / self.recent_wanted if self.recent_wanted else 0.0
+
+
+@dataclass
+class StreamTime:
+    """The running time of a stream."""
+
+    stream: Stream
+    pacemaker: Pacemaker
+    sources: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    heartbeat: int = NEVER
+    clock: int = NEVER
+    latest: int = NEVER
+    losses: Losses = field(default_factory=Losses)
+    hearing: Hearing = field(default_factory=Hearing)
+    over: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """The sources that were declared over."""
+    moved: int = NEVER
+    """The clock at which the heartbeat moved last."""
+
+    @classmethod
+    def start(cls, stream: Stream) -> StreamTime:
+        """A stream of which nothing has been seen."""
+        return cls(stream, policy_of(stream).start(), pa.array(stream.known, pa.string()))
+
+    def moment(self, clock: int, summary: pa.Table, promises: pa.Table | None = None) -> int:
+        """The clock of a round for this stream: the largest arrival time so far where rows, or promises, know it."""
+        if self.stream.arrival is not None:
+            told = [table.column("__at") for table in (summary, promises) if table is not None]
+            known: list[int] = [at for column in told if (at := pc.max(column).as_py()) is not None]
+            return max([self.clock, *known])
+        return max(self.clock, clock)
+
+    def number_sources(self, cells: pa.Table, columns: tuple[str, ...]) -> pa.Table:
+        """The sources of some rows: the columns that name each (`__s0`, ...), its name (`__name`) and number (`__by`).
+
+        New ones get a number.
+        """
+        cells = cells.filter(pc.is_valid(cells.column("__lo")))
+        found, first = np.unique(self._numbers(cells, columns), return_index=True)
+        names = self.sources.take(pa.array(found)) if columns else pa.nulls(len(found), pa.string())
+        named = {f"__s{j}": cells.column(name).take(pa.array(first)) for j, name in enumerate(columns)}
+        return pa.table({**named, "__name": names, "__by": pa.array(found, pa.int64())})
+
+    def observe(
+        self, clock: int, summary: pa.Table, source_columns: tuple[str, ...], promises: pa.Table | None = None
+    ) -> None:
+        """Learn from the cells of a round, then from the promises in it: rows of one round come together."""
+        self.clock = clock
+        self.losses.rows += int(pc.sum(summary.column("__n")).as_py() or 0)
+        if self.stream.timestamps is not Timestamps.EXTERNAL:
+            # Rows are stamped with the clock of their round, so time is exactly as far as the clock.
+            return
+        cells = summary.filter(pc.is_valid(summary.column("__lo")))
+        arrivals = Arrivals.silence(clock)
+        if cells.num_rows:
+            lows, highs = _int64(cells, "__lo"), _int64(cells, "__hi")
+            self.latest = max(self.latest, int(highs.max()))
+            arrivals = arrivals_of(clock, self._numbers(cells, source_columns), _int64(cells, "__n"), lows, highs)
+        self.hearing.note(arrivals)
+        self.over[arrivals.sources[arrivals.sources < len(self.over)]] = False
+        self.pacemaker.observe(arrivals)
+        if promises is not None and promises.num_rows:
+            self._believe(promises)
+
+    def end_sources(self, names: Iterable[str]) -> None:
+        """These sources are over, until one of them speaks again."""
+        for name in names:
+            number = pc.index(self.sources, name).as_py()
+            if number < 0:
+                number = len(self.sources)
+                self.sources = pa.concat_arrays([self.sources, pa.array([name], pa.string())])
+            self.over = grown(self.over, number + 1, False)
+            self.over[number] = True
+            tell_end(self.pacemaker, number)
+
+    def promise(self, clock: int, explicit: int | None = None) -> Heartbeats:
+        """How far time has come at this clock, for all sources together and for each by its number.
+
+        `explicit` is a promise given from outside, for all of them. No source is behind the combined heartbeat.
+        """
+        external = self.stream.timestamps is Timestamps.EXTERNAL
+        said = self.pacemaker.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
+        together = self._combined(said) if external else clock
+        combined = max(self.heartbeat, together, explicit if explicit is not None else NEVER)
+        own = grown(said.by_source, len(self.sources), NEVER)
+        over = grown(self.over, len(own), False)
+        return Heartbeats(combined, np.maximum(np.where(over, np.maximum(own, self.latest), own), combined))
+
+    def promised(self) -> Heartbeats:
+        """What the last committed round has promised of all, which holds for each."""
+        return Heartbeats(self.heartbeat, np.full(len(self.sources), self.heartbeat, dtype=np.int64))
+
+    def _believe(self, promises: pa.Table) -> None:
+        """Give the promises of a round to the policy, and count them."""
+        self.losses.punctuations += int(pc.sum(promises.column("__n")).as_py())
+        if self.stream.future is not None:
+            # A promise from the future moves time no more than a row does.
+            promises = promises.filter(pc.less_equal(promises.column("__hi"), self.clock + self.stream.future.ahead))
+        pacemaker = punctuated_in(self.pacemaker)
+        assert isinstance(pacemaker, PunctuatedPacemaker)
+        columns = tuple(f"__s{j}" for j in range(len(self.stream.source)))
+        spoken_for = take_promises(pacemaker, promises, columns, self._numbers, lambda: self.sources)
+        tell_heard(self.pacemaker, spoken_for, self.clock)
+        self.hearing.hear(spoken_for, self.clock)
+
+    def _combined(self, said: Heartbeats) -> int:
+        """What is promised for all together, without those who are over."""
+        if not self.over.any():
+            return said.combined
+        absent = grown(self.over, max(len(self.sources), len(said.by_source)), False).copy()
+        for out in left_out_of(self.pacemaker):
+            absent[out.sources[out.sources < len(absent)]] = True
+        if absent.all():
+            return max(said.combined, self.latest)
+        return least_without(said, absent)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The sources that nobody waits for, and the rules; as of the last promise."""
+        if self.stream.timestamps is not Timestamps.EXTERNAL:
+            return ()
+        return (*those(Reason("over", "it was declared over"), self.over), *left_out_of(self.pacemaker))
+
+    def reach(self, heartbeat: int, clock: int) -> None:
+        """A round is committed with this heartbeat."""
+        if heartbeat > self.heartbeat:
+            self.heartbeat, self.moved = heartbeat, self.moment_of(clock)
+
+    def moment_of(self, clock: int) -> int:
+        """The clock of a round without rows, for this stream."""
+        return self.point().moment_of(clock)
+
+    def point(self) -> StreamPoint:
+        """How far it has come now."""
+        return StreamPoint(self.stream, self.sources, self.heartbeat, self.clock, self.latest)
+
+    def name_of(self, number: int) -> str:
+        """The name of a source."""
+        return str(self.sources[number].as_py()) if number < len(self.sources) else f"source {number}"
+
+    def _numbers(self, cells: pa.Table, source_columns: tuple[str, ...]) -> NDArray[np.intp]:
+        if not source_columns:
+            return np.zeros(cells.num_rows, dtype=np.intp)
+        names = source_names(cells, source_columns)
+        found = pc.index_in(names, value_set=self.sources)
+        if found.null_count:
+            fresh = pc.unique(pc.filter(names, pc.is_null(found)))
+            self.sources = pa.concat_arrays([self.sources, fresh])
+            found = pc.index_in(names, value_set=self.sources)
+        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.intp)
+
+    def saved(self) -> dict[str, Any]:
+        """Plain data for the round record; the names of the sources are saved apart."""
+        return {
+            "pacemaker": self.pacemaker.snapshot(),
+            "heartbeat": self.heartbeat,
+            "clock": self.clock,
+            "latest": self.latest,
+            "losses": vars(self.losses).copy(),
+            "hearing": self.hearing.snapshot(),
+            "over": np.flatnonzero(self.over).tolist(),
+            "moved": self.moved,
+        }
+
+    @classmethod
+    def restored(cls, stream: Stream, saved: dict[str, Any], sources: pa.Array) -> StreamTime:
+        """Continue from what was saved."""
+        pacemaker = policy_of(stream).resume(saved["pacemaker"])
+        losses = Losses(**saved["losses"])
+        # Rounds that were committed before these were kept do not have them.
+        hearing = Hearing.restored(saved["hearing"]) if "hearing" in saved else Hearing()
+        over = np.zeros(max(saved.get("over", ()), default=-1) + 1, dtype=np.bool_)
+        over[saved.get("over", [])] = True
+        moved = saved.get("moved", NEVER)
+        beat, clock, latest = saved["heartbeat"], saved["clock"], saved["latest"]
+        return cls(stream, pacemaker, sources, beat, clock, latest, losses, hearing, over, moved)
+
+
+def policy_of(stream: Stream) -> Policy:
+    """The declared policy, guarded against the future where rows from it are to wait."""
+    if stream.future is not None:
+        return FutureGuard(stream.policy, stream.future.ahead)
+    return stream.policy
+
+
+def source_names(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:
+    """One text for each row that tells its source apart from all others."""
+    texts = [pc.fill_null(_text(table.column(name)), "(null)") for name in columns]
+    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def arrivals_of(
+    clock: int, source: NDArray[np.intp], rows: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
+) -> Arrivals:
+    """Cells in the order the time core wants; delays are taken to be those of a cell's middle."""
+    order = np.lexsort((low, source))
+    source, rows, low, high = source[order], rows[order], low[order], high[order]
+    # Cells of one source that start together (other groups of the same pane) are one.
+    first = np.flatnonzero(np.concatenate(([True], (source[1:] != source[:-1]) | (low[1:] != low[:-1]))))
+    rows, high = np.add.reduceat(rows, first), np.maximum.reduceat(high, first)
+    source, low = source[first], low[first]
+    delay = clock - (low.astype(np.float64) + high.astype(np.float64)) / 2
+    return Arrivals(clock, source, rows, low, high, rows * delay, rows * delay * delay)
+
+
+def _int64(table: pa.Table, name: str) -> NDArray[np.int64]:
+    return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if column.type == pa.string() else column.cast(pa.string())
