@@ -21,7 +21,6 @@ from dataclasses import replace
 from types import FrameType
 from typing import Self
 
-from eventide.engine.door import Door
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.introspection.status import Status
 from eventide.engine.introspection.why import OpenWindow
@@ -32,6 +31,36 @@ from eventide.eventtime.prod import Prod
 from eventide.plan.query import Query
 from eventide.results.accuracy import Summary
 from eventide.sinks.sink import Sink
+
+
+class ShutdownGate:
+    """Counts those who are inside."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._shut = False
+
+    @contextmanager
+    def let_in(self, what: str) -> Iterator[None]:
+        """Inside until the block ends; `what` someone wants is told if the door is shut."""
+        with self._changed:
+            if self._shut:
+                raise EngineError(f"cannot {what}: the engine has ended")
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+    def shut(self) -> None:
+        """Wait until nobody is inside; safe to call again."""
+        with self._changed:
+            self._shut = True
+            self._changed.wait_for(lambda: self._inside == 0)
+
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +77,7 @@ class Running(ABC):
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.lock = threading.RLock()
-        self.door = Door()
+        self.door = ShutdownGate()
         self.stopping = threading.Event()
         self.ended = threading.Event()
         self.failure: BaseException | None = None

@@ -6,7 +6,7 @@ sums, minima and maxima of these. Nothing in it goes from one type to another in
 views on: no text becomes a number or a time, no time a text, nothing is divided, rounded or matched.
 
 `same_answer` of the dialect is wider: there each function was compared with Spark's, value by value, as far as tests
-go. What is plain is so by its smallness, and may take a way around Spark SQL (`engine.file_reduce`).
+go. What is plain is so by its smallness, and may take a way around Spark SQL (`engine.spark.file_reduce`).
 """
 
 from __future__ import annotations

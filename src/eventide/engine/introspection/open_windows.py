@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eventide.engine.operators.holes import first_start, meeting
-from eventide.engine.operators.windows import closing, needed_from
+from eventide.engine.operators.windows import closing, first_start, meeting, needed_from
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.span import Span
 from eventide.plan.bound import Bound

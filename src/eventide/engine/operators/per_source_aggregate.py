@@ -25,8 +25,13 @@ from eventide.engine.operators.frontier import Frontier, before, least_time
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
 from eventide.engine.operators.slices import result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
-from eventide.engine.operators.source_windows import closed_by_each, closing_by_source, needed_by_source
-from eventide.engine.operators.windows import closed_by, open_frontier
+from eventide.engine.operators.windows import (
+    closed_by,
+    closed_by_each,
+    closing_by_source,
+    needed_by_source,
+    open_frontier,
+)
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments

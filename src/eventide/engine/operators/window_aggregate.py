@@ -22,18 +22,21 @@ import pyarrow.compute as pc
 
 from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.operators.frontier import Frontier, least_time
-from eventide.engine.operators.holes import first_end, first_start, meeting, outside
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
 from eventide.engine.operators.slices import compacted, from_pane, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
 from eventide.engine.operators.windows import (
     closed_by,
     closing,
+    first_end,
     first_ending_after,
+    first_start,
     holding,
+    meeting,
     missing_starts,
     needed_from,
     open_frontier,
+    outside,
 )
 from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.relations.executor import Executor

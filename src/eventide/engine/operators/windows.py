@@ -2,6 +2,10 @@
 
 Law: time before the *bound* is closed: panes that start before it take no more rows, and every window that ends
 at or before it is complete. A pane is needed as long as one of its windows ends after the bound, or is retained.
+*Holes*: a window that meets a hole, time that was set aside and is open although the bound has passed it, is not
+emitted, and all its panes are kept, until no hole meets it any more; windows beside it are emitted in their time. A hole
+is made of whole panes (prodding thesis, section 6.2 (a): range punctuations). *By source*: the same with a bound for
+each source instead of one for all; arrays have one place for each pane of a source, and nothing loops over sources.
 
 >>> w = Window(range=20, slide=10)
 >>> closing(w, np.array([0, 10, 20]), after=NEVER, bound=30).to_pydict()["window_end"]
@@ -12,13 +16,17 @@ at or before it is complete. A pane is needed as long as one of its windows ends
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from eventide.engine.operators.frontier import Frontier, before
-from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, within_edges
+from eventide.eventtime.span import Span
 from eventide.eventtime.window_ends import WindowEnds
 from eventide.plan.bound import Bound
 from eventide.plan.derived import WINDOW_END, WINDOW_START
@@ -146,3 +154,73 @@ def missing_starts(
     count = count if most is None else min(most, count)
     starts = following + np.arange(count, dtype=np.int64) * window.slide
     return np.setdiff1d(starts, present), following + count * window.slide
+
+
+def meeting(windows: pa.Table, holes: Sequence[Span]) -> pa.Array:
+    """Which of the windows, listed as pairs of pane and window, meet a hole."""
+    found = pa.array([False] * windows.num_rows, pa.bool_())
+    for hole in holes:
+        starts = pc.less(windows.column("window_start"), hole.end)
+        found = pc.or_(found, pc.and_(starts, pc.greater(windows.column("window_end"), hole.start)))
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def outside(windows: pa.Table, holes: Sequence[Span]) -> pa.Table:
+    """The windows that meet no hole."""
+    return windows.filter(pc.invert(meeting(windows, holes))) if holes else windows
+
+
+def first_start(window: Window, holes: Sequence[Span]) -> int:
+    """The start of the first window that meets a hole; FOREVER without holes."""
+    return min((_first(window, hole) for hole in holes), default=FOREVER)
+
+
+def first_end(window: Window, holes: Sequence[Span]) -> int:
+    """The end of the first window that meets a hole; FOREVER without holes."""
+    return min((_first(window, hole) + window.range for hole in holes), default=FOREVER)
+
+
+def _first(window: Window, hole: Span) -> int:
+    starts = window.starts_covering(hole.start)
+    return starts[0] if len(starts) else hole.start
+
+
+def closed_by_each(window: Window, heartbeats: Instants) -> Instants:
+    """For each heartbeat, the start of the first pane that is open after it.
+
+    >>> closed_by_each(Window(10), np.array([NEVER, 9, 18])).tolist() == [NEVER, 10, 10]
+    True
+    """
+    after = within_edges(heartbeats) + 1
+    bounds = after - (after - window.offset) % window.pane
+    return np.where(heartbeats <= -EDGE, NEVER, np.where(heartbeats >= EDGE, FOREVER, bounds))
+
+
+def needed_by_source(window: Window, bounds: Instants) -> Instants:
+    """For each bound, the first pane that a window still open can need.
+
+    >>> needed_by_source(Window(20, 10), np.array([30, FOREVER])).tolist() == [20, FOREVER]
+    True
+    """
+    done = within_edges(bounds)
+    latest = done - window.range
+    needed = latest - (latest - window.offset) % window.slide + window.slide
+    needed = np.minimum(needed, done) if window.slide > window.range else needed
+    return np.where((bounds == NEVER) | (bounds == FOREVER), bounds, needed)
+
+
+def closing_by_source(
+    window: Window, panes: Instants, by: NDArray[np.intp], after: Instants, bound: Instants
+) -> pa.Table:
+    """Every pane of a source with the windows that hold it and end after `after` and not after `bound`, row by row."""
+    last = panes - (panes - window.offset) % window.slide + window.range
+    low = np.maximum(after, panes)
+    # The first end after `low`; ends are `slide` apart.
+    first = low - (low - window.offset - window.range) % window.slide + window.slide
+    count = np.maximum((np.minimum(bound, last) - first) // window.slide + 1, 0)
+    row = np.repeat(np.arange(len(panes)), count)
+    nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    ends = first[row] + nth * window.slide
+    order = np.argsort(ends, kind="stable")
+    row, ends = row[order], ends[order]
+    return pa.table({"pane": panes[row], "window_start": ends - window.range, "window_end": ends, "by": by[row]})
