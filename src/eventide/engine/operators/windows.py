@@ -1,11 +1,11 @@
 """Which windows close, which panes they are made of, and which panes nobody needs any more.
 
-Law: time before the *bound* is closed: panes that start before it take no more rows, and every window that ends
-at or before it is complete. A pane is needed as long as one of its windows ends after the bound, or is retained.
-*Holes*: a window that meets a hole, time that was set aside and is open although the bound has passed it, is not
-emitted, and all its panes are kept, until no hole meets it any more; windows beside it are emitted in their time. A hole
-is made of whole panes (prodding thesis, section 6.2 (a): range punctuations). *By source*: the same with a bound for
-each source instead of one for all; arrays have one place for each pane of a source, and nothing loops over sources.
+Law: time before the *bound* is closed: panes that start before it take no more rows, and every window that ends at or
+before it is complete. A pane is needed as long as one of its windows ends after the bound, or is retained. *Holes*: a
+window that meets a hole, time that was set aside and is open although the bound has passed it, is not emitted, and all
+its panes are kept, until no hole meets it any more; windows beside it are emitted in their time. A hole is made of
+whole panes (prodding thesis, section 6.2 (a): range punctuations). *By source*: the same with a bound for each source
+instead of one for all; arrays have one place for each pane of a source, and nothing loops over sources.
 
 >>> w = Window(range=20, slide=10)
 >>> closing(w, np.array([0, 10, 20]), after=NEVER, bound=30).to_pydict()["window_end"]

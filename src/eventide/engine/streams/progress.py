@@ -5,10 +5,10 @@ heartbeats of single sources are the pacemaker's, whose snapshot keeps them, and
 Sources are numbered as they appear; a number is never given twice. A source that was declared over is not waited for,
 until it speaks again; when all are over, time has come as far as the largest time seen.
 
-*Promises in the data*: a promise names a time and, in the columns of the source, for whom it speaks; NULL in one of them
-stands for any value (a punctuation `[time <= t, site = 3, sensor = *]`). Without any value it is for the whole stream,
-also for sources that nobody knows yet; with some, for the sources known so far that have these. Rows of the round in
-which a promise comes are not behind it: they came together.
+*Promises in the data*: a promise names a time and, in the columns of the source, for whom it speaks; NULL in one of
+them stands for any value (a punctuation `[time <= t, site = 3, sensor = *]`). Without any value it is for the whole
+stream, also for sources that nobody knows yet; with some, for the sources known so far that have these. Rows of the
+round in which a promise comes are not behind it: they came together.
 """
 
 from __future__ import annotations
