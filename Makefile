@@ -1,6 +1,6 @@
 # One command per habit. Each makes .venv itself when it is missing or when the dependencies changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench
+.PHONY: help setup demo test test-all check bench
 
 # Tests start hundreds of processes: what Python has compiled is kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark.jsa
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv, and say what this machine is missing
 	@echo "$(VENV) is ready: $$($(BIN)/python --version)"
@@ -19,8 +19,11 @@ setup: $(READY) ## make .venv, and say what this machine is missing
 demo: $(READY) ## two hours of freeway traffic through Spark in a minute; results go to out/demo
 	$(BIN)/python -m examples.demo
 
-test: $(CLASSES) ## run every test and every example in a docstring
+test: $(CLASSES) ## run the tests and every example in a docstring; some minutes
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+test-all: $(CLASSES) ## the tests that are slow as well: what a release runs
+	$(BIN)/python -m pytest -n 2 --all $(ARGS)
 
 check: $(READY) ## style, types, the import contract, the documents
 	$(BIN)/ruff check

@@ -1,20 +1,22 @@
 """Hypothesis, Spark and the command for the whole suite.
 
 No deadline: how long an example takes on a busy machine proves nothing. The same random examples every time, so that a
-change is not blamed for what another one did; `--hypothesis-profile=search` looks for new ones. One Spark session for
-each test process, made when the first test asks for it: a JVM takes seconds to start.
+change is not blamed for what another one did, and a third of those that a test asks for; `--all` tries all of them,
+`--hypothesis-profile=search` as many new ones. One Spark session for the whole run, made when the first test asks for
+it: a JVM takes seconds to start, and two would share the cores that one can use. What is marked `slow` runs with
+`--all`, which is `make test-all`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from scripts.spark_archive import java_options
 
@@ -24,10 +26,43 @@ if TYPE_CHECKING:
     from tests.commands.processes import Here
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", java_options(Path(sys.prefix) / "spark.jsa"))
+os.environ["EVENTIDE_TESTS_PYTHON"] = sys.executable
+os.environ["PYSPARK_PYTHON"] = str(Path(__file__).parent / "workers" / "python")
 
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.register_profile("eventide", settings.get_profile("search"), derandomize=True)
 settings.load_profile("eventide")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run what is marked slow as well")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Give all tests of the Spark session to one process."""
+    from tests.both_ends import BothEnds
+
+    return BothEnds(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow, unless it is asked for; those of Spark come first."""
+    if not config.getoption("--all"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        if settings().derandomize:
+            shorten({item.function for item in items if isinstance(item, pytest.Function)})
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+def shorten(tests: Iterable[Callable[..., object]]) -> None:
+    """Let each of the tests of Hypothesis try a third of its examples, but not less than a few."""
+    for test in filter(is_hypothesis_test, tests):
+        asked: settings = test._hypothesis_internal_use_settings  # type: ignore[attr-defined]
+        fewer = max(asked.max_examples // 3, min(asked.max_examples, 2))
+        test._hypothesis_internal_use_settings = settings(asked, max_examples=fewer)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")

@@ -86,6 +86,7 @@ class Story:
             time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_a_source_that_trails_loses_nothing_and_one_that_falls_silent_holds_nothing_back(
     spark: SparkSession, tmp_path: Path
 ) -> None:

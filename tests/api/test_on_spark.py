@@ -127,7 +127,7 @@ def test_a_script_in_sql_brings_its_functions_and_its_settings_to_spark(frame: D
     (tmp_path / "mine.py").write_text("def half(n: int) -> int: return n // 2", encoding="utf-8")
     traffic = eventide.stream(frame, time="ts", source="detector").delay("10 seconds")
     text = f"""CREATE FUNCTION half FROM '{tmp_path / "mine.py"}';
-        SET driver_bytes = 0;
+        SET driver.memory = 0;
         SELECT max(half(speed)) AS top FROM traffic [RANGE 20 seconds];"""
     with eventide.sql(text, traffic=traffic).start() as running:
         while running.status().round < 0 and running.isActive:

@@ -87,10 +87,10 @@ def test_an_iterator_answers_while_it_goes_on_and_gives_its_rows_once() -> None:
     query = totals(iter(coming.get, None))
     with query.start(answers.put) as running:
         coming.put(batches[1])
-        first = answers.get(timeout=60)
+        first = answers.get(timeout=300)
         assert running.isActive, "the iterator has not ended"
         coming.put(None)
-        assert running.awaitTermination(60)
+        assert running.awaitTermination(300)
     rest = [answers.get(timeout=1) for _ in range(answers.qsize())]
     assert told(pa.concat_tables([first, *rest])) == EVERYTHING
     with pytest.raises(DeclarationError, match="an iterator gives them once"):
@@ -113,11 +113,11 @@ def test_a_running_query_says_why_its_windows_are_open_and_a_source_can_be_decla
             "window 0 to 10 waits for c (not heard yet), it is expected and has not spoken yet"
         )
         running.together.end_source("s", "c")
-        assert told(answers.get(timeout=60)) == EVERYTHING[:3], "c is over; a, at 31, is the slowest"
+        assert told(answers.get(timeout=300)) == EVERYTHING[:3], "c is over; a, at 31, is the slowest"
         assert "waits for a (at 31" in str(running.why()[0])
         assert running.status().queries[0].waits_for is not None
         coming.put(None)
-        assert running.awaitTermination(60)
+        assert running.awaitTermination(300)
         assert running.why() == []
     assert told(pa.concat_tables([answers.get(timeout=1) for _ in range(answers.qsize())])) == EVERYTHING[3:]
 
@@ -130,7 +130,7 @@ def test_an_iterator_that_fails_is_told_and_the_results_before_stay() -> None:
     running = totals(failing()).start()
     for _ in "first", "again":
         with pytest.raises(eventide.InputError, match="OSError: the wire is cut"):
-            running.awaitTermination(60)
+            running.awaitTermination(300)
     assert "the wire is cut" in str(running.exception())
     assert told(running.results()) == EVERYTHING[:4]
     assert repr(running) == "<query: failed>"
@@ -161,7 +161,7 @@ def test_a_function_that_fails_is_named() -> None:
 
     running = totals().start(broken)
     with pytest.raises(EngineError, match=r"the function .*broken failed on the results of 'query'.*volume"):
-        running.awaitTermination(60)
+        running.awaitTermination(300)
 
 
 def test_a_checkpoint_is_continued_and_a_query_without_one_leaves_nothing(
@@ -171,9 +171,9 @@ def test_a_checkpoint_is_continued_and_a_query_without_one_leaves_nothing(
     batches = TABLE.to_batches(max_chunksize=1)
     memory = Memory()
     with totals(batches[:4]).start(memory, tmp_path / "kept", bounded=False) as running:
-        running.awaitTermination(60)
+        running.awaitTermination(300)
     with totals(batches).start(memory, tmp_path / "kept", bounded=True) as running:
-        running.awaitTermination(60)
+        running.awaitTermination(300)
         assert running.status().streams[0].rows == len(TIMES)
     assert told(memory.table("query")) == [(10, 1), *EVERYTHING[1:]]
     totals().run()
@@ -191,7 +191,7 @@ def test_queries_started_together_share_their_stream() -> None:
         sinks={"everything": memory},
     )
     with running:
-        running.awaitTermination(60)
+        running.awaitTermination(300)
     assert list(running) == ["everything", "tens"]
     assert running.status().streams[0].rows == len(TIMES), "each row was read once"
     assert told(running["tens"].results()) == EVERYTHING
@@ -234,12 +234,12 @@ def test_a_live_table_keeps_up_and_tells_the_end() -> None:
     coming.put(TABLE.to_batches()[0])
     with totals(iter(coming.get, None)).start() as running:
         running.live(shown.put, every=0.01)
-        assert "<b>query</b> running" in shown.get(timeout=60)
+        assert "<b>query</b> running" in shown.get(timeout=300)
         coming.put(None)
-        running.awaitTermination(60)
+        running.awaitTermination(300)
         last = ""
         while "<b>query</b> ended" not in last:
-            last = shown.get(timeout=60)
+            last = shown.get(timeout=300)
     assert "the last 5 of 5 results" in last
 
 
@@ -257,12 +257,12 @@ def test_a_script_in_sql_runs_and_keeps_in_memory_what_names_no_place(tmp_path: 
     )
     assert script.plan.queries[1] == by_hand.window(50).agg("COUNT(*) AS total").named("counts").declared
     with script.start(engine="local", bounded=True) as running:
-        running.awaitTermination(60)
+        running.awaitTermination(300)
         assert told(running["totals"].results()) == EVERYTHING
     assert told(pq.read_table(tmp_path / "counts")) == [(50, 6)]
     memory = Memory()
     with script.start({"counts": memory}, engine="local", bounded=True) as running:
-        running.awaitTermination(60)
+        running.awaitTermination(300)
     assert told(memory.table("counts")) == [(50, 6)]
     with pytest.raises(DeclarationError, match="no query to start"):
         eventide.sql("CREATE STREAM s (t BIGINT) FROM csv 'x'").start(engine="local")
@@ -280,7 +280,7 @@ def test_a_script_reads_streams_that_were_made_in_python() -> None:
     loose = eventide.sql("SELECT sum(v) AS total FROM s [RANGE 10 SLACK 2]", s=s)
     assert loose.plan.streams[0].policy == eventide.stream(TABLE, time="t").slack(2).declared.policy
     with loose.start() as running:
-        running.awaitTermination(60)
+        running.awaitTermination(300)
     assert told(running["query_1"].results()) == EVERYTHING
     with pytest.raises(eventide.EventideError, match=r"2:14: there is no column 'w'"):
         eventide.sql(text.replace("v", "w"), s=s)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_ways_take_turns_over_the_same_stream_and_final_answers_are_right(
     spark: SparkSession, tmp_path: Path

@@ -156,6 +156,7 @@ def test_a_side_without_results_is_no_right_side(data: Disordered, tmp_path: Pat
         Truth(TUMBLING, data).check("a side", str(tmp_path / "nothing" / "*.parquet"), complete=False)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_every_side_gives_the_truth(spark: SparkSession, data: Disordered, tmp_path: Path) -> None:
     truth = Truth(SLIDING6, data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from benchmarks.group_wise import MILLISECOND, SECOND, WINDOW, compared, delay_that_loses, fleet, rounds_of
 
@@ -34,6 +35,7 @@ def test_the_delay_is_the_smallest_that_loses_so_little() -> None:
         assert lost(delay) <= share * len(number) < lost(delay - MILLISECOND)
 
 
+@pytest.mark.slow
 def test_the_three_ways_lose_alike_and_sources_alone_wait_least(tmp_path: Path) -> None:
     found = compared(fleet(devices=5, seconds=120), 5 * SECOND, tmp_path)
     assert found["by_source"].drop_ratio == found["together"].drop_ratio >= found["watermark"].drop_ratio

@@ -70,6 +70,7 @@ def test_without_recordings_their_figures_are_null() -> None:
     assert found["own_policy_worst_excess_0.1"] is None
 
 
+@pytest.mark.slow
 def test_a_policy_that_does_not_listen_to_the_drop_ratio_has_one_outcome_for_all() -> None:
     measured = Task(Stream("in_order", real=False), (0.01, 0.05), ("own_progress", CLAIRVOYANT)).run()
     own = [one.outcome for one in measured if one.policy == "own_progress"]
@@ -82,6 +83,7 @@ def test_a_recording_that_is_not_there_is_no_error() -> None:
     assert Run("nowhere", "no_such_file.csv.gz").load() is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not recordings.FOLDER.exists(), reason="the shared recordings are not beside the repository")
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_the_yardsticks_are_those_of_the_baselines(run: Run) -> None:

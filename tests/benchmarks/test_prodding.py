@@ -25,6 +25,7 @@ def test_early_counts_are_those_of_the_rows_that_had_arrived() -> None:
         assert row["final_clock"] - EPOCH == max(end, stream.arrivals[stream.times < end].max())
 
 
+@pytest.mark.slow
 def test_accuracy_falls_with_aggressiveness_as_rows_are_missing() -> None:
     even = np.arange(0, 300 * SECOND, SECOND // 4, dtype=np.int64)
     found = aggressiveness(Recorded.of(even, np.ones(len(even)), even), Asked(30 * SECOND, 10 * SECOND))
@@ -41,6 +42,7 @@ def test_bursts_wait_in_the_queue_and_no_row_overtakes_another() -> None:
     assert (stream.arrivals - stream.times).max() > SECOND
 
 
+@pytest.mark.slow
 def test_early_answers_gain_time_in_bursts() -> None:
     pairs = run(bursty(35, seed=1), Asked(5 * SECOND, SECOND, every=SECOND)).paired()
     gains = pairs["final_clock"].to_numpy() - pairs["clock"].to_numpy()
@@ -48,6 +50,7 @@ def test_early_answers_gain_time_in_bursts() -> None:
     assert gains.max() > SECOND
 
 
+@pytest.mark.slow
 def test_a_burst_that_is_set_aside_leaves_later_windows_in_time_and_every_final_answer_the_same() -> None:
     counts = np.array([20, 20, 20, 700, *[20] * 12])
     times = np.sort(

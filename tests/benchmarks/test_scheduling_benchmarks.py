@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import pytest
+
 from benchmarks import gigascope, idle_waiting, operator_heartbeats
 from benchmarks.virtual_time import SECOND, Held, Played
 from eventide.eventtime.asking import Asking
 from eventide.eventtime.heartbeat_labels import Level
 
 
+@pytest.mark.slow
 def test_on_demand_waits_as_little_as_latent_timestamps_and_without_any_the_union_waits_to_the_end(
     tmp_path: Path,
 ) -> None:
@@ -35,6 +38,7 @@ def test_arrivals_are_poisson_at_both_rates() -> None:
     assert all(before < after for (before, *_), (after, *_) in itertools.pairwise(rows))
 
 
+@pytest.mark.slow
 def test_memory_of_a_merge_grows_with_the_interval_and_on_demand_needs_no_more_than_the_shortest(
     tmp_path: Path,
 ) -> None:
@@ -51,6 +55,7 @@ def test_the_full_outer_join_of_flows_is_told_in_the_benchmark(tmp_path: Path) -
     assert gigascope.peak(gigascope.join_query(), size, Asking.on_demand(), tmp_path) > 0
 
 
+@pytest.mark.slow
 def test_memory_aware_heartbeats_hold_back_a_join_that_proliferates_and_the_results_are_the_same(
     tmp_path: Path,
 ) -> None:

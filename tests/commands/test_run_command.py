@@ -135,7 +135,8 @@ def test_a_trace_has_a_line_for_every_decision_and_the_script_says_how_it_is_sch
         ("SET timestamps = 'often';\n" + STREAM + QUERY, (), "write 'on demand'"),
         (STREAM + QUERY, ("--trace", "no/such/folder/x"), "cannot write the trace"),
         (STREAM + QUERY, ("--conf", "nonsense"), "key=value"),
-        (STREAM + QUERY, ("--conf", "tick=3"), "settings of Spark begin with spark"),
+        (STREAM + QUERY, ("--conf", "tik=3"), "there is no setting 'tik'; did you mean 'tick'?"),
+        (STREAM + QUERY, ("--conf", "driver.memory=much"), "driver.memory 'much' is no size"),
         (STREAM + QUERY, ("--package", "kafka"), "write group:name:version"),
         (STREAM + QUERY, ("--checkpoint", ""), "--checkpoint needs a value"),
         (STREAM + QUERY, ("--checkpoint", "--json"), "--checkpoint needs a value"),
@@ -200,7 +201,7 @@ def test_a_filter_that_is_stopped_while_its_pipe_is_open_ends_quietly(tmp_path: 
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     assert "Fatal" not in said
     assert "stopped" in said
 
@@ -215,7 +216,7 @@ def test_a_reader_that_goes_away_ends_the_run_as_it_ends_any_filter(tmp_path: Pa
         process.stdin.write(ROWS)
         process.stdin.close()
         said = process.stderr.read()
-        assert process.wait(timeout=60) == 141
+        assert process.wait(timeout=300) == 141
     assert said == ""
 
 

@@ -25,7 +25,7 @@ def slow(people: int) -> int:
 """
 
 
-def shown_until(screen: int, words: str, seconds: float = 60.0) -> str:
+def shown_until(screen: int, words: str, seconds: float = 300.0) -> str:
     """What a terminal shows, colours and movements left out, until some words are there or it is closed."""
     shown, deadline = b"", time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -65,7 +65,7 @@ def test_a_terminal_shows_a_live_table_and_how_the_run_stands_until_control_c(tm
         assert "late 0 %" in shown
         os.write(screen, CONTROL_C)
         assert "stopped: 5 rows" in shown_until(screen, "temporary checkpoint is removed")
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     finally:
         process.kill()
         process.wait()
@@ -85,6 +85,6 @@ def test_a_second_signal_does_not_wait_for_the_round(tmp_path: Path) -> None:
             time.sleep(0.5)
             assert process.poll() is None
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=30) == 130
+            assert process.wait(timeout=300) == 130
         finally:
             process.kill()

@@ -165,8 +165,8 @@ needs_own_disk = pytest.mark.skipif(not own_disks(), reason="no small disk of ou
     "mode",
     [
         "limit",
-        pytest.param("local", marks=needs_own_disk),
-        pytest.param("spark", marks=[needs_own_disk, pytest.mark.spark]),
+        pytest.param("local", marks=[needs_own_disk, pytest.mark.slow]),
+        pytest.param("spark", marks=[needs_own_disk, pytest.mark.spark, pytest.mark.slow]),
     ],
 )
 def test_a_full_disk_ends_the_engine_and_with_more_room_it_goes_on_exactly(mode: str, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def alive(process: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_worker_killed_while_the_program_runs_changes_no_result_and_commands_run_on_the_other(tmp_path: Path) -> None:
     expected = calm(tmp_path / "calm", FILES, QUERIES)

@@ -48,6 +48,7 @@ def test_rows_that_are_missing_or_there_twice_are_noticed(expected: Outcome, tmp
     assert found.duplicated > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round", [1, 4])
 def test_killed_after_each_step_of_a_round_nothing_is_lost_and_nothing_doubled(
     round: int, expected: Outcome, tmp_path: Path
@@ -58,6 +59,7 @@ def test_killed_after_each_step_of_a_round_nothing_is_lost_and_nothing_doubled(
     assert differences(tmp_path, expected) == Differences()
 
 
+@pytest.mark.slow
 def test_killed_between_two_sinks_and_between_two_files_of_a_commit(expected: Outcome, tmp_path: Path) -> None:
     record(tmp_path, FILES)
     moments = ["sink:1:sliding", "sink:2:by_rows", "sink:2:levels", "sink:3:paired", "sink:4:in_order"]
@@ -76,6 +78,7 @@ def test_a_round_that_was_seen_and_not_committed_is_run_again_with_the_clock_it_
     assert of_the_round == {row for row in again if ("round", 3) in row}
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_of_a_life(expected: Outcome, tmp_path: Path) -> None:
     record(tmp_path, FILES)
     lived(tmp_path, "local", ["start:0.1", "round:0.01", "round:0.03", "round:0.02"])

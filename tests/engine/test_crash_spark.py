@@ -29,6 +29,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return calm(tmp_path_factory.mktemp("calm"), FILES, TWO_STREAMS)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_driver_killed_before_and_after_its_commit_loses_nothing_and_doubles_nothing(
     expected: Outcome, tmp_path: Path, spark: SparkSession
@@ -67,6 +68,7 @@ def newest(folder: Path) -> Path:
     return max(path for path in folder.rglob("*") if path.is_file() and path.suffix in (".json", ".arrow", ".parquet"))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("damage", "folder", "driver_bytes"),

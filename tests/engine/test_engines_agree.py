@@ -18,6 +18,7 @@ from eventide.plan.query import Named, Query, named_as
 from eventide.plan.stream import Stream, columns
 from eventide.plan.window import RowWindow, Window
 from eventide.testing.trial import Trial
+from tests.choice import slow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +112,7 @@ def alike(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("seed", "driver_bytes"), [(0, 2**30), (1, 0)], ids=["on the driver", "on the cluster"])
+@pytest.mark.parametrize(("seed", "driver_bytes"), [(0, 2**30), slow((1, 0))], ids=["on the driver", "on the cluster"])
 def test_spark_gives_the_answers_of_the_local_engine(
     seed: int, driver_bytes: int, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ class SparkAlone(SparkBackend):
         return super().sql(False)  # type: ignore[return-value]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("name", STARTS)
 def test_spark_joins_as_duckdb_does(name: str, spark: SparkSession) -> None:
     told = []

@@ -69,7 +69,7 @@ def test_an_engine_that_was_stopped_is_continued_exactly(
         (signal.SIGINT, "local"),
         (signal.SIGTERM, "local"),
         # A SIGTERM on Spark ends the run that tests/commands/test_prod_command.py asks.
-        pytest.param(signal.SIGINT, "spark", marks=pytest.mark.spark),
+        pytest.param(signal.SIGINT, "spark", marks=[pytest.mark.spark, pytest.mark.slow]),
     ],
 )
 def test_a_signal_ends_the_program_after_its_round_and_nothing_but_its_own_words_is_printed(

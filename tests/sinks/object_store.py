@@ -1,18 +1,19 @@
 """An object store on this machine that Arrow's S3 client talks to: objects in a dictionary, behind HTTP.
 
-It knows as much of S3 as a sink needs: whole objects, objects in parts, listing, looking, removing. As in S3, an
-object appears when it is complete, and an upload that nobody completes never does.
+It knows as much of S3 as a sink needs: whole objects, objects in parts, copies, listing, looking, removing one or many.
+As in S3, an object appears when it is complete, and an upload that nobody completes never does.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 BUCKET = "results"
 
@@ -91,14 +92,22 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         if "uploadId" in query:
             self.server.uploads[query["uploadId"][0]][int(query["partNumber"][0])] = body
+        elif (source := self.headers.get("x-amz-copy-source")) is not None:
+            self.server.objects[key] = self.server.objects[unquote(source).removeprefix("/").partition("/")[2]]
+            self._answer(200, b"<CopyObjectResult></CopyObjectResult>")
+            return
         elif key:
             self.server.objects[key] = body
         self._answer(200)
 
     def do_POST(self) -> None:
         key, query = self._asked()
-        self._body()
-        if "uploads" in query:
+        body = self._body()
+        if "delete" in query:
+            for found in re.findall(r"<Key>(.*?)</Key>", body.decode()):
+                self.server.objects.pop(unescape(found), None)
+            self._answer(200, b"<DeleteResult></DeleteResult>")
+        elif "uploads" in query:
             upload = f"upload{len(self.server.uploads)}"
             self.server.uploads[upload] = {}
             answer = f"<UploadId>{upload}</UploadId>"
@@ -119,21 +128,30 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         key, query = self._asked()
         if "list-type" in query:
-            self._list(query["prefix"][0] if "prefix" in query else "")
+            self._list(query.get("prefix", [""])[0], query.get("delimiter", [""])[0])
         elif key in self.server.objects:
             self._answer(200, self.server.objects[key])
         else:
             self._answer(404)
 
-    def _list(self, prefix: str) -> None:
-        found = "".join(
-            f"<Contents><Key>{escape(name)}</Key><Size>{len(body)}</Size>"
-            "<LastModified>2026-01-31T09:00:00.000Z</LastModified></Contents>"
-            for name, body in sorted(self.server.objects.items())
-            if name.startswith(prefix)
+    def _list(self, prefix: str, delimiter: str) -> None:
+        found, folders = "", set[str]()
+        for name, body in sorted(self.server.objects.items()):
+            if not name.startswith(prefix):
+                continue
+            below, deeper, _ = name[len(prefix) :].partition(delimiter) if delimiter else (name, "", "")
+            if deeper:
+                folders.add(f"{prefix}{below}{delimiter}")
+                continue
+            found += (
+                f"<Contents><Key>{escape(name)}</Key><Size>{len(body)}</Size>"
+                "<LastModified>2026-01-31T09:00:00.000Z</LastModified></Contents>"
+            )
+        shared = "".join(
+            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in sorted(folders)
         )
-        count = found.count("<Key>")
-        answer = f"<IsTruncated>false</IsTruncated><KeyCount>{count}</KeyCount>{found}"
+        count = found.count("<Key>") + len(folders)
+        answer = f"<IsTruncated>false</IsTruncated><KeyCount>{count}</KeyCount>{found}{shared}"
         self._answer(200, f"<ListBucketResult>{answer}</ListBucketResult>".encode())
 
     def do_DELETE(self) -> None:

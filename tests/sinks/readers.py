@@ -37,9 +37,14 @@ READERS: dict[str, Callable[[Path], Rows]] = {"parquet": parquet_rows, "json": j
 
 def directory_rows(folder: Path, format: str, query: str) -> Rows:
     """What a reader of the directory sees: files that are not hidden; all of them, to see if one is too many."""
-    files = sorted(file for file in folder.glob("*") if not file.name.startswith((".", "_")))
-    rows = [row for file in files for row in READERS[format](file)]
+    rows = [row for file in visible(folder) for row in READERS[format](file)]
     return [row for row in rows if row["query"] == query]
+
+
+def visible(folder: Path) -> list[Path]:
+    """The files of a directory that are not hidden, and the parts of those that are folders."""
+    shown = sorted(file for file in folder.glob("*") if not file.name.startswith((".", "_")))
+    return [part for file in shown for part in (visible(file) if file.is_dir() else [file])]
 
 
 def sqlite_sink(database: str) -> Callback:

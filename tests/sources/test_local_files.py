@@ -109,8 +109,11 @@ def test_a_file_that_turns_up_a_little_late_is_read(tmp_path: Path) -> None:
 def test_a_wait_ends_as_soon_as_a_file_appears(tmp_path: Path) -> None:
     import threading
 
-    given = Files(numbers("json", tmp_path))
-    writer = threading.Timer(0.1, lambda: (tmp_path / "a").write_text('{"n": 1}\n'))
+    (tmp_path / "in").mkdir()
+    given = Files(numbers("json", tmp_path / "in"))
+    # Moved there as a whole: one that is still being written may be seen before its first row.
+    (tmp_path / "a").write_text('{"n": 1}\n')
+    writer = threading.Timer(0.1, lambda: (tmp_path / "a").rename(tmp_path / "in" / "a"))
     writer.start()
     table = given.take(10, 60.0)
     writer.join()

@@ -32,6 +32,7 @@ from eventide.commands.comparisons import registered, with_comparisons
 from eventide.commands.engines import chosen_engine
 from eventide.commands.functions import local_backend, register_on_spark
 from eventide.commands.settings import RunSettings, checked_engine
+from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.engine.storage import Storage
 from eventide.errors import DeclarationError
@@ -92,12 +93,13 @@ class SqlScript:
         engine: str | None = None,
         format: str = "parquet",
         bounded: bool | None = None,
+        driver_memory: int | str | None = None,
     ) -> RunningQueries:
         """Start all queries of the script together.
 
         `sinks`, by the name of the query, go before what the script names. On Spark, which is the default, in the
         session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
-        of Arrow data. `checkpoint` and `bounded` as in `ContinuousQuery.start`.
+        of Arrow data. `checkpoint`, `bounded` and `driver_memory` as in `ContinuousQuery.start`.
         """
         if not self.plan.steps:
             raise DeclarationError("this script has no query to start: add a SELECT")
@@ -106,6 +108,7 @@ class SqlScript:
             if self.plan.operator(name) is None:
                 self.plan.query(name)
         settings = RunSettings.of(self.script.settings)
+        memory = settings.driver_memory if driver_memory is None else memory_bytes(driver_memory)
         opened = {**self._named_sinks(), **{name: given_sink(sink, format) for name, sink in given.items()}}
         frames, inputs = self._given()
         session = spark or next((frame.sparkSession for frame in frames.values()), None)
@@ -149,7 +152,7 @@ class SqlScript:
                 frames,
                 every=pause,
                 tick=tick,
-                driver_bytes=DRIVER_BYTES if settings.driver_bytes is None else settings.driver_bytes,
+                driver_bytes=DRIVER_BYTES if memory is None else memory,
                 flush_rows=flush,
                 pace=settings.pace,
                 scheduling=settings.scheduling,

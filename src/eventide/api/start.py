@@ -18,6 +18,7 @@ from eventide.api.lengths import length
 from eventide.api.planning import planned
 from eventide.api.running_query import RunningQueries
 from eventide.api.startable import GivenSink, Startable
+from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.engine.storage import Storage
 from eventide.errors import DeclarationError
@@ -36,9 +37,12 @@ def start(
     format: str = "parquet",
     every: str | None = None,
     bounded: bool | None = None,
+    driver_memory: int | str | None = None,
     **named: Startable,
 ) -> RunningQueries:
     """Start queries together; a query under a name (`speeds=q`) is called so. `sinks` are by the name of the query.
+
+    `driver_memory`: so much state, of all of them together, stays with the driver (`'1 GB'`), where they run on Spark.
 
     >>> import pyarrow as pa
     >>> from eventide.api.stream import stream
@@ -64,6 +68,7 @@ def start(
         format,
         every,
         bounded,
+        driver_memory,
     )
 
 
@@ -74,13 +79,15 @@ def start_all(
     format: str,
     every: str | None,
     bounded: bool | None,
+    driver_memory: int | str | None = None,
 ) -> RunningQueries:
     """The queries, checked and running."""
     streams, program = planned(queries)
     opened = {name: given_sink(sink, format) for name, sink in sinks.items()}
+    memory = None if driver_memory is None else memory_bytes(driver_memory)
     at_hand = all(isinstance(stream.given, ArrowData) for stream in streams)
     return running_in(
-        lambda folder: _engine(streams, program, folder, opened, every),
+        lambda folder: _engine(streams, program, folder, opened, every, memory),
         checkpoint,
         opened,
         sinks,
@@ -125,6 +132,7 @@ def _engine(
     checkpoint: str | Storage,
     sinks: Mapping[str, Sink],
     every: str | None,
+    memory: int | None,
 ) -> Running:
     frames = {s.declared.name: s.given.frame for s in streams if isinstance(s.given, SparkRows)}
     if frames:
@@ -132,10 +140,12 @@ def _engine(
             raise DeclarationError(
                 "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
             )
+        from eventide.engine.round.placement import DRIVER_BYTES
         from eventide.engine.spark_engine import SparkEngine
 
         spark = next(iter(frames.values())).sparkSession
-        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every)
+        size = DRIVER_BYTES if memory is None else memory
+        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_bytes=size)
     from eventide.engine.local_engine import LocalEngine
 
     seconds = 0.0 if every is None else length(every, TimeKind.TIMESTAMP, "every") / 1_000_000

@@ -53,18 +53,20 @@ class Startable(ABC):
         format: str = "parquet",
         every: str | None = None,
         bounded: bool | None = None,
+        driver_memory: int | str | None = None,
     ) -> RunningQuery:
         """Start it; results go to `sink`.
 
         `checkpoint`: a folder from which a later start of the same query continues exactly; without it, one is made and
         forgotten with the process. `format`: parquet, json or csv, where `sink` is a directory. `every`: begin a round
         at most so often (`'1 second'`). `bounded`: take what is there now, close every window, and end; so it is
-        for Arrow data unless told otherwise, and not for Spark.
+        for Arrow data unless told otherwise, and not for Spark. `driver_memory`: so much state stays with the driver
+        (bytes, or such as `'1 GB'`; 256 MiB), where it runs on Spark; what is above is on the cluster.
         """
         from eventide.api.start import start_all
 
         one = self if name is None else self.named(name)
-        run = start_all((one,), {one.called: sink}, checkpoint, format, every, bounded)
+        run = start_all((one,), {one.called: sink}, checkpoint, format, every, bounded, driver_memory)
         return run[one.called]
 
     def run(self) -> pa.Table:

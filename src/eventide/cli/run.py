@@ -57,7 +57,8 @@ def run(
         str | None, typer.Option(metavar="URL", help="Where Spark runs. Default: local[*], this machine.")
     ] = None,
     conf: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be given again.")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark, or one that SET has; may be given again."),
     ] = None,
     package: Annotated[
         list[str] | None,

@@ -126,6 +126,7 @@ def _on_spark(
     from eventide.engine.round.placement import DRIVER_BYTES
     from eventide.engine.spark_engine import SparkEngine
 
+    memory = DRIVER_BYTES if settings.driver_memory is None else settings.driver_memory
     with temporary_folder("eventide-spark-") as logs:
         log_file = logs / "spark.log"
         try:
@@ -133,7 +134,6 @@ def _on_spark(
             try:
                 register_on_spark(spark, registered(script.functions, script.program))
                 every = None if settings.every is None else f"{settings.every} seconds"
-                driver_bytes = DRIVER_BYTES if settings.driver_bytes is None else settings.driver_bytes
                 with SparkEngine(
                     spark,
                     with_comparisons(script.program, script.functions),
@@ -141,7 +141,7 @@ def _on_spark(
                     sinks,
                     every=every,
                     tick=settings.tick or TICK,
-                    driver_bytes=driver_bytes,
+                    driver_bytes=memory,
                     scheduling=settings.scheduling,
                     trace=trace,
                     flush_rows=settings.flush_rows,

@@ -21,6 +21,7 @@ from eventide.commands.explain_lines import titled as _titled
 from eventide.commands.explain_operators import add_attributes, operator_branch
 from eventide.commands.plan_words import described
 from eventide.commands.script_file import script_of, shown_as
+from eventide.commands.settings import RunSettings
 from eventide.errors import DeclarationError
 from eventide.language.script import Output, Script
 
@@ -39,12 +40,14 @@ def explain_file(file: str, as_json: bool) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE, highlight=False)
     for tree in trees(plan):
         console.print(tree)
+    console.print(_line("driver.memory", plan["driver_memory"]["words"]))
 
 
 def plan_of(script: Script) -> dict[str, Any]:
     """The plan as plain data."""
     outputs = {output.query: output_words(output) for output in script.outputs}
-    return described(script.program, outputs, script.functions)
+    memory = RunSettings.of(script.settings).driver_memory
+    return described(script.program, outputs, script.functions, memory)
 
 
 def output_words(output: Output) -> str:

@@ -24,26 +24,16 @@ COORDINATES = re.compile(r"[^\s:/,]+(?::[^\s:/,]+){2}")
 
 
 def pairs(given: list[str]) -> dict[str, str]:
-    """Settings of Spark.
+    """Settings, as a script gives them with SET; those of Spark begin with `spark.`
 
-    >>> pairs(["spark.executor.memory=2g"])
-    {'spark.executor.memory': '2g'}
-    >>> pairs(["tick=3"])
-    Traceback (most recent call last):
-        ...
-    eventide.errors.DeclarationError: --conf 'tick=3': settings of Spark begin with spark. (spark.executor.memory=2g); \
-those of Eventide stand in the script: SET tick = 3
+    >>> pairs(["spark.executor.memory=2g", "driver.memory = 1 GB"])
+    {'spark.executor.memory': '2g', 'driver.memory': '1 GB'}
     """
     found = {}
     for one in given:
         key, sign, value = (part.strip() for part in one.partition("="))
         if not sign or not key:
             raise DeclarationError(f"--conf {one!r} is no setting: write --conf key=value")
-        if not key.startswith("spark."):
-            raise DeclarationError(
-                f"--conf {one!r}: settings of Spark begin with spark. (spark.executor.memory=2g); those of Eventide "
-                f"stand in the script: SET {key} = {value}"
-            )
         found[key] = value
     return found
 

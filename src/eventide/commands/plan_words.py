@@ -24,6 +24,7 @@ from eventide.commands.binding import BoundSteps, Unbound, bound_steps
 from eventide.commands.operator_words import described_operator
 from eventide.commands.policy_words import in_words
 from eventide.commands.temporal_words import attributes, is_same_in, of_stream
+from eventide.engine.driver_memory import budget_words
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.round.reducer import Reducer
 from eventide.language.script import Function
@@ -46,9 +47,16 @@ TIMES = {
 
 
 def described(
-    program: Program, outputs: Mapping[str, str] | None = None, functions: Sequence[Function] = ()
+    program: Program,
+    outputs: Mapping[str, str] | None = None,
+    functions: Sequence[Function] = (),
+    memory: int | None = None,
 ) -> dict[str, Any]:
-    """All streams, queries and operators; `outputs` says in words where the results of a query go."""
+    """All streams, queries and operators; `outputs` says in words where the results of a query go.
+
+    `memory` is the budget of state that stays with the driver, where another one is given than usual.
+    """
+    budget = DRIVER_BYTES if memory is None else memory
     places = dict(outputs or {})
     bound = bound_steps(program, functions, places)
     return {
@@ -59,6 +67,7 @@ def described(
             for query in program.in_order
         ],
         "operators": [_operator(step, bound, places) for step in program.steps if not isinstance(step, Query)],
+        "driver_memory": {"bytes": budget, "words": budget_words(budget)},
     }
 
 
@@ -216,15 +225,11 @@ def _slices(bound: Bound) -> dict[str, Any]:
 
 
 def _merge(bound: Bound) -> dict[str, Any]:
-    limit = f"{DRIVER_BYTES // 2**20} MiB"
-    if isinstance(bound.query.window, RowWindow) or (bound.query.by_source and bound.driver_exact):
-        place = "the driver, in DuckDB"
-    elif bound.query.by_source:
-        place = "Spark, since DuckDB would give other digits; the slices stay with the driver"
-    elif bound.driver_exact:
-        place = f"the driver, in DuckDB; as a Spark job over Parquet once the slices are above {limit}"
+    on_cluster = "as a Spark job over Parquet where its slices are on the cluster"
+    if bound.driver_exact:
+        place = f"the driver, in DuckDB; {on_cluster}"
     else:
-        place = f"Spark, since DuckDB would give other digits; over Parquet once the slices are above {limit}"
+        place = f"Spark, since DuckDB would give other digits; {on_cluster}"
     return {"place": place, "sql": _pretty(merge_text(bound, "slices", "windows", by_source=bound.query.by_source))}
 
 

@@ -84,7 +84,7 @@ def run_file(request: RunRequest) -> None:
 
 def _run(script: Script, request: RunRequest) -> None:
     checked_listening(request.listen, not request.no_listen)
-    settings = RunSettings.of(script.settings)
+    settings = RunSettings.of({**script.settings, **pairs(request.conf)})
     where = _where(script, request, settings)
     given = said("--checkpoint", request.checkpoint) or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
@@ -142,8 +142,10 @@ def _ends(format: str, path: str | None) -> bool:
 
 def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
     engine = chosen_engine(checked_engine(request.engine) or settings.engine, script.program)
-    master, conf = said("--master", request.master), {**settings.spark, **pairs(request.conf)}
-    if engine == "local" and (request.conf or request.packages or request.master):
+    master, conf = said("--master", request.master), settings.spark
+    if engine == "local" and (
+        any(one.startswith("spark.") for one in request.conf) or request.packages or request.master
+    ):
         say("--master, --conf and --package are for Spark; the local engine does without them")
     if engine == "spark":
         for sentence in changed_meanings(conf):

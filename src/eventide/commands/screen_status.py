@@ -2,19 +2,27 @@
 
 >>> told(Status("local", 3, 10, False, (), (), {}, rows_per_second=1234.5))
 'round 3, 1,234 rows/s'
+
+The state of all queries is told together, but for that on the cluster:
+
+>>> pairs = QueryStatus("pairs", "cluster", 3, 2_000, 5_000_000, None)
+>>> sums = QueryStatus("sums", "driver", 3, 10, 2_048, None)
+>>> told(Status("spark", 3, 10, False, (), (pairs, sums), {}, rows_per_second=5))
+'round 3, 5 rows/s, state 2 KiB and on the cluster pairs 4.77 MiB'
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from eventide.engine.driver_memory import size_words
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
-from eventide.engine.status import Status, StreamStatus
+from eventide.engine.status import QueryStatus, Status, StreamStatus
 from eventide.engine.stream_time import StreamTime
 from eventide.eventtime.instant import NEVER
 from eventide.plan.stream import TimeKind, Timestamps
@@ -85,6 +93,8 @@ def told(status: Status, held: Mapping[str, str] | None = None, plain: set[str] 
     """The status in one line; `plain` names streams whose times are numbers, `held` who holds each stream back."""
     parts = [f"round {status.round}" if status.round >= 0 else "waiting for rows"]
     parts.append(f"{int(status.rows_per_second):,} rows/s")
+    if state := _state(status.queries):
+        parts[1] += f", state {state}"
     several = len(status.streams) > 1
     for stream in status.streams:
         said = _of_stream(stream, stream.name in plain)
@@ -92,6 +102,14 @@ def told(status: Status, held: Mapping[str, str] | None = None, plain: set[str] 
             said.append(f"held back by {held[stream.name]}")
         parts.append((f"{stream.name}: " if several else "") + ", ".join(said))
     return ", ".join(parts) if not several else "; ".join([", ".join(parts[:2]), *parts[2:]])
+
+
+def _state(queries: Sequence[QueryStatus]) -> str:
+    """How large the state with the driver is, and that of each query on the cluster."""
+    here = sum(query.state_bytes for query in queries if query.placement == "driver")
+    there = [query for query in queries if query.placement == "cluster" and query.state_bytes]
+    named = ", ".join(f"{query.name} {size_words(query.state_bytes)}" for query in there)
+    return " and ".join(filter(None, [size_words(here) if here else "", f"on the cluster {named}" if there else ""]))
 
 
 def _of_stream(stream: StreamStatus, plain: bool) -> list[str]:

@@ -7,7 +7,7 @@
 Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: there is no setting 'checkpiont'; did you mean 'checkpoint'? There are checkpoint, \
-driver_bytes, engine, every, expensive.rows, expensive.seconds, flush.rows, heartbeats, master, tick, timestamps, and \
+driver.memory, engine, every, expensive.rows, expensive.seconds, flush.rows, heartbeats, master, tick, timestamps, and \
 those of Spark, which begin with spark.
 """
 
@@ -17,13 +17,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.round.queue_pace import QueuePace
 from eventide.errors import DeclarationError
 from eventide.eventtime.scheduling import Scheduling
 from eventide.language.scheduling_words import scheduling_of
 
 KNOWN = (
-    "checkpoint", "driver_bytes", "engine", "every", "expensive.rows", "expensive.seconds", "flush.rows", "heartbeats",
+    "checkpoint", "driver.memory", "engine", "every", "expensive.rows", "expensive.seconds", "flush.rows", "heartbeats",
     "master", "tick", "timestamps",
 )  # fmt: skip
 ENGINES = ("spark", "local")
@@ -33,9 +34,10 @@ ENGINES = ("spark", "local")
 class RunSettings:
     """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`).
 
-    `flush_rows`: about so many results of a query are told in one round. `scheduling`: when silent streams are asked
-    (`timestamps`), and by which `heartbeats` operators go. `pace`: how many rows go through the queue of an expensive
-    function in a round (`expensive.rows`), or for how long (`expensive.seconds`).
+    `driver_memory`: so many bytes of state stay with the driver, on Spark. `flush_rows`: about so many results of a
+    query are told in one round. `scheduling`: when silent streams are asked (`timestamps`), and by which `heartbeats`
+    operators go. `pace`: how many rows go through the queue of an expensive function in a round (`expensive.rows`), or
+    for how long (`expensive.seconds`).
     """
 
     engine: str | None = None
@@ -43,7 +45,7 @@ class RunSettings:
     checkpoint: str | None = None
     every: float | None = None
     tick: float | None = None
-    driver_bytes: int | None = None
+    driver_memory: int | None = None
     scheduling: Scheduling = field(default_factory=Scheduling)
     flush_rows: int | None = None
     pace: QueuePace = field(default_factory=QueuePace)
@@ -68,7 +70,7 @@ class RunSettings:
             checkpoint=own.get("checkpoint"),
             every=_seconds("every", own.get("every")),
             tick=_seconds("tick", own.get("tick")),
-            driver_bytes=_whole("driver_bytes", own.get("driver_bytes")),
+            driver_memory=memory_bytes(own["driver.memory"]) if "driver.memory" in own else None,
             scheduling=scheduling_of(own),
             flush_rows=_above_zero("flush.rows", own.get("flush.rows")),
             pace=_pace(own.get("expensive.seconds"), own.get("expensive.rows")),

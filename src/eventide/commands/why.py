@@ -15,6 +15,7 @@ from eventide.commands.script_file import script_of
 from eventide.commands.settings import RunSettings
 from eventide.commands.why_words import moment, operator_words, window_words
 from eventide.engine.checkpoint_reader import below, read_standing
+from eventide.engine.driver_memory import state_words
 from eventide.engine.open_windows import OpenQuery, OpenTime, kind_of_times, known
 from eventide.engine.why import OpenWindow, Standing
 from eventide.engine.why_data import left_out_data, operator_data, window_data
@@ -49,6 +50,20 @@ def why_file(file: str, query: str, window: str | None, checkpoint: str, as_json
         return
     for line in lines(standing, opened, windows, start):
         print(line)
+    for state in states_of(standing, query):
+        print(state_words(**state))
+
+
+def states_of(standing: Standing, query: str) -> list[dict[str, Any]]:
+    """Where the state is of a query and of all that it reads, and how large."""
+    found = []
+    for name in below(standing.program, query):
+        saved = standing.record.queries.get(name)
+        if saved is not None:
+            parts = [part for kind in saved["state"].values() for part in kind]
+            rows, size = sum(part["rows"] for part in parts), sum(part["bytes"] for part in parts)
+            found.append({"name": name, "placement": saved["place"], "rows": rows, "size": size})
+    return found
 
 
 def _tell_operator(standing: Standing, name: str, as_json: bool) -> None:
@@ -59,7 +74,13 @@ def _tell_operator(standing: Standing, name: str, as_json: bool) -> None:
     else:
         words = operator_words(found[1], found[0], kind_of_times(standing.program, name) is TimeKind.SEQUENCE)
     told = {"query": name, "round": standing.record.round, "clock": standing.record.clock}
-    print(json.dumps({**told, **(operator_data(standing, name) or {}), "words": words}) if as_json else words)
+    states = states_of(standing, name)
+    if as_json:
+        print(json.dumps({**told, **(operator_data(standing, name) or {}), "words": words, "state": states}))
+        return
+    print(words)
+    for state in states:
+        print(state_words(**state))
 
 
 def lines(standing: Standing, opened: OpenQuery, windows: list[OpenWindow], start: int | None) -> list[str]:
@@ -115,4 +136,5 @@ def _data(standing: Standing, query: str, windows: list[OpenWindow]) -> dict[str
         "clock": standing.record.clock,
         "windows": [window_data(window) | {"words": window_words(window)} for window in windows],
         "left_out": left,
+        "state": states_of(standing, query),
     }

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from eventide.engine.asking import Asking
-from eventide.engine.workbench import Bench
 from eventide.engine.relations.relation import Layout, Summary
+from eventide.engine.workbench import Bench
 from eventide.plan.stream import Stream
 
 if TYPE_CHECKING:

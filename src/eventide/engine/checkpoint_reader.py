@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.engine.checkpoint import decoded
+from eventide.engine.checkpoint import checked, decoded
 from eventide.engine.open_windows import OpenQuery, open_of_record
-from eventide.engine.record import DamagedError, RoundRecord, checksum, read_document
+from eventide.engine.record import DamagedError, RoundRecord, read_document
 from eventide.engine.storage import MissingFileError, Storage
 from eventide.engine.why import Standing
 from eventide.errors import CheckpointError
@@ -109,7 +109,7 @@ def _standing(
 
     def column(file: str, name: str) -> pa.ChunkedArray:
         data = storage.read(file)
-        if not files[file].checksum.startswith("tail:") and checksum(data) != files[file].checksum:
+        if checked(data, files[file].checksum) != files[file].checksum:
             raise DamagedError(f"{file} is damaged: its checksum does not hold")
         return decoded(file, data, [name]).column(name)
 

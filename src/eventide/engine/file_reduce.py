@@ -6,15 +6,17 @@ certain beforehand, nothing is answered and Spark SQL is asked: a statement that
 in another time zone, files that do not have the declared columns in the declared types, a row that makes an expression
 fail, a worker without DuckDB.
 
-Spark still decides what a round is and which files are in it. On a cluster each of its tasks reduces some of them;
-with a local master, where a task would be a thread of this very process, the process does. What Spark is spared is
-turning columns into rows and shuffling partials: see docs/decisions/0008.
+Spark still decides what a round is and which files are in it, and each of its tasks reduces some of them, in its Python
+worker, on every master: the driver opens no file of a stream. What Spark is spared is turning columns into rows and
+shuffling partials: see docs/decisions/0008. Rows that are to stay on the cluster are written there by the task, under a
+name that a second try of it writes again.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +28,7 @@ import pyarrow.parquet as pq
 
 from eventide.engine.arrow_types import arrow_type
 from eventide.engine.faults import OF_VALUES, first_line
+from eventide.engine.relations.relation import Layout, Summary, numbered
 from eventide.engine.workbench import Workbench
 from eventide.plan.columns import Column
 from eventide.plan.dialect import to_duckdb
@@ -51,6 +54,9 @@ SPLIT_BYTES = 128 * 2**20
 MOST_FAILURES = 3
 """After so many rounds in a row that a task could not reduce, it is not tried again."""
 
+ROWS_A_TASK = 2**33
+"""Rows of one task are numbered from so many times its own number on, as Spark does it."""
+
 MEMORY = "1GB"
 """What DuckDB may hold in a process before it spills; several workers share a machine."""
 
@@ -64,6 +70,15 @@ class FileBatch:
 
 
 @dataclass(frozen=True)
+class Target:
+    """Where a task is to write its rows, in which layout, numbered by which sequence."""
+
+    folder: str
+    layout: Layout
+    sequence: int | None
+
+
+@dataclass(frozen=True)
 class FileTask:
     """The work of one Spark task: a statement in DuckDB's dialect over the view of these files."""
 
@@ -71,13 +86,16 @@ class FileTask:
     sql: str
     columns: tuple[Column, ...]
     paths: tuple[str, ...]
+    number: int = 0
+    target: Target | None = None
 
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """Partials as an Arrow stream, or the reason why Spark has to be asked."""
+    """Partials as an Arrow stream, the summary of what was written, or the reason why Spark has to be asked."""
 
     partials: bytes = b""
+    written: Summary | None = None
     declined: str | None = None
 
 
@@ -92,8 +110,6 @@ class FileReduce:
         self._stream = stream
         self._columns = (*stream.columns, Column(MALFORMED, "STRING"))
         self._cores = spark.sparkContext.defaultParallelism
-        here = str(spark.sparkContext.master).startswith("local")
-        self._bench = Workbench(MEMORY, self._cores) if here else None
         self._failures = 0
         self.answered = 0
 
@@ -108,14 +124,34 @@ class FileReduce:
         return all(name.lower() in HARMLESS_OPTIONS for name, _ in given.options)
 
     def reduce(self, batch: FileBatch, spark_sql: str) -> pa.Table | None:
-        """The answer over the files of a micro-batch, of a plain statement."""
+        """The small answer over the files of a micro-batch, of a plain statement."""
+        answers = self._answers(batch, spark_sql, None)
+        if answers is None:
+            return None
+        return pa.concat_tables([pa.ipc.open_stream(answer.partials).read_all() for answer in answers])
+
+    def store(
+        self, batch: FileBatch, spark_sql: str, folder: str, layout: Layout, sequence: int | None
+    ) -> Summary | None:
+        """Write the answer of a plain statement over the files of a micro-batch; nothing is brought to the driver."""
+        found = local_paths([folder])
+        if found is None:
+            return None
+        # A round that is run again must not find what it left the first time.
+        shutil.rmtree(found[0], ignore_errors=True)
+        answers = self._answers(batch, spark_sql, Target(found[0], layout, sequence))
+        if answers is None:
+            return None
+        return Summary.of_all([answer.written for answer in answers if answer.written is not None])
+
+    def _answers(self, batch: FileBatch, spark_sql: str, target: Target | None) -> list[TaskAnswer] | None:
         if self._failures >= MOST_FAILURES or not self._reads_as_we_do():
             return None
         paths = local_paths(batch.uris)
         if not paths:
             return None
         try:
-            answers = self._answers(to_duckdb(spark_sql, self._columns), paths)
+            answers = self._by_tasks(to_duckdb(spark_sql, self._columns), paths, target)
         except Exception as failure:
             # Whatever it is, a file that is gone or a worker that died: if it is no accident, Spark SQL tells it.
             self._failures += 1
@@ -127,26 +163,22 @@ class FileReduce:
             log.info("files of %r are left to Spark SQL this round: %s", self._stream.name, declined)
             return None
         self.answered += 1
-        return pa.concat_tables([pa.ipc.open_stream(answer.partials).read_all() for answer in answers])
+        return answers
 
     def _reads_as_we_do(self) -> bool:
         """Whether the session, which may be the user's and change, reads times as files hold them."""
         zone, calendar = (self._spark.conf.get(name) for name in (TIME_ZONE, CALENDAR))
         return str(zone) in ("UTC", "Etc/UTC", "Z") and str(calendar).upper() != "LEGACY"
 
-    def _answers(self, sql: str, paths: Sequence[str]) -> list[TaskAnswer]:
-        view, columns = batch_view(self._stream), self._stream.columns
-        if self._bench is not None:
-            return [reduced(FileTask(view, sql, columns, tuple(paths)), self._bench)]
+    def _by_tasks(self, sql: str, paths: Sequence[str], target: Target | None) -> list[TaskAnswer]:
         if any(os.path.getsize(path) > SPLIT_BYTES for path in paths):
             return [TaskAnswer(declined="a file is larger than what Spark gives to one task")]
-        tasks = [FileTask(view, sql, columns, share) for share in shared_out(paths, self._cores)]
+        view, columns = batch_view(self._stream), self._stream.columns
+        tasks = [
+            FileTask(view, sql, columns, share, number, target)
+            for number, share in enumerate(shared_out(paths, self._cores))
+        ]
         return self._spark.sparkContext.parallelize(tasks, len(tasks)).map(_reduced_by_worker).collect()
-
-    def close(self) -> None:
-        """Nothing will be reduced any more."""
-        if self._bench is not None:
-            self._bench.close()
 
 
 def reduced(task: FileTask, bench: Workbench) -> TaskAnswer:
@@ -165,10 +197,27 @@ def reduced(task: FileTask, bench: Workbench) -> TaskAnswer:
         partials = connection.sql(bench.ready(task.sql)).to_arrow_table()
     except OF_VALUES as error:
         return TaskAnswer(declined=first_line(error))
+    if task.target is not None:
+        return TaskAnswer(written=_written(task.target, task.number, partials))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, partials.schema) as writer:
         writer.write_table(partials)
     return TaskAnswer(sink.getvalue().to_pybytes())
+
+
+def _written(target: Target, number: int, rows: pa.Table) -> Summary:
+    """Write the rows of a task, all at once."""
+    layout = target.layout
+    if layout.is_numbered:
+        rows = numbered(rows, target.sequence or 0, number * ROWS_A_TASK)
+    rows = rows.select(layout.schema.names).cast(layout.schema)
+    if rows.num_rows:
+        os.makedirs(target.folder, exist_ok=True)
+        name = f"part-{number:05d}.parquet"
+        temporary = os.path.join(target.folder, f".{name}.{os.getpid()}.tmp")
+        pq.write_table(rows, temporary, compression="zstd", coerce_timestamps="us")
+        os.replace(temporary, os.path.join(target.folder, name))
+    return Summary.of(layout, rows)
 
 
 def unlike(path: str, columns: Sequence[Column]) -> str | None:

@@ -19,6 +19,7 @@ import shutil
 import stat
 from contextlib import suppress
 from pathlib import PurePosixPath
+from typing import Any
 
 import pyarrow as pa
 
@@ -163,6 +164,13 @@ class LocalStorage(Storage):
         """By the clock of this machine."""
         with self.told("read", name):
             return os.stat(self.path(name)).st_mtime
+
+    def located(self, name: str) -> tuple[Any, str]:
+        """On the disk."""
+        # Arrow's file systems are loaded only where another process is to read.
+        from pyarrow.fs import LocalFileSystem
+
+        return LocalFileSystem(), self.path(name)
 
     def uri(self, name: str = "") -> str:
         """Spark takes a path literally: nothing in it is escaped."""

@@ -131,6 +131,10 @@ class RemoteStorage(Storage):
                 raise FileNotFoundError(errno.ENOENT, "No such file", name)
             return info
 
+    def located(self, name: str) -> tuple[Any, str]:
+        """In the store."""
+        return self._filesystem, self._at(name)
+
     def uri(self, name: str = "") -> str:
         """In Spark's words."""
         return f"{self.where}/{name}" if name else self.where

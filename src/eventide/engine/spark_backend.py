@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eventide.engine.faults import first_line, of_spark
 from eventide.engine.backend import FileList
+from eventide.engine.faults import first_line, of_spark
 from eventide.engine.file_reduce import FileBatch, FileReduce
 from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
 from eventide.engine.workbench import Bench, Workbench
@@ -62,7 +62,8 @@ class SparkBackend:
         self._batch: Mapping[str, Any] = {}
         self._few = False
         self._viewed = True
-        self.workbench = Workbench()
+        # The rows of a stream are for Spark to read: the driver could not if it tried.
+        self.workbench = Workbench(files=False)
 
     def declare(self, stream: Stream) -> None:
         """Make an empty view with the stream's columns; results of a query come with no round."""
@@ -188,9 +189,7 @@ class SparkBackend:
         }
         return _analysed(spark, sql, stored | _frames(spark, tables))
 
-    def _written(
-        self, made: Callable[[], DataFrame], folder: str, layout: Layout, sequence: int | None
-    ) -> Summary:
+    def _written(self, made: Callable[[], DataFrame], folder: str, layout: Layout, sequence: int | None) -> Summary:
         try:
             frame = made()
             if sequence is not None and layout.is_numbered:
@@ -204,8 +203,6 @@ class SparkBackend:
     def close(self) -> None:
         """Nothing will be asked any more."""
         self.workbench.close()
-        for by_file in self.by_files.values():
-            by_file.close()
 
     def release(self) -> None:
         """Let go of the batch."""

@@ -32,6 +32,8 @@ CHECKPOINT_SETTINGS = {
 
 SETTINGS = {
     **CHECKPOINT_SETTINGS,
+    # Else times in files are of a kind that only Spark writes, and that ends in the year 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # The reduce has one shuffle of small partials: re-planning it while it runs costs more than it can gain.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -74,7 +76,8 @@ def local_session(
     # Workers (Python data sources, user functions) need what this process has installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # PySpark prints a statement that failed, stack and all; whoever asked is told by an error.
-    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     log_file = log_file or Path(tempfile.mkdtemp(prefix="eventide-")) / "spark.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
     log_settings = log_file.with_suffix(".log4j2.properties")

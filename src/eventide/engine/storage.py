@@ -22,6 +22,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -160,6 +161,10 @@ class Storage(ABC):
     @abstractmethod
     def modified(self, name: str) -> float | None:
         """When the file was written, in seconds by the clock of the storage; None if it does not say."""
+
+    @abstractmethod
+    def located(self, name: str) -> tuple[Any, str]:
+        """A file for Arrow: its file system, which another process can be given, and the path there."""
 
     @abstractmethod
     def uri(self, name: str = "") -> str:

@@ -38,11 +38,13 @@ class Bench(Protocol):
 class Workbench:
     """One DuckDB in memory, in UTC; spills to disk when a statement needs more than its memory.
 
-    Functions that are registered on its `connection` are known to all statements.
+    Functions that are registered on its `connection` are known to all statements. Without `files` it cannot open any.
     """
 
-    def __init__(self, memory_limit: str | None = None, threads: int | None = None) -> None:
+    def __init__(self, memory_limit: str | None = None, threads: int | None = None, files: bool = True) -> None:
         settings: dict[str, str | bool | int | float | list[str]] = {"preserve_insertion_order": "false"}
+        if not files:
+            settings["enable_external_access"] = "false"
         if memory_limit is not None:
             settings["memory_limit"] = memory_limit
         if threads is not None:

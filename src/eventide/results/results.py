@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+Made = TypeVar("Made")
 
 
 class Kind(Enum):
@@ -30,11 +33,23 @@ class Kind(Enum):
     REVISED = "revised"
 
 
+class Parts(Protocol):
+    """Rows on the cluster in parts, each of which one of Spark's tasks reads where it is."""
+
+    def map(self, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
+        """Call a function with the number and the rows of every part, in tasks; what it returned, by number.
+
+        The function and what it returns are pickled; a task that fails may be tried again, by another worker.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Results:
     """All result rows of `query` in `round`. `batches` may be read again; it never holds more than needed at once.
 
-    `frame` gives the same rows as a DataFrame of Spark, where they are on the cluster; else it is None.
+    Rows that are on the cluster can be taken without passing through this process: `frame` gives them as a DataFrame
+    of Spark, and `parts` to functions that run in Spark's tasks. Where they are with the driver, both are None.
     """
 
     query: str
@@ -43,6 +58,7 @@ class Results:
     schema: pa.Schema
     batches: Callable[[], Iterator[pa.RecordBatch]]
     frame: Callable[[], DataFrame] | None = None
+    parts: Parts | None = None
 
     @classmethod
     def of_table(cls, query: str, round: int, table: pa.Table) -> Results:

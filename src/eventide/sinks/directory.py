@@ -1,8 +1,13 @@
-"""Results as files in a directory: Parquet, JSON lines or CSV, one file for each query and round that gave rows.
+"""Results as files in a directory: Parquet, JSON lines or CSV, for each query and round that gave rows.
 
 Law: the file of query `speeds` and round 42 is `speeds-0000000042.parquet`. It appears whole or not at all; the same
 round emitted again takes its place, or takes it away when there are no rows any more. Memory stays bounded however many
-rows a round gives. The results of one query are the files `speeds-*.parquet`: no other query's files match that.
+rows a round gives. The results of one query are `speeds-*.parquet`: nothing of another query matches that.
+
+Many rows that are on the cluster do not come here: Spark's tasks write them, each its part, and
+`speeds-0000000042.parquet` is a folder with `part-00000.parquet` and so on. Its rows are those that the file would
+have, in the same order, and in text the same lines. Where tasks cannot reach the directory, this process writes the
+file.
 
 >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
 >>> from eventide.results.results import Results
@@ -18,33 +23,37 @@ rows a round gives. The results of one query are the files `speeds-*.parquet`: n
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from eventide.errors import DeclarationError, EngineError
+from eventide.errors import DeclarationError
 from eventide.results.results import Results
-from eventide.sinks.folder import Writable, folder_at
+from eventide.sinks.folder import folder_at
 from eventide.sinks.formats import FORMATS
-from eventide.sinks.lines import Lines
+from eventide.sinks.part_writer import NotInTasksError, PartWriter, can_be_given
+from eventide.sinks.result_file import ResultFile
 
-OURS = re.compile(rf"(?P<dot>\.)?(?P<query>[^-]*)-(?P<round>\d{{10,}})\.(?:{'|'.join(FORMATS)})(?(dot)\.tmp)")
-CHUNK_ROWS = 2**17
-CHUNK_BYTES = 32 * 2**20
+log = logging.getLogger(__name__)
+
+OURS = re.compile(
+    rf"(?P<dot>\.)?(?P<query>[^-]*)-(?P<round>\d{{10,}})\.(?:{'|'.join(FORMATS)})(?(dot)(?:\.[0-9a-f]+)?\.tmp)"
+)
+LARGE = 100_000
+"""Above so many rows, results that are on the cluster are written there: below, starting tasks takes longer."""
+
+MOST_FAILURES = 3
+"""After so many rounds in a row that tasks could not write, it is not tried again."""
 
 
 class Directory:
     """Writes results into the directory at `path`: a local path or the URI of any file system that Arrow reaches.
 
     `format` is `parquet`, `json` (one object a line) or `csv` (with a header). With `filesystem` (of `pyarrow.fs`),
-    `path` is a path there. Several queries can share a directory. In it, only files that are named as above are ever
-    touched.
+    `path` is a path there. Results of more than `large` rows that are on the cluster are written by Spark's tasks.
+    Several queries can share a directory. In it, only what is named as above is ever touched.
 
     >>> Directory("out", format="avro")
     Traceback (most recent call last):
@@ -52,26 +61,37 @@ class Directory:
     eventide.errors.DeclarationError: results are not written as 'avro': choose parquet, json or csv
     """
 
-    def __init__(self, path: str | os.PathLike[str], format: str = "parquet", filesystem: Any | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        format: str = "parquet",
+        filesystem: Any | None = None,
+        *,
+        large: int = LARGE,
+    ) -> None:
         if format not in FORMATS:
             raise DeclarationError(f"results are not written as {format!r}: choose parquet, json or csv")
         self.format = format
+        self.large = large
         self._folder = folder_at(path, filesystem)
+        self._failures = 0
         self._made = False
         self._newest: dict[str, int] = {}
-        self._lines: dict[str, tuple[pa.Schema, Lines]] = {}
+        self._files: dict[str, ResultFile] = {}
 
     def emit(self, results: Results) -> None:
-        """Write the file of this query and round, in place of an older one."""
+        """Write the file, or the parts, of this query and round, in place of older ones."""
         self._make()
         name = f"{_prefix(results.query)}{results.round:010d}.{self.format}"
+        # Beyond the newest round there is nothing to replace. In an object store already looking for it takes a while.
+        new = results.round > self._newest.get(results.query, results.round)
         if results.rows:
-            with self._folder.writing(name) as file:
-                self._fill(file, results)
+            if not self._gather(name, new, results):
+                with self._folder.writing(name, new) as file:
+                    self._file_of(results).write(file, results.batches(), _named(results))
             if results.query in self._newest:
                 self._newest[results.query] = max(results.round, self._newest[results.query])
-        # A round beyond the newest file has none to remove. In an object store already looking for one takes a while.
-        elif results.round <= self._newest.get(results.query, results.round):
+        elif not new:
             self._folder.remove(name)
 
     def rewind(self, query: str, last: int) -> None:
@@ -85,71 +105,42 @@ class Directory:
 
     def close(self) -> None:
         """Nothing is left to do: every round was complete when `emit` returned."""
-        self._lines.clear()
+        self._files.clear()
 
     def _make(self) -> None:
         if not self._made:
             self._folder.make()
             self._made = True
 
-    def _fill(self, file: Writable, results: Results) -> None:
-        chunks = in_chunks(results.batches(), results.schema)
-        if self.format == "parquet":
-            _write_parquet(file, chunks, results.schema)
-            return
+    def _gather(self, name: str, new: bool, results: Results) -> bool:
+        """Have the results written where they are; False where that cannot be."""
+        if results.parts is None or results.rows <= self.large:
+            return False
+        if self._failures == 0 and not can_be_given(self._folder):
+            self._failures = MOST_FAILURES
+        if self._failures >= MOST_FAILURES:
+            return False
         try:
-            lines = self._lines_of(results)
-            file.write(lines.head.encode())
-            for chunk in chunks:
-                file.write(lines.of(chunk))
-        except duckdb.Error as error:
-            self._lines.pop(results.query, None)
-            raise EngineError(
-                f"cannot write the results of {results.query!r} in round {results.round} as {self.format}: "
-                f"{str(error).splitlines()[0]}. Cast that column to another type, or choose parquet"
-            ) from error
+            with self._folder.gathering(name, new) as folder:
+                writer = PartWriter(folder, self.format, results.schema, _named(results))
+                writer.write(results.parts)
+        except NotInTasksError as error:
+            # Whatever it is, a worker that died or one without Eventide: if it is no accident, the driver tells it.
+            log.warning("this process writes %s itself: %s", _named(results), error)
+            self._failures = MOST_FAILURES if error.is_lasting else self._failures + 1
+            return False
+        self._failures = 0
+        return True
 
-    def _lines_of(self, results: Results) -> Lines:
-        schema, lines = self._lines.get(results.query, (None, None))
-        if lines is None or results.schema != schema:
-            lines = Lines(self.format, results.schema)
-            self._lines[results.query] = results.schema, lines
-        return lines
-
-
-def in_chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The same rows in pieces of a good size: neither as small as batches may be, nor more than fits in memory.
-
-    >>> batch = pa.record_batch({"a": list(range(1000))})
-    >>> [chunk.num_rows for chunk in in_chunks([batch] * 200, batch.schema)]
-    [132000, 68000]
-    """
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        # A wide row may take so much that fewer of them make a chunk.
-        step = min(CHUNK_ROWS, 1 + batch.num_rows * CHUNK_BYTES // max(1, batch.nbytes))
-        for start in range(0, batch.num_rows, step):
-            piece = batch.slice(start, step)
-            held.append(piece)
-            rows, size = rows + piece.num_rows, size + piece.nbytes
-            if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
-                yield pa.Table.from_batches(held, schema)
-                held, rows, size = [], 0, 0
-    if held:
-        yield pa.Table.from_batches(held, schema)
+    def _file_of(self, results: Results) -> ResultFile:
+        found = self._files.get(results.query)
+        if found is None or found.schema != results.schema:
+            found = self._files[results.query] = ResultFile(self.format, results.schema)
+        return found
 
 
-def _write_parquet(file: Writable, chunks: Iterable[pa.Table], schema: pa.Schema) -> None:
-    writer = pq.ParquetWriter(file, schema)
-    try:
-        for chunk in chunks:
-            writer.write_table(chunk, row_group_size=CHUNK_ROWS)
-        writer.close()
-    except BaseException:
-        # Otherwise the writer would try once more to finish the file, when it is forgotten.
-        writer.is_open = False
-        raise
+def _named(results: Results) -> str:
+    return f"the results of {results.query!r} in round {results.round}"
 
 
 def _prefix(query: str) -> str:

@@ -6,6 +6,9 @@ a file grows it is named `.NAME.tmp`, which readers of Spark, Arrow and DuckDB p
 object once all of it is there, but cannot call off what was begun: for it the file grows on this machine, and is sent
 when complete.
 
+`gathering` is the same for a file that many processes write, each its part: in the end a folder of that name has the
+parts. A folder can be pickled, if its file system can, and means the same place in another process.
+
 What the outside refuses (a full disk, a missing permission, a file where the folder should be) becomes an `EngineError`
 that says the way out.
 
@@ -17,18 +20,24 @@ that says the way out.
 ['.a.csv.tmp']
 >>> folder.names()
 ['a.csv']
+>>> with folder.gathering("a.csv") as parts, parts.writing("part-00000.csv") as file:
+...     _ = file.write(b"x,y")
+>>> folder.names(), folder.parts("a.csv")
+(['a.csv'], ['part-00000.csv'])
+>>> folder.remove("a.csv")
+>>> folder.names()
+[]
 """
 
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import re
-import tempfile
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -40,7 +49,10 @@ from eventide.errors import EngineError
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Hadoop's names of S3, as Spark speaks of it, and Arrow's.
 ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
-WRITE_ONCE = ("s3", "gcs", "abfs")
+COMPLETE = "_SUCCESS"
+"""Says in an object store that all parts are there; Spark's own name for it."""
+PART = re.compile(rf"\.?part-\d{{5,}}\.\w+(\.tmp)?|{COMPLETE}")
+"""What a folder of parts holds; one that holds anything else is not ours."""
 
 
 class Writable(Protocol):
@@ -62,19 +74,37 @@ class Folder(ABC):
         """See to it that the folder is there and can be used."""
 
     @abstractmethod
+    def exists(self) -> bool:
+        """Whether the folder is there, as seen from this process; in an object store every folder is."""
+
+    @abstractmethod
     def names(self) -> list[str]:
-        """The names of the files in the folder, sorted, hidden ones too; none if there is no folder."""
+        """The names of files and folders in it, sorted, hidden ones too; none if there is no folder."""
+
+    @abstractmethod
+    def parts(self, name: str) -> list[str]:
+        """The names of the parts below a name, sorted; none where there is a file, or nothing."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Take a file away; nothing to do if it is not there."""
+        """Take a file, or a folder of parts, away; nothing to do if it is not there. Other folders stay."""
 
-    def writing(self, name: str) -> AbstractContextManager[Writable]:
-        """A file to fill; it appears under its name when the block ends."""
-        return self._told(f"write {name}", self._file(name))
+    def writing(self, name: str, new: bool = False) -> AbstractContextManager[Writable]:
+        """A file to fill; it appears under its name when the block ends, in place of a file or of parts.
+
+        `new`: nothing has that name, so that nobody has to look, which takes a while in an object store.
+        """
+        return self._told(f"write {name}", self._file(name, new))
+
+    def gathering(self, name: str, new: bool = False) -> AbstractContextManager[Folder]:
+        """A folder to fill with parts; it appears under its name when the block ends, in place of what is there."""
+        return self._told(f"write {name}", self._gathered(name, new))
 
     @abstractmethod
-    def _file(self, name: str) -> AbstractContextManager[Writable]: ...
+    def _file(self, name: str, new: bool) -> AbstractContextManager[Writable]: ...
+
+    @abstractmethod
+    def _gathered(self, name: str, new: bool) -> AbstractContextManager[Folder]: ...
 
     @contextmanager
     def _told(self, doing: str, block: AbstractContextManager[Any] | None = None) -> Iterator[Any]:
@@ -89,112 +119,13 @@ class Folder(ABC):
             raise explained(error, f"cannot {doing} in {self.where}") from error
 
 
-class LocalFolder(Folder):
-    """A folder on a disk of this machine, or mounted like one."""
+def are_parts(names: list[str]) -> bool:
+    """Whether a folder that holds these was gathered by us; an empty one was not.
 
-    def make(self) -> None:  # noqa: D102
-        with self._told("make the folder, or write"):
-            os.makedirs(self.where, exist_ok=True)
-            if not os.access(self.where, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), self.where)
-
-    def names(self) -> list[str]:  # noqa: D102
-        with self._told("list the files"):
-            try:
-                return sorted(entry.name for entry in os.scandir(self.where) if not entry.is_dir())
-            except FileNotFoundError:
-                return []
-
-    def remove(self, name: str) -> None:  # noqa: D102
-        with self._told(f"remove {name}"), suppress(FileNotFoundError):
-            os.remove(self._path(name))
-            self._settle()
-
-    @contextmanager
-    def _file(self, name: str) -> Iterator[Writable]:
-        temporary = self._path(_hidden(name))
-        try:
-            with _opened(temporary) as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self._path(name))
-        except BaseException:
-            with suppress(OSError):
-                os.remove(temporary)
-            raise
-        self._settle()
-
-    def _path(self, name: str) -> str:
-        return os.path.join(self.where, name)
-
-    def _settle(self) -> None:
-        """A name is safe from the death of the machine once its folder has reached the disk."""
-        handle = os.open(self.where, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-class RemoteFolder(Folder):
-    """A folder on any other file system of Arrow."""
-
-    def __init__(self, where: str, filesystem: Any, path: str) -> None:
-        super().__init__(where)
-        self._filesystem = filesystem
-        self._path = path.rstrip("/")
-        self._write_once = filesystem.type_name in WRITE_ONCE
-
-    def make(self) -> None:  # noqa: D102
-        # An object store has no folders; a bucket that is missing is told when something is written.
-        if not self._write_once:
-            with self._told("make the folder, or write"):
-                self._filesystem.create_dir(self._path, recursive=True)
-
-    def names(self) -> list[str]:  # noqa: D102
-        with self._told("list the files"):
-            found = self._filesystem.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
-        return sorted(info.base_name for info in found if info.type == fs.FileType.File)
-
-    def remove(self, name: str) -> None:  # noqa: D102
-        with self._told(f"remove {name}"), suppress(FileNotFoundError):
-            self._filesystem.delete_file(f"{self._path}/{name}")
-
-    @contextmanager
-    def _file(self, name: str) -> Iterator[Writable]:
-        if self._write_once:
-            with tempfile.TemporaryFile() as spool:
-                yield spool
-                spool.flush()
-                self._send(spool.fileno(), f"{self._path}/{name}")
-            return
-        temporary = f"{self._path}/{_hidden(name)}"
-        with self._growing(temporary) as file:
-            yield file
-        self._filesystem.move(temporary, f"{self._path}/{name}")
-
-    def _send(self, handle: int, path: str) -> None:
-        """Send all in one call: Arrow completes an upload whenever its stream is closed, so no part may stand alone."""
-        with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as content:
-            stream = self._filesystem.open_output_stream(path, compression=None)
-            try:
-                stream.write(content)
-            finally:
-                stream.close()
-
-    @contextmanager
-    def _growing(self, path: str) -> Iterator[Any]:
-        file = self._filesystem.open_output_stream(path, compression=None)
-        try:
-            yield file
-            file.close()
-        except BaseException:
-            with suppress(OSError, pa.ArrowException):
-                file.close()
-            with suppress(OSError, pa.ArrowException):
-                self._filesystem.delete_file(path)
-            raise
+    >>> are_parts(["part-00000.csv", "_SUCCESS"]), are_parts(["part-00000.csv", "notes.txt"]), are_parts([])
+    (True, False, False)
+    """
+    return bool(names) and all(PART.fullmatch(name) for name in names)
 
 
 def folder_at(place: str | os.PathLike[str], filesystem: Any | None = None) -> Folder:
@@ -206,6 +137,9 @@ def folder_at(place: str | os.PathLike[str], filesystem: Any | None = None) -> F
     eventide.errors.EngineError: cannot reach carrier-pigeon://loft/results: Arrow knows no file system \
 'carrier-pigeon'. Give a local path, or a URI of file, hdfs, s3, gs or abfs
     """
+    from eventide.sinks.local_folder import LocalFolder
+    from eventide.sinks.remote_folder import RemoteFolder
+
     text = os.fspath(place)
     if filesystem is None:
         filesystem, path = _resolved(text)
@@ -260,18 +194,11 @@ start again'
     return EngineError(f"{what}: {line}")
 
 
-def _hidden(name: str) -> str:
+def hidden(name: str) -> str:
+    """The name of a file while it grows."""
     return f".{name}.tmp"
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    """A file that is closed in the end even if what is buffered finds no room: that was told when it happened."""
-    file = open(path, "wb")  # noqa: SIM115
-    try:
-        yield file
-    except BaseException:
-        with suppress(OSError):
-            file.close()
-        raise
-    file.close()
+def hidden_folder(name: str) -> str:
+    """The name of a folder while it is filled, or removed; a new one each time: who filled the last may live on."""
+    return f".{name}.{secrets.token_hex(4)}.tmp"

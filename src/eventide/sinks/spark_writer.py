@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 class SparkWriter:
     """Calls `function(results, round)` with a DataFrame of the results; it has all their columns, `query` included.
 
-    The rows of a round pass through the driver's memory. `rewind(query, last)`, if given, is called when the engine
-    starts: rounds after `last` have not happened. With `empty=False` rounds without rows, each of which costs a Spark
-    job, are left out; that is safe only with a `rewind` that removes later rounds.
+    Results that are on the cluster are a DataFrame over their files, and never pass through the driver; others, which
+    are small, are one made of the driver's rows. The files go when the round has been committed: the function writes
+    before it returns. `rewind(query, last)`, if given, is called when the engine starts: rounds after `last` have not
+    happened. With `empty=False` rounds without rows, each of which costs a Spark job, are left out; that is safe only
+    with a `rewind` that removes later rounds.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class SparkWriter:
             return
         what = f"failed on the results of {results.query!r} in round {results.round}"
         again = f"Round {results.round} will be given to it again when the engine starts again"
-        frame = self._frame(results)
+        frame = self._frame(results) if results.frame is None else results.frame()
         with told(self._function, what, again):
             self._function(frame, results.round)
 

@@ -22,7 +22,8 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.round.advance import AdvanceStep
 from eventide.engine.round.frontier_limits import FrontierLimits
 from eventide.engine.round.heartbeats import Ingestion
-from eventide.engine.round.results import result_table, schema_of
+from eventide.engine.round.result_parts import result_table
+from eventide.engine.round.results import schema_of
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.heartbeat_labels import Level

@@ -24,16 +24,19 @@ from eventide.engine.operators.operator import Ingested, Input, Late, Operator, 
 from eventide.engine.operators.ordering import NUMBER, numbered_text, stretches
 from eventide.engine.operators.slices import compacted, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
-from eventide.engine.operators.time_range import driver_times, from_time, least_since
+from eventide.engine.operators.time_range import from_time, known_times, least_since
 from eventide.engine.operators.windows import closing, needed_from, open_frontier
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound import Bound
 from eventide.plan.columns import quoted
 from eventide.plan.slice_columns import slice_columns
+
+MOST_TIMES = 100_000
+"""Whoever asks why a window is open learns of so many rows that wait on the cluster, the earliest."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ class CountWindowAggregate(Operator):
 
     @property
     def holds(self) -> Instants:
-        """The times of rows that have no number yet, as far as they are with the driver."""
-        return driver_times(self.waiting)
+        """The times of rows that have no number yet."""
+        return known_times(self.waiting)
 
     @property
     def state(self) -> Mapping[str, Segments]:
@@ -152,8 +155,7 @@ class CountWindowAggregate(Operator):
 
     def open(self) -> OpenRows:
         """What is open, for those who ask why."""
-        query, waiting = self.query, times_of(self.executor, self.waiting)
-        waiting = waiting[waiting >= self.closed_before]
+        query, waiting = self.query, first_times(self.executor, self.waiting, self.closed_before)
         return OpenRows(
             self.name, query.window_kind, query.panes, self.numbered, self.emitted_before, waiting, self.closed_before
         )
@@ -205,7 +207,13 @@ def _numbered_text(query: Bound) -> str:
     return f"SELECT {', '.join([pane, *names])} FROM ({numbered_text('__t', names)})"
 
 
-def times_of(executor: Executor, rows: Segments) -> Instants:
-    """The times of rows, ascending; only for those who ask why."""
-    found = executor.table(Statement("SELECT __t FROM found"), {"found": rows}).column("__t").to_numpy()
-    return np.sort(np.asarray(found, dtype=np.int64))
+def first_times(executor: Executor, rows: Segments, first: int) -> Instants:
+    """The earliest times of rows from `first` on, ascending; of rows on the cluster not more than `MOST_TIMES`."""
+    if rows.place == "driver":
+        times = [part.table.column("__t").to_numpy() for part in rows.parts if part.table is not None]
+        found = np.concatenate([np.zeros(0, dtype=np.int64), *times])
+    else:
+        since = "SELECT found.__t FROM found CROSS JOIN edge WHERE found.__t >= edge.__first"
+        statement = Statement(f"{since} ORDER BY __t LIMIT {MOST_TIMES}")
+        found = executor.table(statement, {"found": rows, "edge": one_row(first=first)}).column("__t").to_numpy()
+    return np.sort(found[found >= first])

@@ -27,7 +27,7 @@ from eventide.engine.operators.join import (
 )
 from eventide.engine.operators.join_side import JoinSide, least_value
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
-from eventide.engine.operators.time_range import driver_times, from_time, least_live, least_since
+from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -74,8 +74,8 @@ class Lookup(Operator):
 
     @property
     def holds(self) -> Instants:
-        """The times of rows that wait, as far as they are with the driver; versions stay as long as the table does."""
-        return driver_times(self.held[LEFT])
+        """The times of rows that wait; versions stay as long as the table does."""
+        return known_times(self.held[LEFT])
 
     @property
     def state(self) -> Mapping[str, Segments]:

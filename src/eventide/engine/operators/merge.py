@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from eventide.engine.operators.frontier import UNKNOWN, Frontier, after, least_time
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
-from eventide.engine.operators.time_range import driver_times, from_time, least_live, least_since
+from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -53,8 +53,8 @@ class Merge(Operator):
 
     @property
     def holds(self) -> Instants:
-        """The times of rows that wait, as far as they are with the driver."""
-        return driver_times(self.waiting)
+        """The times of rows that wait."""
+        return known_times(self.waiting)
 
     @property
     def state(self) -> Mapping[str, Segments]:

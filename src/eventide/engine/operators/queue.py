@@ -20,7 +20,7 @@ from eventide.engine.operators.frontier import Frontier, least_time
 from eventide.engine.operators.merge import Merge, emitted_rows, rows_layout
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
 from eventide.engine.operators.ordering import NUMBER, numbered_text, stretches
-from eventide.engine.operators.time_range import driver_times
+from eventide.engine.operators.time_range import known_times
 from eventide.engine.operators.windows import ends_of
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
@@ -68,8 +68,8 @@ class Queue(Merge):
 
     @property
     def holds(self) -> Instants:
-        """The times of rows that are held, as far as they are with the driver."""
-        return driver_times(Segments(self.waiting.layout, (*self.waiting.parts, *self.aside.parts)))
+        """The times of rows that are held."""
+        return known_times(Segments(self.waiting.layout, (*self.waiting.parts, *self.aside.parts)))
 
     @property
     def is_behind(self) -> bool:

@@ -50,7 +50,12 @@ def least_since(rows: Segments, column: str, first: int) -> int | None:
     return None if low is None else max(low, first)
 
 
-def driver_times(rows: Segments) -> Instants:
-    """The times of rows that are with the driver, ascending, each once."""
-    times = [part.table.column("__t").to_numpy() for part in rows.parts if part.table is not None]
+def known_times(rows: Segments) -> Instants:
+    """The times of rows, ascending, each once; of those on the cluster the first and the last of each relation."""
+    times = [
+        np.array([part.summary.least["__t"], part.summary.greatest["__t"]], dtype=np.int64)
+        if part.table is None
+        else part.table.column("__t").to_numpy()
+        for part in rows.parts
+    ]
     return np.unique(np.concatenate(times)) if times else np.zeros(0, dtype=np.int64)

@@ -2,8 +2,8 @@
 
 Laws. *Place*: where every relation that a statement reads is with the driver, DuckDB runs it there, or Spark over the
 small tables where DuckDB's answer could be another; where one is on the cluster, a Spark job does, over files alone,
-and its rows stay there. The answer is the same. *Small answers*: `table` brings rows to the driver, for statements whose
-answer steers and is small by its nature. *Fail-safe*: a row that makes a statement fail makes it run again in its
+and its rows stay there. The answer is the same. *Small answers*: `table` brings rows to the driver, for statements
+whose answer steers and is small by its nature. *Fail-safe*: a row that makes a statement fail makes it run again in its
 fail-safe form, and the relation says that it is lossy.
 """
 
@@ -14,16 +14,14 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from eventide.engine.backend import Backend
 from eventide.engine.relations.files import RelationFiles
-from eventide.engine.relations.relation import Layout, Relation, Summary
+from eventide.engine.relations.relation import Layout, Relation, Summary, numbered
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
 from eventide.errors import DataFaultError
-from eventide.plan.port import IDENTITY
 from eventide.plan.stream import Stream
 
 if TYPE_CHECKING:
@@ -34,7 +32,8 @@ Inputs = Mapping[str, Relation | Segments | pa.Table]
 
 
 BIRTHS = 4
-"""What comes to the driver at once may take this part of its memory: state, and the rest of the round, take some too."""
+"""What comes to the driver at once may take this part of its memory: state, and the rest of the round, take some too.
+"""
 
 
 class Executor:
@@ -88,7 +87,7 @@ class Executor:
     def of_table(self, layout: Layout, table: pa.Table, lossy: bool = False, identified: bool = False) -> Relation:
         """A table as a relation of the driver: with the columns of the layout, numbered where it says so."""
         if layout.is_numbered and not identified:
-            table = _numbered(table, self.files.sequence())
+            table = numbered(table, self.files.sequence())
         return Relation.of_table(layout, table.select(layout.schema.names).cast(layout.schema), lossy)
 
     def merged(self, segments: Segments, statement: Statement | None = None) -> Relation:
@@ -187,10 +186,3 @@ def _relations(inputs: Inputs) -> dict[str, Segments]:
 
 def _tables(inputs: Inputs) -> dict[str, pa.Table]:
     return {name: given for name, given in inputs.items() if isinstance(given, pa.Table)}
-
-
-def _numbered(table: pa.Table, sequence: int) -> pa.Table:
-    columns = (np.full(table.num_rows, sequence, dtype=np.int64), np.arange(table.num_rows, dtype=np.int64))
-    for place, (column, values) in enumerate(zip(IDENTITY, columns, strict=True)):
-        table = table.add_column(place, column.name, pa.array(values))
-    return table

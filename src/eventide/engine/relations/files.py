@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -38,6 +39,7 @@ class RelationFiles:
         self._round = 0
         self._numbers = count()
         self._sequences = count()
+        self._persisted: WeakKeyDictionary[Relation, Relation] = WeakKeyDictionary()
 
     def begin(self, round: int) -> None:
         """From now on files are written for this round."""
@@ -65,11 +67,15 @@ class RelationFiles:
         self.checkpoint.adopt(folder)
 
     def persisted(self, relation: Relation) -> Relation:
-        """The rows of the driver in a file too."""
-        assert relation.table is not None
-        name = f"{self.folder()}.{'parquet' if self.shared else 'arrow'}"
-        file = self.checkpoint.write_table(name, relation.table)
-        return replace(relation, files=(file,))
+        """The rows of the driver in a file too; the same file, whoever asks again."""
+        if relation not in self._persisted:
+            assert relation.table is not None
+            name = f"{self.folder()}.{'parquet' if self.shared else 'arrow'}"
+            self._persisted[relation] = replace(relation, files=(self._written(name, relation.table),))
+        return self._persisted[relation]
+
+    def _written(self, name: str, table: pa.Table) -> StateFile:
+        return self.checkpoint.write_table(name, table)
 
     def loaded(self, relation: Relation) -> Relation:
         """The rows of files on the driver too."""
@@ -134,13 +140,10 @@ class ApartFiles(RelationFiles):
     def discard(self, folder: str) -> None:
         """All of it goes in the end."""
 
-    def persisted(self, relation: Relation) -> Relation:
-        """The rows of the driver in a file too."""
-        assert relation.table is not None
-        name = f"{self.folder()}.parquet"
-        data = encoded(name, relation.table)
+    def _written(self, name: str, table: pa.Table) -> StateFile:
+        data = encoded(name, table)
         self._storage.write(name, data)
-        return replace(relation, files=(StateFile(name, data.size, ""),))
+        return StateFile(name, data.size, "")
 
     def remove(self) -> None:
         """Remove all that was written."""

@@ -13,7 +13,7 @@ sees nothing of it but its summary. *A value*: nothing in it changes; who adds, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -108,6 +108,18 @@ class Summary:
         if layout.weight is not None:
             weight = int(pc.sum(table.column(layout.weight)).as_py() or 0)
         return cls(table.num_rows, table.nbytes, weight, least, greatest, panes)
+
+    @classmethod
+    def of_all(cls, parts: Sequence[Summary]) -> Summary:
+        """The summary of several relations together."""
+        least: dict[str, int] = {}
+        greatest: dict[str, int] = {}
+        for part in parts:
+            least |= {name: min(low, least.get(name, low)) for name, low in part.least.items()}
+            greatest |= {name: max(high, greatest.get(name, high)) for name, high in part.greatest.items()}
+        panes = tuple(sorted({pane for part in parts for pane in part.panes}))
+        rows, size, weight = (sum(counts) for counts in zip(*((p.rows, p.bytes, p.weight) for p in parts), strict=True))
+        return cls(rows, size, weight, least, greatest, panes)
 
     def saved(self) -> dict[str, Any]:
         """Plain data for the round record."""
@@ -205,6 +217,15 @@ class Relation:
     def saved(self) -> dict[str, Any]:
         """Plain data for the round record."""
         return {"files": [file.name for file in self.files], **self.summary.saved()}
+
+
+def numbered(table: pa.Table, sequence: int, first: int = 0) -> pa.Table:
+    """Rows with an identity: the sequence of their relation, and a number within it."""
+    numbers = first + np.arange(table.num_rows, dtype=np.int64)
+    columns = (np.full(table.num_rows, sequence, dtype=np.int64), numbers)
+    for place, (column, values) in enumerate(zip(IDENTITY, columns, strict=True)):
+        table = table.add_column(place, column.name, pa.array(values))
+    return table
 
 
 def instants(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -15,31 +15,29 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from eventide.engine.backend import Backend
 from eventide.engine.checkpoint import Checkpoint
 from eventide.engine.early.prodding import EarlyResults
-from eventide.engine.early.step import EarlyOutcome, EarlyStep
+from eventide.engine.early.step import EarlyStep
 from eventide.engine.engine_state import EngineState
 from eventide.engine.operators import factory
 from eventide.engine.operators.windows import first_after
 from eventide.engine.record import Intent
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
-from eventide.engine.relations.relation import Relation
-from eventide.engine.round.advance import Advancing
 from eventide.engine.round.downstream import feeds_of
-from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
+from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.round.placement import DRIVER_BYTES, place
 from eventide.engine.round.queue_pace import QueuePace
-from eventide.engine.round.reduce import ReduceStep, Reduction
+from eventide.engine.round.reduce import ReduceStep
 from eventide.engine.round.reducer import Reducer
 from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
 from eventide.engine.round.scheduler import Scheduler
-from eventide.engine.round.side_tables import LATE, REJECTS, SideTables, reasons_of
+from eventide.engine.round.side_tables import SideTables
+from eventide.engine.round.steps import FEW_ROWS, RoundSteps
 from eventide.engine.status import QueryStatus, Status
 from eventide.engine.storage import Storage
 from eventide.engine.stream_time import StreamTime
@@ -56,13 +54,9 @@ from eventide.plan.input_managers import as_run
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.stream import Timestamps
-from eventide.results.results import Results
 from eventide.sinks.sink import Sink
 
 __all__ = ["Engine", "Observer", "RoundReport"]
-
-FEW_ROWS = 50_000
-"""After a round of fewer rows, the next one is read as one partition: a shuffle would cost more than it shares out."""
 
 
 class Engine:
@@ -94,15 +88,15 @@ class Engine:
         self.backend = backend
         self._flush_rows = flush_rows
         self.sinks = dict(sinks or {})
-        self._observer = observer or (lambda round, step: None)
+        self.observer = observer or (lambda round, step: None)
         self._now = now or (lambda: time.time_ns() // 1000)
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
         self.scheduling = scheduling or Scheduling()
         program = as_run(program, self.scheduling.heartbeats)
         self._trace = trace
-        self._pace = pace or QueuePace()
-        self._seconds: dict[str, float] = {}
-        self._last_rows = FEW_ROWS
+        self.pace = pace or QueuePace()
+        self.seconds: dict[str, float] = {}
+        self.last_rows = FEW_ROWS
         self._has_run = False
         self._asker = Asker(self.scheduling.timestamps)
         self.early = EarlyStep(self)
@@ -115,9 +109,9 @@ class Engine:
             files = RelationFiles(self.checkpoint, backend.has_cluster)
             self.executor = Executor(backend, files, driver_bytes)
             self.state = EngineState(self.plan, self.checkpoint, self.executor)
-            self._write_statements()
+            self.write_statements()
             self.early.publish()
-            self._reduce_step = ReduceStep(self.executor)
+            self.reduce_step = ReduceStep(self.executor)
             self.side_tables = SideTables(self.checkpoint.storage)
             self._rewind()
         except BaseException:
@@ -228,7 +222,7 @@ class Engine:
         self.plan, operator = plan, factory.start(bound, self.executor, first_after(bound, latest))
         # Made anew, not changed: someone may be reading the status.
         self.state.operators = {**self.state.operators, query.name: operator}
-        self._write_statements()
+        self.write_statements()
         self.early.publish()
 
     def remove(self, name: str) -> None:
@@ -238,7 +232,7 @@ class Engine:
         sink = self.sinks.pop(name, None)
         if sink is not None and sink not in self.sinks.values():
             sink.close()
-        self._write_statements()
+        self.write_statements()
         self.early.publish()
 
     def close(self) -> None:
@@ -254,7 +248,7 @@ class Engine:
         streams = tuple(state.stream_status[one.name].with_left_out(standing, one) for one in self.program.streams)
         queries = tuple(QueryStatus.of(operator, standing) for operator in state.operators.values())
         queries = self.early.told_of(queries)
-        seconds, words = dict(self._seconds), self.scheduling.words
+        seconds, words = dict(self.seconds), self.scheduling.words
         return Status(
             self.backend.name, last.number, last.clock, state.ended, streams, queries, seconds, scheduling=words
         )
@@ -285,122 +279,22 @@ class Engine:
         if before is not None and (before.batch != batch or before.ends != ending):
             # What died was another kind of round: with rows where this has none, or the other way around.
             self.forget_intent()
-        budgets = self._pace.budgets(self.program.operators)
+        budgets = self.pace.budgets(self.program.operators)
         meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets))
         given = RoundInput(
             self.next_round, batch, meant.clock, rows, positions, meant.heartbeats, meant.over, meant.budgets, ending
         )
         try:
-            report = self._steps(given)
+            report = RoundSteps(self).run(given)
         except BaseException:
             self.state.roll_back(self.program)
-            self._scheduler = self._made_scheduler()
+            self.scheduler = self._made_scheduler()
             raise
         finally:
             self.backend.release()
         self._has_run = True
         self.early.publish()
         return report
-
-    def _steps(self, given: RoundInput) -> RoundReport:
-        """The steps of a round, in their order."""
-        seconds: dict[str, float] = {}
-
-        @contextmanager
-        def step(name: str) -> Iterator[None]:
-            started = time.perf_counter()
-            yield
-            seconds[name] = time.perf_counter() - started
-            self._observer(given.number, name)
-
-        self.executor.files.begin(given.number)
-        with step("reduce"):
-            reductions = self._reduce(given)
-        with step("heartbeats"):
-            ingestion = self._heartbeats(given, reductions)
-        with step("advance"):
-            advanced = self._scheduler.run(
-                given.number, given.clock, ingestion, self.feeds, self.streams, self.executor
-            )
-        with step("prod"):
-            early = self.early.run(given, reductions, advanced)
-        rejected = self._rejected(reductions, advanced)
-        with step("emit"):
-            self._emit(given, early.results, ingestion.late, rejected)
-        with step("commit"):
-            self._commit(given, advanced, early)
-        self._seconds = seconds
-        rows = sum(one.cells.rows for one in reductions.values())
-        if reductions:
-            self._last_rows = rows
-        for name in given.budgets:
-            self._pace.learn(name, *advanced.passed.get(name, (0, 0.0)))
-        return RoundReport(
-            given.number,
-            given.clock,
-            {name: beats.combined for name, beats in ingestion.heartbeats.items()},
-            early.results,
-            ingestion.rows_in,
-            {name: sum(part.rows for part in parts) for name, parts in ingestion.late.items()},
-            reasons_of(self.executor, rejected.values()),
-            seconds,
-            rows,
-            given.ending,
-        )
-
-    def _reduce(self, given: RoundInput) -> dict[str, Reduction]:
-        self.backend.bring(given.rows, few=self._last_rows < FEW_ROWS)
-        found = {}
-        for stream in self.program.streams:
-            if stream.name in given.rows:
-                operators = {way.name: self.state.operators[way.step] for way in self.plan.ways_from(stream.name)}
-                time = self.streams[stream.name]
-                reducer = self._reducers[stream.name]
-                found[stream.name] = self._reduce_step.run(reducer, operators, time, given.clock, given.number)
-        return found
-
-    def _heartbeats(self, given: RoundInput, reductions: Mapping[str, Reduction]) -> Ingestion:
-        operators = dict(self.state.operators)
-        for name, budget in given.budgets.items():
-            operators[name] = operators[name].begin(given.clock, budget)
-        asking, last = self.scheduling.timestamps, self.state.clock
-        step = HeartbeatStep(self.plan, self.streams, self.executor, self.state.reached, asking, last)
-        return step.run(given, reductions, operators)
-
-    @staticmethod
-    def _rejected(reductions: Mapping[str, Reduction], advanced: Advancing) -> dict[str, list[Relation]]:
-        """The rows that no query could take, by stream or operator."""
-        found = {name: list(one.rejected) for name, one in reductions.items()}
-        for name, parts in advanced.rejected.items():
-            found.setdefault(name, []).extend(parts)
-        return {name: parts for name, parts in found.items() if parts}
-
-    def _emit(
-        self,
-        given: RoundInput,
-        results: Mapping[str, Results],
-        late: Mapping[str, list[Relation]],
-        rejected: Mapping[str, list[Relation]],
-    ) -> None:
-        for name, shown in results.items():
-            if name in self.sinks:
-                self.sinks[name].emit(shown)
-        for kind, tables in ((LATE, late), (REJECTS, rejected)):
-            for name, parts in tables.items():
-                self.side_tables.write(kind, name, given.number, parts)
-
-    def _commit(self, given: RoundInput, advanced: Advancing, early: EarlyOutcome) -> None:
-        placed = self._on_cluster()
-        states = self.early.settled(early, advanced, given)
-        saved = {
-            name: self._scheduler.saved(name) | ({"prods": states[name].saved()} if name in states else {})
-            for name in advanced.operators
-        }
-        heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
-        self.state.commit(self.program, given, heartbeats, early.operators, saved)
-        self.early.commit(early, states)
-        if self._on_cluster() != placed:
-            self._write_statements()
 
     # Beginning and changing
 
@@ -410,18 +304,18 @@ class Engine:
         for name, sink in self.sinks.items():
             sink.rewind(name, self.state.round)
 
-    def _write_statements(self) -> None:
+    def write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their state, change."""
-        self._scheduler = self._made_scheduler()
+        self.scheduler = self._made_scheduler()
         self.feeds = feeds_of(self.plan, self.executor)
         self.early.begin()
-        placed = self._on_cluster()
-        self._reducers = {
+        placed = self.on_cluster()
+        self.reducers = {
             stream.name: Reducer.of(stream, [way.bound for way in self.plan.ways_from(stream.name)], placed)
             for stream in self.program.streams
         }
 
-    def _on_cluster(self) -> frozenset[str]:
+    def on_cluster(self) -> frozenset[str]:
         """The operators whose state is on the cluster; all of them where nothing stays with the driver."""
         everything = self.backend.has_cluster and self.executor.driver_bytes == 0
         operators = self.state.operators.items()
@@ -437,4 +331,4 @@ class Engine:
         for name, stream in self.streams.items():
             heartbeats[name] = stream.promise(stream.moment_of(clock)) if asks else stream.promised()
         ingestion = Ingestion(dict(self.state.operators), heartbeats)
-        return self._scheduler.would_emit(self.state.operators, ingestion, self.streams, self.executor)
+        return self.scheduler.would_emit(self.state.operators, ingestion, self.streams, self.executor)

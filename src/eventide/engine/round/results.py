@@ -1,16 +1,13 @@
 """What operators emit as results: what a window is called, when it was closed, in which round.
 
->>> emitted = pa.table({"window_end": [10], "rows": [2], "n": [2]})
->>> numbers = [(name, pa.int64()) for name in ("window_end", "heartbeat", "n")]
->>> schema = pa.schema([("kind", pa.string()), *numbers])
->>> result_table("q", Kind.FINAL, 7, 12, schema, emitted).to_pylist()
-[{'kind': 'final', 'window_end': 10, 'heartbeat': 12, 'n': 2}]
+Law: what a result shows does not depend on where its rows are: `result_table` makes it of rows in a table,
+`result_text` of rows that stay on the cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,6 +17,7 @@ from eventide.engine.arrow_types import arrow_type
 from eventide.engine.operators.operator import Output
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout
+from eventide.engine.round.result_parts import FileRows, Piece, SparkParts, TableRows, result_table
 from eventide.eventtime.instant import EDGE
 from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound import Bound
@@ -80,6 +78,17 @@ def results_of(executor: Executor, name: str, schema: pa.Schema, round: int, hea
                 for table in executor.batches(part):
                     yield from result_table(name, kind, round, shown, schema, table).to_batches()
 
+    def pieces() -> Iterator[Piece]:
+        storage = executor.files.checkpoint.storage
+        for kind, rows in both:
+            shape = partial(result_table, name, kind, round, shown, schema)
+            for part in rows.parts:
+                if part.table is not None:
+                    yield Piece(TableRows(part.table), shape)
+                    continue
+                for file in part.files:
+                    yield Piece(FileRows(*storage.located(file.name), file.bytes, rows.layout.schema), shape)
+
     def frame() -> DataFrame:
         frames = [
             executor.frame(result_text(name, kind, round, shown, schema, rows.layout), {"emitted": rows})
@@ -89,27 +98,10 @@ def results_of(executor: Executor, name: str, schema: pa.Schema, round: int, hea
         return reduce(lambda one, other: one.unionByName(other), frames)
 
     rows = output.final.rows + output.revised.rows
-    on_cluster = "cluster" in (output.final.place, output.revised.place)
-    return Results(name, round, rows, schema, batches, frame if on_cluster else None)
-
-
-def result_table(
-    name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, emitted: pa.Table
-) -> pa.Table:
-    """Emitted rows with the columns that every result has; a `heartbeat` of their own counts."""
-    count = emitted.num_rows
-    told = {"query": name, "kind": kind.value, "round": round, "heartbeat": heartbeat}
-    if "heartbeat" in emitted.column_names:
-        # Each result was closed by the heartbeat of its own source.
-        del told["heartbeat"]
-    columns = []
-    for field in schema:
-        if field.name in told:
-            plain = pa.int64() if field.name == "heartbeat" else field.type
-            columns.append(pa.repeat(pa.scalar(told[field.name], plain).cast(field.type), count))
-        else:
-            columns.append(emitted.column(field.name).cast(field.type))
-    return pa.table(columns, schema=schema)
+    if "cluster" not in (output.final.place, output.revised.place):
+        return Results(name, round, rows, schema, batches)
+    parts = SparkParts(lambda: executor.frame("SELECT 1", {}).sparkSession, pieces())
+    return Results(name, round, rows, schema, batches, frame, parts)
 
 
 def result_text(name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, layout: Layout) -> str:

@@ -1,0 +1,97 @@
+"""The statements of a join: pairs, rows alone, and what the driver has to know of the rows that are held.
+
+Law: each is the same text every round; what changes from round to round it finds in the table `limits`: of each band
+the values below which rows are late (`floor`), are done with (`now`), and were done with before (`was`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from eventide.engine.relations.relation import Layout
+from eventide.engine.relations.statement import Statement
+from eventide.plan.columns import Column, quoted
+from eventide.plan.join_names import LEFT, PREFIXES, RIGHT
+from eventide.plan.join_text import driver_exact, met_text, pairs_text, told_text
+from eventide.plan.joined import BoundJoin
+from eventide.plan.port import IDENTITY
+
+MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
+SAME = " AND ".join(f"found.{column.name} = matched.{column.name}" for column in IDENTITY)
+
+
+@dataclass(frozen=True)
+class JoinStatements:
+    """The statements of one join; what changes from round to round they find in the table `limits`."""
+
+    bound: BoundJoin
+
+    @cached_property
+    def portable(self) -> bool:
+        """Whether DuckDB gives Spark's answer."""
+        return all(port.driver_exact for port in self.bound.ports) and driver_exact(self.bound)
+
+    @property
+    def _bands(self) -> range:
+        return range(1, len(self.bound.bands) + 1)
+
+    def dead(self, rows: str, limits: str) -> str:
+        """Whether a row is below the limit of some band."""
+        return "(" + " OR ".join(f"{rows}.__k{band} < limits.__{limits}{band}" for band in self._bands) + ")"
+
+    def hopeless(self, rows: str) -> str:
+        """Whether NULL keeps a row from having a partner."""
+        compared = [*(f"__k{band}" for band in self._bands), *self.bound.keys]
+        return "(" + " OR ".join(f"{rows}.{name} IS NULL" for name in compared) + ")"
+
+    def accepted(self) -> Statement:
+        """The rows `found` that are not late."""
+        late = " OR ".join(["found.__t <= limits.__time", f"COALESCE({self.dead('found', 'floor')}, FALSE)"])
+        return Statement(f"SELECT found.* FROM found CROSS JOIN limits WHERE NOT ({late})", identified=True)
+
+    def pairs(self, new_left: bool, new_right: bool, fail_safe: bool = False) -> str:
+        """New left rows with all right rows, and held left rows with new right rows."""
+        parts = []
+        if new_left:
+            right = "(SELECT * FROM held_right UNION ALL SELECT * FROM new_right)"
+            parts.append(self._pairs("new_left", right, fail_safe))
+        if new_right:
+            parts.append(self._pairs("held_left", "new_right", fail_safe))
+        return " UNION ALL ".join(parts)
+
+    def _pairs(self, left: str, right: str, fail_safe: bool) -> str:
+        met = met_text(self.bound, LEFT, left), met_text(self.bound, RIGHT, right)
+        return pairs_text(self.bound, *met, fail_safe)
+
+    def emitted(self, rows: str, fail_safe: bool = False) -> str:
+        """What the user sees of pairs and rows alone."""
+        return told_text(self.bound, f"({rows})", fail_safe)
+
+    def alone(self, side: int) -> Statement:
+        """Of the rows that no partner can come for any more, held and new, those that never had one."""
+        held = (
+            f"SELECT held.* FROM held CROSS JOIN limits WHERE {self.dead('held', 'now')} "
+            f"AND NOT {self.dead('held', 'was')} AND NOT {self.hopeless('held')}"
+        )
+        new = f"SELECT new.* FROM new CROSS JOIN limits WHERE {self.dead('new', 'now')} OR {self.hopeless('new')}"
+        text = f"SELECT found.* FROM ({held} UNION ALL {new}) found LEFT ANTI JOIN matched ON {SAME}"
+        return Statement(text, identified=True)
+
+    def matched(self, side: int) -> Statement:
+        """The identities of rows of a side that had a partner."""
+        prefix = PREFIXES[side]
+        named = ", ".join(f"{prefix}{column.name} AS {column.name}" for column in MATCHED.columns)
+        return Statement(f"SELECT DISTINCT {named} FROM pairs")
+
+    def earliest_alone(self) -> Statement:
+        """The earliest time of a held row that may still be emitted alone."""
+        live = f"NOT {self.dead('found', 'now')} AND NOT {self.hopeless('found')}"
+        held = f"SELECT found.* FROM found CROSS JOIN limits WHERE {live}"
+        return Statement(f"SELECT min(found.__t) AS first FROM ({held}) found LEFT ANTI JOIN matched ON {SAME}")
+
+    def least(self, columns: Mapping[str, str]) -> Statement:
+        """The least values of columns, each with the SQL that tells it, in held rows."""
+        told = ", ".join(f"min({sql}) AS {quoted(name)}" for name, sql in columns.items())
+        return Statement(f"SELECT {told} FROM found CROSS JOIN limits WHERE NOT {self.dead('found', 'now')}")

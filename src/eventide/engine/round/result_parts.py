@@ -1,0 +1,147 @@
+"""Results on the cluster in parts, for functions that run in Spark's tasks.
+
+Law: the parts hold the rows that `Results.batches` gives, in the same order. A part says where its rows are and how
+they become results; it is small, and whoever is given it, in any process, reads the same. Files stand together in a
+part while they are small, so that few large parts come out of many small files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from eventide.engine.faults import of_spark
+from eventide.results.results import Kind, Made
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PART_BYTES = 8 * 2**20
+"""Files are put together in a part up to this size."""
+
+BATCH_ROWS = 65_536
+
+Shape = Callable[[pa.Table], pa.Table]
+"""Makes results of emitted rows."""
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of a Parquet file: the file system of Arrow and the path there."""
+
+    filesystem: Any
+    path: str
+    bytes: int
+    columns: pa.Schema
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows, some at a time."""
+        import pyarrow.parquet as pq
+
+        with self.filesystem.open_input_file(self.path) as file:
+            # Spark may write times in its old form, of which Arrow's own reading ends in 2262.
+            parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+            for batch in parquet.iter_batches(BATCH_ROWS):
+                yield pa.Table.from_batches([batch]).select(self.columns.names).cast(self.columns)
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows that are with the driver; they go to the task with its orders."""
+
+    table: pa.Table
+
+    @property
+    def bytes(self) -> int:
+        """How large they are."""
+        return int(self.table.nbytes)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows."""
+        yield self.table
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of one kind, and how they become results."""
+
+    rows: FileRows | TableRows
+    shape: Shape
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The results."""
+        for table in self.rows.tables():
+            yield from self.shape(table).to_batches()
+
+
+class SparkParts:
+    """Gives pieces of results to Spark's tasks; the session is asked for when there is something to do."""
+
+    def __init__(
+        self, session: Callable[[], SparkSession], pieces: Iterable[Piece], part_bytes: int = PART_BYTES
+    ) -> None:
+        self._session = session
+        self._parts = put_together(list(pieces), part_bytes)
+
+    def map(self, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
+        """Call a function with the number and the rows of every part, in Spark's tasks."""
+        numbered = list(enumerate(self._parts))
+        try:
+            tasks = self._session().sparkContext.parallelize(numbered, max(1, len(numbered)))
+            return tasks.map(partial(_called, function)).collect()
+        except Exception as error:
+            raise of_spark(error, "results cannot be taken from the cluster") from error
+
+
+def put_together(pieces: Sequence[Piece], most: int = PART_BYTES) -> list[tuple[Piece, ...]]:
+    """Neighbours in one part, while they are small together.
+
+    >>> sizes = [pa.table({"a": pa.array(range(n), pa.int8())}) for n in (3, 4, 9, 1)]
+    >>> parts = put_together([Piece(TableRows(table), lambda rows: rows) for table in sizes], most=8)
+    >>> [[piece.rows.bytes for piece in part] for part in parts]
+    [[3, 4], [9], [1]]
+    """
+    parts: list[list[Piece]] = []
+    size = 0
+    for piece in pieces:
+        if not parts or size + piece.rows.bytes > most:
+            parts.append([])
+            size = 0
+        parts[-1].append(piece)
+        size += piece.rows.bytes
+    return [tuple(part) for part in parts]
+
+
+def result_table(
+    name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, emitted: pa.Table
+) -> pa.Table:
+    """Emitted rows with the columns that every result has; a `heartbeat` of their own counts.
+
+    >>> emitted = pa.table({"window_end": [10], "rows": [2], "n": [2]})
+    >>> numbers = [(name, pa.int64()) for name in ("window_end", "heartbeat", "n")]
+    >>> schema = pa.schema([("kind", pa.string()), *numbers])
+    >>> result_table("q", Kind.FINAL, 7, 12, schema, emitted).to_pylist()
+    [{'kind': 'final', 'window_end': 10, 'heartbeat': 12, 'n': 2}]
+    """
+    count = emitted.num_rows
+    told = {"query": name, "kind": kind.value, "round": round, "heartbeat": heartbeat}
+    if "heartbeat" in emitted.column_names:
+        # Each result was closed by the heartbeat of its own source.
+        del told["heartbeat"]
+    columns = []
+    for field in schema:
+        if field.name in told:
+            plain = pa.int64() if field.name == "heartbeat" else field.type
+            columns.append(pa.repeat(pa.scalar(told[field.name], plain).cast(field.type), count))
+        else:
+            columns.append(emitted.column(field.name).cast(field.type))
+    return pa.table(columns, schema=schema)
+
+
+def _called(function: Callable[[int, Iterator[pa.RecordBatch]], Made], part: tuple[int, tuple[Piece, ...]]) -> Made:
+    number, pieces = part
+    return function(number, (batch for piece in pieces for batch in piece.batches()))

@@ -1,0 +1,142 @@
+"""The steps of a round, in their order; each takes what it needs and gives what it made.
+
+Law: nothing of a round has happened before its last step. What fails on the way leaves no trace but files that nobody
+names, and what sinks were shown, which they forget.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eventide.engine.early.step import EarlyOutcome
+from eventide.engine.relations.relation import Relation
+from eventide.engine.round.advance import Advancing
+from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
+from eventide.engine.round.reduce import Reduction
+from eventide.engine.round.report import RoundInput, RoundReport
+from eventide.engine.round.side_tables import LATE, REJECTS, reasons_of
+from eventide.results.results import Results
+
+if TYPE_CHECKING:
+    from eventide.engine.round.engine import Engine
+
+FEW_ROWS = 50_000
+"""After a round of fewer rows, the next one is read as one partition: a shuffle would cost more than it shares out."""
+
+
+@dataclass(frozen=True)
+class RoundSteps:
+    """Runs one round of an engine."""
+
+    engine: Engine
+
+    def run(self, given: RoundInput) -> RoundReport:
+        """The steps of a round, in their order."""
+        engine = self.engine
+        seconds: dict[str, float] = {}
+
+        @contextmanager
+        def step(name: str) -> Iterator[None]:
+            started = time.perf_counter()
+            yield
+            seconds[name] = time.perf_counter() - started
+            engine.observer(given.number, name)
+
+        engine.executor.files.begin(given.number)
+        with step("reduce"):
+            reductions = self._reduce(given)
+        with step("heartbeats"):
+            ingestion = self._heartbeats(given, reductions)
+        with step("advance"):
+            advanced = engine.scheduler.run(
+                given.number, given.clock, ingestion, engine.feeds, engine.streams, engine.executor
+            )
+        with step("prod"):
+            early = engine.early.run(given, reductions, advanced)
+        rejected = self._rejected(reductions, advanced)
+        with step("emit"):
+            self._emit(given, early.results, ingestion.late, rejected)
+            # Rows on the cluster may go with the commit.
+            reasons = reasons_of(engine.executor, rejected.values())
+        with step("commit"):
+            self._commit(given, advanced, early)
+        engine.seconds = seconds
+        rows = sum(one.cells.rows for one in reductions.values())
+        if reductions:
+            engine.last_rows = rows
+        for name in given.budgets:
+            engine.pace.learn(name, *advanced.passed.get(name, (0, 0.0)))
+        return RoundReport(
+            given.number,
+            given.clock,
+            {name: beats.combined for name, beats in ingestion.heartbeats.items()},
+            early.results,
+            ingestion.rows_in,
+            {name: sum(part.rows for part in parts) for name, parts in ingestion.late.items()},
+            reasons,
+            seconds,
+            rows,
+            given.ending,
+        )
+
+    def _reduce(self, given: RoundInput) -> dict[str, Reduction]:
+        engine = self.engine
+        engine.backend.bring(given.rows, few=engine.last_rows < FEW_ROWS)
+        found = {}
+        for stream in engine.program.streams:
+            if stream.name in given.rows:
+                operators = {way.name: engine.state.operators[way.step] for way in engine.plan.ways_from(stream.name)}
+                time = engine.streams[stream.name]
+                reducer = engine.reducers[stream.name]
+                found[stream.name] = engine.reduce_step.run(reducer, operators, time, given.clock, given.number)
+        return found
+
+    def _heartbeats(self, given: RoundInput, reductions: Mapping[str, Reduction]) -> Ingestion:
+        engine = self.engine
+        operators = dict(engine.state.operators)
+        for name, budget in given.budgets.items():
+            operators[name] = operators[name].begin(given.clock, budget)
+        asking, last = engine.scheduling.timestamps, engine.state.clock
+        step = HeartbeatStep(engine.plan, engine.streams, engine.executor, engine.state.reached, asking, last)
+        return step.run(given, reductions, operators)
+
+    @staticmethod
+    def _rejected(reductions: Mapping[str, Reduction], advanced: Advancing) -> dict[str, list[Relation]]:
+        """The rows that no query could take, by stream or operator."""
+        found = {name: list(one.rejected) for name, one in reductions.items()}
+        for name, parts in advanced.rejected.items():
+            found.setdefault(name, []).extend(parts)
+        return {name: parts for name, parts in found.items() if parts}
+
+    def _emit(
+        self,
+        given: RoundInput,
+        results: Mapping[str, Results],
+        late: Mapping[str, list[Relation]],
+        rejected: Mapping[str, list[Relation]],
+    ) -> None:
+        engine = self.engine
+        for name, shown in results.items():
+            if name in engine.sinks:
+                engine.sinks[name].emit(shown)
+        for kind, tables in ((LATE, late), (REJECTS, rejected)):
+            for name, parts in tables.items():
+                engine.side_tables.write(kind, name, given.number, parts)
+
+    def _commit(self, given: RoundInput, advanced: Advancing, early: EarlyOutcome) -> None:
+        engine = self.engine
+        placed = engine.on_cluster()
+        states = engine.early.settled(early, advanced, given)
+        saved = {
+            name: engine.scheduler.saved(name) | ({"prods": states[name].saved()} if name in states else {})
+            for name in advanced.operators
+        }
+        heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
+        engine.state.commit(engine.program, given, heartbeats, early.operators, saved)
+        engine.early.commit(early, states)
+        if engine.on_cluster() != placed:
+            engine.write_statements()
