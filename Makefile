@@ -39,6 +39,7 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.local_engine --quick
 	$(BIN)/python -m benchmarks.spark_native --quick
 	$(BIN)/python -m benchmarks.join_vs_spark --quick
+	$(BIN)/python -m benchmarks.join_vs_spark --quick --place cluster
 	$(BIN)/python -m benchmarks.scale --quick
 	$(BIN)/python -m benchmarks.overhead --quick
 	$(BIN)/python -m benchmarks.startup --quick
@@ -46,6 +47,9 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.operator_heartbeats --quick
 	$(BIN)/python -m benchmarks.gigascope --quick
 	$(BIN)/python -m benchmarks.early_answers --quick
+	$(BIN)/python -m benchmarks.early_answers --quick --place cluster
+	$(BIN)/python -m benchmarks.crash --quick
+	$(BIN)/python -m benchmarks.crash --quick --cluster
 	$(BIN)/python -m benchmarks.prodding --quick
 
 # Without it tests take longer, and that is all.

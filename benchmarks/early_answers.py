@@ -1,4 +1,4 @@
-"""How soon early answers come under load: `python -m benchmarks.early_answers [--quick] [--json FILE]`.
+"""How soon early answers come under load: `python -m benchmarks.early_answers [--quick] [--place cluster]`.
 
 A stream of Parquet files in real time on Spark, `local[2]`, windows of 10 s by 1,000 groups, a file a round, in one
 engine. Files are shown so slowly that rounds fill 80 % of the time, by how long the rounds before have taken. Meanwhile
@@ -9,11 +9,13 @@ the machine does strikes all of them:
 - *beside*: prods are answered beside the round under way, which is what the engine does;
 - *waiting*: prods wait for the round under way, which is what it did before.
 
-Final results must be the right ones, or the benchmark ends. Final delay is the time from the file that lets a window
-close to its results in the sink. The first turn of each way warms up.
+With `--place cluster` all state is on the cluster, and an early answer is made by Spark jobs over its files; by default
+it is within the driver's memory. Final results must be the right ones, or the benchmark ends. Final delay is the time
+from the file that lets a window close to its results in the sink. The first turn of each way warms up.
 
 The last line is one JSON object:
 
+- `place`: where the state was, `default` or `cluster`.
 - `prod_ms`: from asking to the answer, `p50` and `p99`, beside the rounds; `waiting.prod_ms` is the same the old way.
 - `round_ms`: the median round, from trigger to commit, while prods were answered beside it; `load`: the share of the
   time that these rounds took.
@@ -41,7 +43,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.disorder import Disorder, Disordered
-from benchmarks.harness import as_duration, as_percent, finish, options, say, scratch, show_table
+from benchmarks.driver_memory import DRIVER_BYTES_AT, add_place
+from benchmarks.harness import as_duration, as_percent, asked, finish, parser, say, scratch, show_table
 from benchmarks.question import QUERY, TUMBLING, Truth
 from benchmarks.spark_native.latency import closers, feed, times
 from benchmarks.spark_native.sides import KEPT_PROGRESS, Task, rounds_of
@@ -168,8 +171,8 @@ class Ran:
 class Feeding:
     """An engine at work, and the turns of those who ask it."""
 
-    def __init__(self, spark: SparkSession, data: Disordered, sizes: Sizes, place: Path) -> None:
-        self.task = Task(TUMBLING, replace(data, folder=place / "in"), 1, place)
+    def __init__(self, spark: SparkSession, data: Disordered, sizes: Sizes, place: str, folder: Path) -> None:
+        self.task = Task(TUMBLING, replace(data, folder=folder / "in"), 1, folder)
         self.task.data.folder.mkdir(parents=True)
         self.task.results.mkdir()
         self._sizes = sizes
@@ -177,7 +180,11 @@ class Feeding:
         self._closed_by = closers(*times(data), data.delay)
         self._sink = Told(self.task.results)
         self.engine = SparkEngine(
-            spark, self.task.question.program(self.task.data, 1), self.task.checkpoint, {QUERY: self._sink}
+            spark,
+            self.task.question.program(self.task.data, 1),
+            self.task.checkpoint,
+            {QUERY: self._sink},
+            driver_bytes=DRIVER_BYTES_AT[place],
         ).start()
         [self._query] = spark.streams.active
         self._round_ms: list[float] = []
@@ -221,19 +228,19 @@ class Feeding:
             sleep(0.02)
 
 
-def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
+def measure(sizes: Sizes, place: str, folder: Path) -> dict[str, Any]:
     """In a session of its own."""
     spark = local_session("local[2]", log_file=folder / "spark.log")
     try:
-        ran = take_turns(spark, sizes, folder)
+        ran = take_turns(spark, sizes, place, folder)
     finally:
         spark.stop()
-    found = headline(ran)
+    found = {"place": place, **headline(ran)}
     show(ran, found)
     return found
 
 
-def take_turns(spark: SparkSession, sizes: Sizes, folder: Path) -> dict[str, Ran]:
+def take_turns(spark: SparkSession, sizes: Sizes, place: str, folder: Path) -> dict[str, Ran]:
     """Let the three ways take turns; the benchmark ends if the final results are not the right ones."""
     rows = sizes.file_rows * sizes.all_files
     say(f"making {rows:,} rows in {sizes.all_files} files")
@@ -241,7 +248,7 @@ def take_turns(spark: SparkSession, sizes: Sizes, folder: Path) -> dict[str, Ran
     # Of all rounds Spark is to know how long they took.
     spark.conf.set(KEPT_PROGRESS, 4 * sizes.all_files)
     ran = {way: Ran() for way in WAYS}
-    feeding = Feeding(spark, data, sizes, folder / "run")
+    feeding = Feeding(spark, data, sizes, place, folder / "run")
     with feeding.engine:
         for number in range(sizes.all_files // sizes.files):
             # Whoever comes after whom changes from time to time.
@@ -302,7 +309,7 @@ def show(ran: Mapping[str, Ran], found: Mapping[str, Any]) -> None:
     """Print the ways beside each other."""
     say(f"rounds of {found['round_ms']:.0f} ms took {as_percent(found['load'])} of the time")
     show_table(
-        "early answers under load",
+        f"early answers under load, place: {found['place']}",
         ["prods", "answers", "median", "99 %", "final delay"],
         [
             (
@@ -318,10 +325,12 @@ def show(ran: Mapping[str, Ran], found: Mapping[str, Any]) -> None:
 
 def main() -> None:
     """Measure, show, and end with the line of JSON."""
-    asked = options("how soon early answers come while the engine is at 80 % of its throughput")
+    arguments = parser("how soon early answers come while the engine is at 80 % of its throughput")
+    add_place(arguments)
+    found = arguments.parse_args()
     with scratch() as folder:
-        results = measure(QUICK if asked.quick else FULL, folder)
-    finish(asked, results)
+        results = measure(QUICK if found.quick else FULL, found.place, folder)
+    finish(asked(found), results)
 
 
 if __name__ == "__main__":

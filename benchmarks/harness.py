@@ -54,11 +54,24 @@ def options(description: str, arguments: Sequence[str] | None = None) -> Options
     >>> options("an example", []).out.name
     'out'
     """
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="less of everything: minutes become seconds")
-    parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write the last line there too")
-    parser.add_argument("--out", type=Path, default=REPOSITORY / "out", metavar="DIR", help="pictures (default: out/)")
-    found = parser.parse_args(arguments)
+    return asked(parser(description).parse_args(arguments))
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """The arguments that every benchmark has; one with more of them adds those, and reads `asked` of what it parsed."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--quick", action="store_true", help="less of everything: minutes become seconds")
+    made.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write the last line there too")
+    made.add_argument("--out", type=Path, default=REPOSITORY / "out", metavar="DIR", help="pictures (default: out/)")
+    return made
+
+
+def asked(found: argparse.Namespace) -> Options:
+    """What every benchmark wants to know of a command line.
+
+    >>> asked(parser("an example").parse_args(["--quick"])).quick
+    True
+    """
     return Options(found.quick, found.json_file, found.out)
 
 
@@ -114,16 +127,16 @@ def database() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def finish(asked: Options, results: Mapping[str, Any]) -> None:
+def finish(options: Options, results: Mapping[str, Any]) -> None:
     """Print the results as the last line, and into the file that was asked for.
 
     >>> finish(Options(quick=True, json_file=None, out=Path("out")), {"lag": np.float64(1.5), "rows": np.int64(2)})
     {"lag": 1.5, "rows": 2}
     """
     line = json.dumps(results, default=_plain)
-    if asked.json_file is not None:
-        asked.json_file.parent.mkdir(parents=True, exist_ok=True)
-        asked.json_file.write_text(line + "\n", encoding="utf-8")
+    if options.json_file is not None:
+        options.json_file.parent.mkdir(parents=True, exist_ok=True)
+        options.json_file.write_text(line + "\n", encoding="utf-8")
     print(line)
 
 

@@ -1,4 +1,4 @@
-"""What a process costs: its processor time and its memory, as Linux tells them.
+"""What a process costs: its processor time and its memory, as Linux tells them; and a process for one call.
 
 >>> import os
 >>> cpu_seconds(os.getpid()) > 0, rss_mb(os.getpid()) > 1
@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
 
 PROC = Path("/proc")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -34,6 +38,12 @@ def rss_mb(pid: int) -> float:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
     return 0.0
+
+
+def elsewhere(function: Callable[..., T], *arguments: object) -> T:
+    """Call a function in a process of its own, whose memory goes with it."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def jvm_of(spark: SparkSession) -> int:

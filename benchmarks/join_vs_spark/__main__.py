@@ -1,16 +1,18 @@
-"""Run Eventide's joins beside Spark's: `python -m benchmarks.join_vs_spark [--quick] [--json FILE]`.
+"""Run Eventide's joins beside Spark's: `python -m benchmarks.join_vs_spark [--quick] [--place cluster] [--json FILE]`.
 
 Both sides share one Spark session on this machine; the same files, of which they take the same number a round; the same
 delay, above every row's. Two joins (`questions`), each over two stories: in the first both streams speak to the end,
 in the second the right one falls silent half-way. Eventide's streams are declared to trail their arrivals by the
 delay, which holds in silence too; a watermark of Spark only moves when rows come. Rows are compared with the truth,
 which is computed from the files at once. Spark's rows may be incomplete (its last epochs never close in a bounded
-run), never wrong.
+run), never wrong. With `--place cluster` all state of Eventide is on the cluster; by default it may be within the
+driver's memory as far as it fits there.
 
 The last line is one JSON object:
 
 - `throughput_ratio`: Eventide's rows a second over Spark's, the lower of both joins, while both streams speak;
   `epochs_throughput_ratio`, `interval_throughput_ratio`.
+- `place`: where Eventide's state was: `default` or `cluster`.
 - `rows_equal`: whether Eventide told exactly the truth in all runs, and Spark nothing else.
 - `told_before_end`: in the silent story, for the epoch join: the share of the true rows that each side told before the
   end of the run; `stalled_at`: how far into the story each side's last told epoch is (1 is its end).
@@ -27,7 +29,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.disorder import START, Disorder
-from benchmarks.harness import as_percent, database, finish, options, say, scratch, show_table
+from benchmarks.driver_memory import DRIVER_BYTES_AT, add_place
+from benchmarks.harness import as_percent, asked, database, finish, parser, say, scratch, show_table
 from benchmarks.join_vs_spark.questions import EPOCHS, QUESTIONS, Compared, Inputs, Question, Truth
 from benchmarks.join_vs_spark.sides import EVENTIDE, NATIVE, SIDES, Side, Task
 from eventide.engine.spark_session import local_session
@@ -81,16 +84,20 @@ class Measured:
         return complete and all(one.wrong == 0 for one in self.compared.values())
 
 
-def measure_speaking(spark: SparkSession, inputs: Inputs, warming: Inputs, sizes: Sizes, folder: Path) -> Measured:
+def measure_speaking(
+    spark: SparkSession, inputs: Inputs, warming: Inputs, sizes: Sizes, place: str, folder: Path
+) -> Measured:
     """Warm up, take turns, compare."""
+    memory = DRIVER_BYTES_AT[place]
     measured = Measured({}, {})
     for question in QUESTIONS:
         truth = Truth(question, inputs)
         for side in SIDES:
-            side.run(spark, Task(question, warming, FILES_A_ROUND, folder / f"warm-{question.name}-{side.name}"))
+            warm = folder / f"warm-{question.name}-{side.name}"
+            side.run(spark, Task(question, warming, FILES_A_ROUND, warm, memory))
         for turn in range(sizes.repeats):
             for side in SIDES:
-                task = Task(question, inputs, FILES_A_ROUND, folder / f"{question.name}-{side.name}-{turn}")
+                task = Task(question, inputs, FILES_A_ROUND, folder / f"{question.name}-{side.name}-{turn}", memory)
                 seconds = side.run(spark, task)
                 measured.rates.setdefault((question.name, side.name), []).append(inputs.rows / seconds)
                 measured.compared[question.name, side.name] = truth.compare(str(task.results / side.pattern))
@@ -107,12 +114,12 @@ class Told:
 
 
 def measure_silence(
-    spark: SparkSession, inputs: Inputs, sizes: Sizes, folder: Path
+    spark: SparkSession, inputs: Inputs, sizes: Sizes, place: str, folder: Path
 ) -> tuple[dict[str, Told], dict[str, Compared]]:
     """The epoch join, once for each side; what was told before the end."""
     truth, told, compared = Truth(EPOCHS, inputs), {}, {}
     for side in SIDES:
-        task = Task(EPOCHS, inputs, FILES_A_ROUND, folder / f"silent-{side.name}")
+        task = Task(EPOCHS, inputs, FILES_A_ROUND, folder / f"silent-{side.name}", DRIVER_BYTES_AT[place])
         side.run(spark, task)
         files = str(task.results / side.pattern)
         compared[side.name] = truth.compare(files)
@@ -152,7 +159,7 @@ def show(measured: Measured, told: Mapping[str, Told], rows: int) -> None:
     )
 
 
-def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
+def measure(sizes: Sizes, place: str, folder: Path) -> dict[str, Any]:
     """Make the files, start Spark, measure both stories and show them."""
     say(f"making {2 * sizes.rows:,} rows of {sizes.groups:,} keys")
     left, right = sizes.stream(1).into(folder / "left"), sizes.stream(2).into(folder / "right")
@@ -161,14 +168,15 @@ def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
     warming = Inputs(left.first(3, folder / "warm_left"), right.first(3, folder / "warm_right"))
     spark = local_session(MASTER, log_file=folder / "spark.log")
     try:
-        measured = measure_speaking(spark, both, warming, sizes, folder)
-        told, compared = measure_silence(spark, silent, sizes, folder)
+        measured = measure_speaking(spark, both, warming, sizes, place, folder)
+        told, compared = measure_silence(spark, silent, sizes, place, folder)
     finally:
         spark.stop()
     measured.compared.update({(f"silent {EPOCHS.name}", side): one for side, one in compared.items()})
     show(measured, told, both.rows)
     ratios = {question.name: measured.ratio(question) for question in QUESTIONS}
     return {
+        "place": place,
         "throughput_ratio": min(ratios.values()),
         **{f"{name}_throughput_ratio": ratio for name, ratio in ratios.items()},
         "rows_equal": measured.rows_equal,
@@ -181,10 +189,12 @@ def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, show, and end with the line of JSON."""
-    asked = options("Eventide's joins beside Spark's own stream-stream joins")
+    arguments = parser("Eventide's joins beside Spark's own stream-stream joins")
+    add_place(arguments)
+    found = arguments.parse_args()
     with scratch() as folder:
-        results = measure(QUICK if asked.quick else FULL, folder)
-    finish(asked, results)
+        results = measure(QUICK if found.quick else FULL, found.place, folder)
+    finish(asked(found), results)
 
 
 if __name__ == "__main__":

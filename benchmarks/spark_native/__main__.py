@@ -1,9 +1,11 @@
 """Run Eventide beside native Spark: `python -m benchmarks.spark_native [--quick] [--json FILE]`.
 
 Both sides share one Spark session on this machine, with the settings that Eventide gives its own; the same files, of
-which they take the same number a round; the same delay, above every row's; Parquet files as sink. Every run's results
-are compared, row by row, with those computed from the files at once; if a side differs, the benchmark fails. Spark's
-last windows, which its watermark never passes in a bounded run, are not part of the comparison; Eventide closes them.
+which they take the same number a round; the same delay, above every row's; Parquet files as sink. Rows are read and
+reduced in Spark's tasks on both sides: by DuckDB in its Python workers for Eventide, by Spark SQL for the others. Every
+run's results are compared, row by row, with those computed from the files at once; if a side differs, the benchmark
+fails. Spark's last windows, which its watermark never passes in a bounded run, are not part of the comparison; Eventide
+closes them.
 
 The last line is one JSON object:
 
@@ -11,8 +13,8 @@ The last line is one JSON object:
   those of Spark's `withWatermark` and `window`, for windows of 600 s and 60 s every 10 s, and of 10 s;
   `*_chain_throughput_ratio`: over Spark's two operators, panes and then windows.
 - `scan_fraction`: Eventide's rows a second (tumbling) over those of Spark streaming the same columns to `noop`.
-- `sliding60_sql_throughput_ratio`, `tumbling_sql_throughput_ratio`, `sql_scan_fraction`: the same with the reduce left
-  to Spark SQL, as it is for sources other than Parquet files.
+- `sliding60_sql_throughput_ratio`, `tumbling_sql_throughput_ratio`, `sql_scan_fraction`: the same with the reduce by
+  Spark SQL, as it is for sources other than Parquet files.
 - `round_ratio`: a warm round of a thousand rows, Eventide's time over Spark's, for windows of 60 s every 10 s;
   `tumbling_round_ratio`: the same for those of 10 s, where Spark has least to do.
 - `final_latency_ratio`: from the row that lets a window close to its result readable in the sink, over Spark's.

@@ -1,4 +1,4 @@
-"""The sides: Eventide, Eventide with Spark SQL for the reduce, Spark's `window`, its chain of panes, and reading alone.
+"""The sides: Eventide, Eventide with the reduce by Spark SQL, Spark's `window`, its chain of panes, and reading alone.
 
 All run in one session with one set of settings, read the same files with the same number of them a round, wait for the
 same delay, and write Parquet files. A side is timed from the start of its streaming query to its end.
@@ -139,8 +139,8 @@ def _to_the_end(writer: DataStreamWriter) -> Ran:
 def rounds_of(query: StreamingQuery) -> tuple[float, ...]:
     """The milliseconds of every round that had rows, as Spark itself measured them, from trigger to commit.
 
-    Spark's rounds without rows only move its watermark. Of files that Eventide reduces itself Spark counts no row, and
-    it runs no batch without new files.
+    Spark's rounds without rows only move its watermark. Of files that Eventide reduces in tasks of
+    its own Spark counts no row, and it runs no batch without new files.
     """
     ours = (query.name or "").startswith("eventide")
     return tuple(

@@ -86,7 +86,7 @@ def show(measured: Throughput) -> None:
     """Print rows a second, one line for each question."""
     names = [side.name for side in SIDES] + [SCAN]
     show_table(
-        f"rows a second, {measured.rows:,} rows; eventide_sql: no reduce by files; chain: two operators, panes then "
+        f"rows a second, {measured.rows:,} rows; eventide_sql: reduce by Spark SQL; chain: two operators, panes then "
         f"windows; {SCAN}: only reads",
         ["windows", *names, "over window", "over chain", "results compared"],
         [

@@ -136,6 +136,17 @@ def test_a_script_in_sql_brings_its_functions_and_its_settings_to_spark(frame: D
         assert running["query_1"].results().column("top").to_pylist() == [30]
 
 
+def test_how_much_state_stays_with_the_driver_is_said_at_the_start(frame: DataFrame) -> None:
+    traffic = eventide.stream(frame, time="ts", source="detector").delay("10 seconds")
+    query = traffic.window("20 seconds").agg(n="count(*)")
+    with pytest.raises(DeclarationError, match=r"driver\.memory 'much' is no size"):
+        query.start(driver_memory="much")
+    with query.start(driver_memory="0 MB") as running:
+        while running.status().round < 0 and running.isActive:
+            running.awaitTermination(0.1)
+        assert running.status().queries[0].placement == "cluster"
+
+
 def test_what_is_no_stream_or_does_not_fit_together_is_refused(spark: SparkSession, frame: DataFrame) -> None:
     with pytest.raises(DeclarationError, match=r"not a stream: make it with spark.readStream.*df.toArrow\(\)"):
         eventide.stream(spark.range(3).selectExpr("id"), time="id")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.driver_memory import DRIVER_BYTES_AT
 from benchmarks.early_answers import WAYS, Ran, Sizes, headline, ratio, take_turns
 
 if TYPE_CHECKING:
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.parametrize("place", DRIVER_BYTES_AT)
 def test_the_ways_take_turns_over_the_same_stream_and_final_answers_are_right(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, place: str, tmp_path: Path
 ) -> None:
     sizes = Sizes(file_rows=500, files=4, turns=1, gap=0.01)
-    ran = take_turns(spark, sizes, tmp_path)
+    ran = take_turns(spark, sizes, place, tmp_path)
     assert ran.keys() == WAYS.keys()
     for way, one in ran.items():
         assert one.rows == sizes.turns * sizes.files * sizes.file_rows

@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import benchmarks
-from benchmarks import overhead, scale
+from benchmarks import overhead
 from benchmarks.disorder import SECOND, START, Disorder, Disordered
 from benchmarks.processes import PeakMemory, cpu_seconds
 from benchmarks.question import QUESTIONS, SLIDING6, TUMBLING, Question, Truth
+from benchmarks.scale import windows
 from benchmarks.spark_native import __main__ as spark_native
 from benchmarks.spark_native.latency import NativeFiles, closers, eventide_files
 from benchmarks.spark_native.sides import SIDES, Task
@@ -219,10 +220,10 @@ def test_the_last_line_of_the_native_benchmark_has_its_names() -> None:
 
 
 def test_growth_is_of_seconds_per_row_from_the_smallest_to_the_largest() -> None:
-    def cell(groups: int, slices: int, rows: int, seconds: float, moved: float | None = None) -> scale.Cell:
-        return scale.Cell(groups, slices, rows, seconds, 100.0 + seconds, 200.0, slices, 1.0, moved)
+    def cell(groups: int, slices: int, rows: int, seconds: float, moved: float | None = None) -> windows.Cell:
+        return windows.Cell(groups, slices, rows, seconds, 100.0 + seconds, 200.0, slices, 1.0, moved)
 
-    found = scale.headline(
+    found = windows.headline(
         [cell(10, 1, 100, 1.0), cell(1_000, 1, 200, 3.0)],
         [cell(10, 1, 100, 2.0), cell(10, 60, 100, 5.0)],
         [cell(1_000, 60, 100, 9.0, moved=32.5), cell(1_000, 60, 100, 8.0)],

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import Disorder
-from benchmarks.harness import database
+from benchmarks.driver_memory import DRIVER_BYTES_AT, add_place
+from benchmarks.harness import database, parser
 from benchmarks.join_vs_spark.__main__ import Measured
 from benchmarks.join_vs_spark.questions import EPOCHS, INTERVAL, JOINED, QUESTIONS, Compared, Inputs, Question, Truth
+from benchmarks.join_vs_spark.sides import EVENTIDE, Task
 from eventide.engine.local_engine import LocalEngine
+from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.sinks.directory import Directory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +64,23 @@ def test_a_wrong_row_and_a_missing_one_are_told(inputs: Inputs, tmp_path: Path) 
     measured = Measured({}, {("interval", "spark"): Compared(5, 10, 0), ("interval", "eventide"): Compared(5, 0, 0)})
     assert measured.rows_equal
     assert not Measured({}, {("interval", "spark"): compared}).rows_equal
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("driver_bytes", DRIVER_BYTES_AT.values(), ids=DRIVER_BYTES_AT)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+def test_a_join_tells_the_truth_wherever_its_state_is(
+    question: Question, driver_bytes: int, spark: SparkSession, inputs: Inputs, tmp_path: Path
+) -> None:
+    task = Task(question, inputs, 1, tmp_path, driver_bytes)
+    EVENTIDE.run(spark, task)
+    compared = Truth(question, inputs).compare(str(task.results / EVENTIDE.pattern))
+    assert compared.told > 100
+    assert (compared.missing, compared.wrong) == (0, 0)
+
+
+def test_the_place_is_a_budget_of_the_drivers_memory() -> None:
+    arguments = parser("joins")
+    add_place(arguments)
+    assert DRIVER_BYTES_AT[arguments.parse_args(["--place", "cluster"]).place] == 0
+    assert DRIVER_BYTES_AT[arguments.parse_args([]).place] == DRIVER_BYTES

@@ -6,6 +6,8 @@ import json
 import random
 from pathlib import Path
 
+import pytest
+
 from eventide.commands.check import findings_of
 from eventide.commands.explain import plan_of, trees
 from tests.commands.processes import QUERY, STREAM, Here, doors, eventide
@@ -125,3 +127,37 @@ def test_whatever_the_text_check_and_explain_find_or_refuse_and_never_break() ->
             scripts += 1
             assert trees(plan_of(script))
     assert scripts
+
+
+def test_every_error_is_told_and_what_follows_from_one_is_not(tmp_path: Path, here: Here) -> None:
+    doors(
+        tmp_path,
+        STREAM.replace("TIMESTAMP BY", "TIMESTMP BY")
+        + QUERY
+        + "CREATE STREAM other (at TIMESTAMP, n INT) FROM csv 'x' DELAY 1 s;\n"
+        + "SELECT sum(m) FROM other [RANGE 1 minute];\n"
+        + "SELECT sum(n) FROM other [RANGE 1 minut];\n"
+        + "DROP QUERY nobody;\n",
+    )
+    ran = here("check", "doors.sql")
+    assert ran.code == 2
+    errors = [line.split(": error: ") for line in ran.out.splitlines() if ": error: " in line]
+    assert [place.split(":")[1] for place, _ in errors] == ["3", "8", "9", "10"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "option", "message"),
+    [
+        ("item STRING", "avro", "value.format 'avro' is not known: use json or csv"),
+        ("item STRING, kafka_key STRING", "json", "declares kafka_key STRING, but a record of kafka has"),
+        ("item STRING, kafka_ofset BIGINT", "json", "kafka_ofset"),
+    ],
+)
+def test_what_spark_would_refuse_of_records_is_told_before_it_starts(
+    columns: str, option: str, message: str, tmp_path: Path, here: Here
+) -> None:
+    text = f"CREATE STREAM o (at TIMESTAMP, {columns}) USING kafka OPTIONS (subscribe 'o', \"value.format\" '{option}')"
+    doors(tmp_path, text + " DELAY 1 s TIMEOUT 1 min;\nSELECT count(*) FROM o [RANGE 1 minute];\n")
+    ran = here("check", "doors.sql")
+    assert ran.code == 2
+    assert message in ran.out

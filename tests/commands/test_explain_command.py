@@ -46,6 +46,16 @@ def test_json_has_the_same_as_plain_data(tmp_path: Path, here: Here) -> None:
     assert "slices" in query["merge"]["sql"]
 
 
+def test_the_budget_of_state_that_stays_with_the_driver_is_said(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM + QUERY)
+    assert "driver.memory: up to 256 MiB of state stay with the driver" in here("explain", "doors.sql").out
+    doors(tmp_path, "SET driver.memory = 0;" + STREAM + QUERY)
+    ran = here("explain", "doors.sql", "--json")
+    assert json.loads(ran.out)["driver_memory"]["bytes"] == 0
+    doors(tmp_path, "SET driver.memory = '2 GB';" + STREAM + QUERY)
+    assert "up to 1.86 GiB of state" in here("explain", "doors.sql").out
+
+
 def test_an_aggregate_without_partials_is_said_to_keep_rows(tmp_path: Path, here: Here) -> None:
     script = STREAM + QUERY.replace("sum(people)", "count(DISTINCT people)")
     doors(tmp_path, script)

@@ -53,3 +53,16 @@ def test_what_is_closed_or_not_there_is_said(checkpoint: Path, here: Here) -> No
     assert ran.code == 2
     assert "no committed round" in ran.err
     assert not (checkpoint / "elsewhere").exists()
+
+
+def test_the_state_of_a_query_and_of_what_it_reads_is_told_with_its_place_and_size(here: Here, tmp_path: Path) -> None:
+    fleet(tmp_path)
+    ran = here("why", "fleet.sql", "fastest", "--checkpoint", "state", "--json")
+    states = {one["name"]: one for one in json.loads(ran.out)["state"]}
+    assert list(states) == ["fastest", "speeds"]
+    assert {one["placement"] for one in states.values()} == {"driver"}
+    assert (states["speeds"]["rows"], states["speeds"]["size"] > 0) == (5, True)
+    assert (
+        "speeds keeps 5 rows, less than 1 KiB, with the driver\n"
+        in here("why", "fleet.sql", "fastest", "--checkpoint", "state").out
+    )

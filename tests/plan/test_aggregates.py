@@ -10,7 +10,7 @@ KINDS = {"i": "INT", "b": "BIGINT", "d": "DOUBLE", "m": "DECIMAL(10, 2)", "huge"
 
 
 def _type_of(sql: str) -> str:
-    return KINDS.get(sql, "DOUBLE")
+    return KINDS.get(sql, "BOOLEAN" if " > " in sql else "DOUBLE")
 
 
 def test_aggregates_of_the_same_rows_share_their_partials() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -17,7 +17,7 @@ import pytest
 from pyarrow import fs
 
 from eventide.errors import EngineError
-from eventide.results.results import Results
+from eventide.results.results import Made, Results
 from eventide.sinks import Directory, SparkWriter
 from eventide.sinks.folder import folder_at
 from eventide.sinks.formats import FORMATS
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
-
-Made = TypeVar("Made")
 
 
 @pytest.fixture
@@ -172,7 +170,7 @@ class Elsewhere:
         self._parts, self._out = results.parts, out
         self.asked = 0
 
-    def map(self, function: Callable[[int, Iterator[Any]], Made]) -> list[Made]:
+    def map(self, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
         assert self._parts is not None
         self.asked += 1
         [folder] = [path for path in self._out.iterdir() if path.name.startswith(".")]

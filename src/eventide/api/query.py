@@ -53,6 +53,11 @@ class ContinuousQuery(Reading, Startable):
     asking: EventStream | None = None
     """The stream whose rows prod it."""
 
+    def __repr__(self) -> str:
+        values = ", ".join(f"{value.sql} AS {value.name}" for value in self.declared.select)
+        groups = f" by {', '.join(group.name for group in self.declared.groups)}" if self.declared.groups else ""
+        return f"<query {self.called!r}: {values or 'groups'}{groups}; .explain() tells more>"
+
     @property
     def called(self) -> str:
         """Its name."""

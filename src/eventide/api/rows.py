@@ -158,6 +158,10 @@ class EventRows(Reading, Startable):
     known_as: str | None = None
     """Its name in a join, where that is another."""
 
+    def __repr__(self) -> str:
+        columns = ", ".join(column.name for column in self.columns)
+        return f"<rows {self.name or self.declared.name or 'without a name'!r}: {columns}; .explain() tells more>"
+
     @property
     def called(self) -> str:
         """Its name."""

@@ -44,6 +44,12 @@ class Startable(ABC):
 
         return planned((self,))[1]
 
+    def explain(self) -> None:
+        """Print how it is computed: time, windows, what is kept, and the SQL of each step, as `eventide explain`."""
+        from eventide.commands.explain import show_program
+
+        show_program(self.plan, self.called)
+
     def start(
         self,
         sink: GivenSink = None,

@@ -71,6 +71,12 @@ def run(
             help="Where the state is kept: a later run goes on from it. Default: a temporary one, removed at the end.",
         ),
     ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Delete results of another checkpoint in the directories that this run writes to."
+        ),
+    ] = False,
     trace: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write one JSON line for every decision of the scheduler into this file."),
@@ -98,5 +104,6 @@ def run(
             trace=trace,
             listen=listen,
             no_listen=no_listen,
+            replace=replace,
         )
     )

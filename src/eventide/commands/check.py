@@ -16,11 +16,12 @@ from eventide.commands.functions import signature_of
 from eventide.commands.outputs import check_outputs
 from eventide.commands.script_file import shown_as, text_of
 from eventide.commands.settings import RunSettings
+from eventide.commands.trial_run import refusal_of
 from eventide.errors import EventideError, LanguageError
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.timeout import Timeout
 from eventide.language.nearest import nearest
-from eventide.language.script import Script, read_script
+from eventide.language.script import Script, errors_in, read_script
 from eventide.language.statements import (
     FunctionStatement,
     Place,
@@ -30,11 +31,22 @@ from eventide.language.statements import (
     StreamStatement,
 )
 from eventide.plan.queue import Queue
+from eventide.plan.secrets import masked_text
+from eventide.plan.stream import Stream
+from eventide.sources.conform import matched
+from eventide.sources.input_of import split_options
 
 USUAL_FORMATS = (
     "json", "jsonl", "csv", "parquet", "orc", "text", "avro", "xml", "kafka", "rate", "socket", "delta",
     "iceberg", "hudi", "arrow", "feather", "stdin", "replay",
 )  # fmt: skip
+KAFKA_RECORD = {
+    "kafka_key": "BINARY", "kafka_topic": "STRING", "kafka_partition": "INT", "kafka_offset": "BIGINT",
+    "kafka_timestamp": "TIMESTAMP", "kafka_timestampType": "INT",
+    "kafka_headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+}  # fmt: skip
+"""What Spark tells of a record beside its value."""
+
 NO_FUNCTION = re.compile(r"no function (\w+)")
 SECOND = 1_000_000
 ONLY_SPARK = "the local engine cannot run this, Spark may"
@@ -84,9 +96,9 @@ def findings_of(text: str, file: str) -> tuple[list[Finding], Script | None]:
     """
     try:
         script = read_script(text, file)
-    except LanguageError as error:
-        place = (error.line, error.column, error.message, error.text, error.hint)
-        return [Finding("error", error.file or file, *place)], None
+    except LanguageError:
+        errors = errors_in(text, file)
+        return [Finding("error", e.file or file, e.line, e.column, e.message, e.text, e.hint) for e in errors], None
     lines = text.split("\n")
     found = [_at("warning", file, lines, w.line, w.column, w.message) for w in script.warnings]
     found += _of_outputs(script, file, lines)
@@ -125,11 +137,30 @@ def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
         if close is not None:
             message = f"{given!r} is no usual format: did you mean {close}? Spark is asked for a source of that name"
             found.append(_at("warning", file, lines, *place, message))
+        if (wrong := _wrong_record(stream)) is not None:
+            found.append(_at("error", file, lines, *place, wrong))
         policy = stream.policy.inner if isinstance(stream.policy, Timeout) else stream.policy
         if isinstance(policy, FixedDelay) and every is not None and 0 < policy.delay < every * SECOND:
             message = f"the delay is shorter than a round ({every:g} s): what trails by a round is late"
             found.append(_at("warning", file, lines, *place, message))
     return found
+
+
+def _wrong_record(stream: Stream) -> str | None:
+    """What Spark would refuse, after its start, of how the records of a message queue are declared."""
+    if stream.input is None:
+        return None
+    given, prefix = stream.input, f"{stream.input.format.lower()}_"
+    kind = split_options(given)[0].get("format")
+    if kind is not None and kind not in ("json", "csv"):
+        return f"stream {stream.name!r}: value.format {kind!r} is not known: use json or csv"
+    if prefix == "kafka_" and kind is not None:
+        beside = [column for column in stream.columns if column.name.lower().startswith(prefix)]
+        try:
+            matched(f"stream {stream.name!r}", beside, KAFKA_RECORD, "a record of kafka")
+        except EventideError as error:
+            return str(error)
+    return None
 
 
 def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
@@ -156,6 +187,8 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
         severity = "warning" if why.only_spark else "error"
         message = f"{ONLY_SPARK}: {why.reason}" if why.only_spark else why.reason
         found.append(_at(severity, file, lines, *_call_in(why.reason, lines, _place(places, name)), message))
+    if not found and (refusal := refusal_of(script.program, told, script.functions)) is not None:
+        found.append(_at("warning", file, lines, *_place(places, refusal.step), f"{ONLY_SPARK}: {refusal.error}"))
     return found
 
 
@@ -182,7 +215,7 @@ def _in(statement: Statement, error: EventideError) -> bool:
 
 
 def _at(severity: str, file: str, lines: list[str], line: int, column: int, message: str) -> Finding:
-    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    text = masked_text(lines[line - 1]) if 0 < line <= len(lines) else ""
     return Finding(severity, file, line, column, message, text)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 
 from eventide.errors import CheckpointError, EngineError, EventideError, LanguageError
+from eventide.plan.secrets import masked_text
 
 DONE = 0
 """All went well; also when Ctrl-C or SIGTERM asked for the end and the round under way was committed."""
@@ -79,7 +80,7 @@ def told(error: BaseException) -> str | None:
         said = f"eventide: what there is to say cannot be written: {error.strerror}"
     else:
         said = f"eventide: a fault of our own: {type(error).__name__}: {error} (--debug shows more)"
-    return "\n".join([said, *(f"eventide: {note}" for note in getattr(error, "__notes__", ()))])
+    return masked_text("\n".join([said, *(f"eventide: {note}" for note in getattr(error, "__notes__", ()))]))
 
 
 def _is_full(error: BaseException) -> bool:

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,6 +124,11 @@ def _on_spark(
     settings: RunSettings,
     trace: Trace | None,
 ) -> Iterator[Running]:
+    if find_spec("pyspark") is None:
+        raise EngineError(
+            "Spark is not installed: `pip install 'eventide[spark]'` adds it (it needs Java 17, too), and "
+            "`--engine local` runs without it"
+        )
     from eventide.engine.round.placement import DRIVER_BYTES
     from eventide.engine.spark_engine import SparkEngine
 

@@ -24,6 +24,7 @@ from eventide.commands.script_file import script_of, shown_as
 from eventide.commands.settings import RunSettings
 from eventide.errors import DeclarationError
 from eventide.language.script import Output, Script
+from eventide.plan.program import Program
 
 WIDTH_ELSEWHERE = 120
 
@@ -41,6 +42,13 @@ def explain_file(file: str, as_json: bool) -> None:
     for tree in trees(plan):
         console.print(tree)
     console.print(_line("driver.memory", plan["driver_memory"]["words"]))
+
+
+def show_program(program: Program, only: str | None = None) -> None:
+    """Show the plan of a program, or of one query of it, on standard output."""
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE, highlight=False)
+    for tree in trees(described(program, {}, ()), only):
+        console.print(tree)
 
 
 def plan_of(script: Script) -> dict[str, Any]:

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
+from eventide.engine.status import StreamStatus
+from eventide.eventtime.drop_ratio import DropRatio
+from eventide.plan.stream import Stream
 
 REASONS_TOLD = 3
 PLACE = re.compile(r" \(query [^()]*\)$")
@@ -62,6 +65,28 @@ class Losses:
             more = f"; {len(common) - REASONS_TOLD} more reasons" if len(common) > REASONS_TOLD else ""
             said.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint, keeping)}")
         return said
+
+
+def beyond_permitted(streams: Iterable[Stream], status: Iterable[StreamStatus]) -> list[str]:
+    """What to tell of streams that lost more rows than their declaration permits, and what to do about it."""
+    permitted = {stream.name: _permitted(stream.policy) for stream in streams}
+    said = []
+    for one in status:
+        ratio, share = permitted.get(one.name), one.late / max(1, one.rows)
+        if ratio is not None and one.late > 1 and share > ratio:
+            said.append(
+                f"stream {one.name!r}: {one.late:,} of {_rows(one.rows)} came too late ({100 * share:.1f} %), and "
+                f"{100 * ratio:.4g} % was permitted: they are not read in the order in which they came. Sort files by "
+                "time before they are read, name the column that says when a row came (ARRIVAL BY), or wait (DELAY)"
+            )
+    return said
+
+
+def _permitted(policy: object) -> float | None:
+    """The share of rows that a policy may lose, whatever is wrapped around it."""
+    while policy is not None and not isinstance(policy, DropRatio):
+        policy = getattr(policy, "inner", None)
+    return None if policy is None else policy.ratio
 
 
 def _rows(count: int) -> str:

@@ -5,6 +5,7 @@ Rich is loaded only to draw: a command that prints into a pipe does not wait for
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,20 @@ def say(text: str) -> None:
     """A line of our own on standard error; what cannot be said there is not worth failing for."""
     with suppress(OSError):
         print(f"eventide: {text}", file=sys.stderr, flush=True)
+
+
+class _Said(logging.Handler):
+    """Says what parts of Eventide have to tell while they work."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+def say_warnings() -> None:
+    """Say what sources and sinks warn of, such as a file that cannot be read any more."""
+    log = logging.getLogger("eventide")
+    if not any(isinstance(handler, _Said) for handler in log.handlers):
+        log.addHandler(_Said(logging.WARNING))
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from eventide.plan.prods import in_words as prods_in_words
 from eventide.plan.program import Operator, Program
 from eventide.plan.query import Query
 from eventide.plan.reduce_text import kept_text
+from eventide.plan.secrets import masked, masked_text
 from eventide.plan.spark_grammar import SPARK
 from eventide.plan.stream import Input, Stream, TimeKind, Timestamps
 from eventide.plan.window import RowWindow, SameWindow
@@ -105,7 +106,8 @@ def _stream(stream: Stream, readers: list[Bound]) -> dict[str, Any]:
 
 def _input(given: Input) -> dict[str, Any]:
     limits = {"max_files": given.max_files, "max_offsets": given.max_offsets, "max_rows": given.max_rows}
-    told = {"format": given.format, "path": given.path, "options": dict(given.options)}
+    path = None if given.path is None else masked_text(given.path)
+    told: dict[str, Any] = {"format": given.format, "path": path, "options": masked(dict(given.options))}
     return told | {name: limit for name, limit in limits.items() if limit is not None}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -26,9 +26,10 @@ from eventide.commands.engines import (
 from eventide.commands.functions import Failures
 from eventide.commands.given_options import changed_meanings, packages, pairs, said
 from eventide.commands.listening import checked_listening, listening
-from eventide.commands.losses import Losses
-from eventide.commands.notes import passing, say
+from eventide.commands.losses import Losses, beyond_permitted
+from eventide.commands.notes import passing, say, say_warnings
 from eventide.commands.outputs import Outputs, outputs_of
+from eventide.commands.ownership import claim_outputs
 from eventide.commands.screen_status import StatusLine
 from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
 from eventide.commands.settings import RunSettings, checked_engine
@@ -36,10 +37,14 @@ from eventide.commands.standard_streams import was_closed
 from eventide.commands.temporary_folders import remove_all
 from eventide.engine.running import Running
 from eventide.engine.trace import written_to
-from eventide.errors import DeclarationError
+from eventide.errors import DeclarationError, EventideError
 from eventide.language.script import Script
 from eventide.plan.program import Program
 from eventide.sources.files import FORMATS
+from eventide.sources.local_input import open_input
+
+LOOKED_AT = 100
+"""Rows of a file that are looked at before Spark reads it."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class RunRequest:
     trace: str | None = None
     listen: str | None = None
     no_listen: bool = False
+    replace: bool = False
 
 
 def run_file(request: RunRequest) -> None:
@@ -84,8 +90,11 @@ def run_file(request: RunRequest) -> None:
 
 def _run(script: Script, request: RunRequest) -> None:
     checked_listening(request.listen, not request.no_listen)
+    say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
     where = _where(script, request, settings)
+    if where.engine == "spark":
+        _look_at_times(script.program)
     given = said("--checkpoint", request.checkpoint) or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
     line, failures = StatusLine(), Failures()
@@ -96,6 +105,7 @@ def _run(script: Script, request: RunRequest) -> None:
     outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
         checkpoint = stack.enter_context(checkpoint_at(given))
+        claim_outputs(outputs.sinks, checkpoint, given, request.replace)
         if not bounded:
             say("running until Ctrl-C (--bounded: to the end of what is there now)")
         if given is None and not bounded:
@@ -123,6 +133,15 @@ def _run(script: Script, request: RunRequest) -> None:
         with suppress(KeyboardInterrupt, TerminatedError):
             # Who is in a hurry now has all that there was to have; only Spark has not ended yet.
             stack.close()
+
+
+def _look_at_times(program: Program) -> None:
+    """Read a few rows of files as the local engine does, which warns where their times cannot be meant."""
+    for stream in program.streams:
+        if stream.input is not None and stream.input.format.lower() in FORMATS and stream.time is not None:
+            # What cannot be read here is told by Spark, whose files may be anywhere.
+            with suppress(EventideError), closing(open_input(stream)) as rows:
+                rows.take(LOOKED_AT, 0.0)
 
 
 def comes_to_an_end(program: Program) -> bool:
@@ -156,9 +175,9 @@ def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
 def _tell_the_end(
     engine: Running, line: StatusLine, losses: Losses, checkpoint: str | None, bounded: bool, ended_before: bool
 ) -> None:
-    for sentence in losses.sentences(checkpoint):
-        say(sentence)
     status = engine.status()
+    for sentence in (*losses.sentences(checkpoint), *beyond_permitted(engine.engine.program.streams, status.streams)):
+        say(sentence)
     if ended_before and checkpoint is not None:
         say(
             f"the bounded run in {checkpoint} had ended before, and its results were given then: give another "

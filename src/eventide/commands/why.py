@@ -50,7 +50,7 @@ def why_file(file: str, query: str, window: str | None, checkpoint: str, as_json
         return
     for line in lines(standing, opened, windows, start):
         print(line)
-    for state in states_of(standing, query):
+    for state in states_of(standing, query) if start is None else ():
         print(state_words(**state))
 
 

@@ -8,8 +8,7 @@ Law: a size is a number of bytes, or a number and a unit: kB, MB, GB and TB by t
 >>> memory_bytes("much")
 Traceback (most recent call last):
     ...
-eventide.errors.DeclarationError: driver.memory 'much' is no size: write a number of bytes, or such as '256 MiB', '2 GB'
-\ or 0
+eventide.errors.DeclarationError: driver.memory 'much' is no size: write such as '256 MiB', '2 GB', or 0
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ def memory_bytes(given: int | str) -> int:
     """A size as it was given, in bytes."""
     found = SIZE.fullmatch(str(given).strip())
     if found is None:
-        raise DeclarationError(
-            f"driver.memory {given!r} is no size: write a number of bytes, or such as '256 MiB', '2 GB' or 0"
-        )
+        raise DeclarationError(f"driver.memory {given!r} is no size: write such as '256 MiB', '2 GB', or 0")
     letter, unit = (found["letter"] or "b").lower(), (found["unit"] or "ib").lower()
     factor = UNITS[letter] if unit == "ib" else 1000 ** "bkmgt".index(letter)
     return int(float(found["number"]) * factor) if "." in found["number"] else int(found["number"]) * factor
@@ -38,10 +35,10 @@ def size_words(size: int) -> str:
     """A size for people.
 
     >>> size_words(0), size_words(900), size_words(268_435_456), size_words(3_400_000_000)
-    ('0 bytes', '900 bytes', '256 MiB', '3.17 GiB')
+    ('0 bytes', 'less than 1 KiB', '256 MiB', '3.17 GiB')
     """
     if size < UNITS["k"]:
-        return f"{size:,} byte{'' if size == 1 else 's'}"
+        return "less than 1 KiB" if size else "0 bytes"
     letter = next(letter for letter in "tgmk" if size >= UNITS[letter])
     return f"{size / UNITS[letter]:.3g} {letter.upper()}iB"
 

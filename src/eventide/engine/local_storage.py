@@ -85,16 +85,27 @@ class LocalStorage(Storage):
                 os.fsync(file.fileno())
 
     def copy(self, name: str, to: str) -> None:
-        """A temporary copy, disk, rename, folder."""
+        """A second name of the same bytes, or a copy where the disk knows no such; disk, rename, folder."""
         path = self.path(to)
         folder, base = os.path.split(path)
         temporary = os.path.join(folder, f".{base}.tmp")
         with self.told("write", to):
             self._make(folder)
-            shutil.copyfile(self.path(name), temporary)
+            with suppress(FileNotFoundError):
+                os.remove(temporary)
+            try:
+                # Files are never changed once they are written.
+                os.link(self.path(name), temporary)
+            except FileNotFoundError:
+                raise
+            except OSError:
+                shutil.copyfile(self.path(name), temporary)
             if self._sync:
                 _confirm(temporary)
             os.replace(temporary, path)
+            with suppress(FileNotFoundError):
+                # Of two names of the same bytes a rename leaves both: a round that died has done this before.
+                os.remove(temporary)
         self._unconfirmed.add(folder)
         self.flush()
 

@@ -23,6 +23,8 @@ from pyarrow import fs
 
 from eventide.engine.storage import Storage, plain
 
+COPY_BYTES = 2**22
+
 
 class RemoteStorage(Storage):
     """The folder `path` of an Arrow file system; `spark` is the same folder as Spark would name it.
@@ -66,10 +68,22 @@ class RemoteStorage(Storage):
                 self._filesystem.move(first, self._at(name))
 
     def copy(self, name: str, to: str) -> None:
-        """As the file system copies."""
+        """As the file system copies; one that cannot (HDFS) is read and written, a little at a time."""
+        folder, _, base = self._at(to).rpartition("/")
         with self.told("write", to):
-            self._make(self._at(to).rpartition("/")[0])
-            self._filesystem.copy_file(self._at(name), self._at(to))
+            self._make(folder)
+            try:
+                self._filesystem.copy_file(self._at(name), self._at(to))
+            except NotImplementedError:
+                first = f"{folder}/.{base}.tmp" if self._by_renaming else self._at(to)
+                with (
+                    self._filesystem.open_input_stream(self._at(name), compression=None) as source,
+                    self._filesystem.open_output_stream(first, compression=None) as target,
+                ):
+                    while data := source.read(COPY_BYTES):
+                        target.write(data)
+                if self._by_renaming:
+                    self._filesystem.move(first, self._at(to))
 
     def flush(self) -> None:
         """Nothing is held back."""

@@ -100,22 +100,37 @@ class Builder:
 
     def program(self) -> Program:
         """The streams and queries."""
-        steps = [known.query for known in self.queries.values()]
+        return self._program(self.streams, self.queries)
+
+    def _program(self, streams: Iterable[str], queries: Iterable[str]) -> Program:
+        steps = [self.queries[key].query for key in queries]
         return Program(
-            tuple(declared.stream for declared in self.streams.values()),
+            tuple(self.streams[key].stream for key in streams),
             tuple(step for step in steps if isinstance(step, Query)),
             tuple(step for step in steps if not isinstance(step, Query)),
+        )
+
+    def part(self, name: str) -> Program:
+        """A query and all that it reads: the rest was checked when it was taken in."""
+        seen, waiting = dict[str, None](), [name.lower()]
+        while waiting:
+            if (one := waiting.pop()) not in seen:
+                seen[one] = None
+                waiting += sorted(_read_by(self.queries[one])) if one in self.queries else ()
+        below = list(reversed(seen))
+        return self._program(
+            [key for key in below if key in self.streams], [key for key in below if key in self.queries]
         )
 
     def warnings(self) -> tuple[Warning, ...]:
         """What to say about all of it."""
         read = {name for known in self.queries.values() for name in (*reads(known.query), *_asks(known))}
         found = [said for one in self.streams.values() for said in about_stream(one, one.stream.name in read)]
+        streams = {key: declared.stream for key, declared in self.streams.items()}
         for known in self.queries.values():
             if isinstance(known.query, Query):
                 found += about_query(known.query, known.tree)
             else:
-                streams = {key: declared.stream for key, declared in self.streams.items()}
                 found += about_operator(known.query, known.tree, streams)
         return tuple(sorted((warning_at(*said, self.source) for said in found), key=lambda w: (w.line, w.column)))
 
@@ -128,7 +143,7 @@ class Builder:
     def _query(self, tree: CreateQuery) -> str:
         if tree.this is None:
             self.bare += 1
-            while f"query_{self.bare}" in (*self.queries, *self.streams):
+            while f"query_{self.bare}" in self.queries or f"query_{self.bare}" in self.streams:
                 self.bare += 1
         name = tree.this.name if tree.this is not None else f"query_{self.bare}"
         self._new(name, tree.this or tree, "query")
@@ -195,7 +210,7 @@ class Builder:
         if not needs_queue(query, expensive):
             return query
         name = self._free(f"{query.name}_queue")
-        queue, query = queued(query, through(self.program(), query), name, expensive)
+        queue, query = queued(query, through(self.part(level.stream.name), query), name, expensive)
         self._take_in(Known(queue, tree, tuple(level.stream.columns), level.clock, hidden=True))
         return query
 
@@ -213,7 +228,7 @@ class Builder:
     def _take_in(self, known: Known) -> Known:
         self.queries[known.query.name.lower()] = known
         # What does not fit together is told at this statement.
-        self.program()
+        self.part(known.query.name)
         return known
 
     def _close_by_source(self, name: str, clause: Clause) -> None:
@@ -221,7 +236,7 @@ class Builder:
         known = self.queries[name.lower()]
         if not isinstance(known.query, Query):
             raise self.source.error("CLOSE BY SOURCE is for windows, and these are rows", clause, "leave it out")
-        if (reason := self.program().not_by_source(known.query)) is not None:
+        if (reason := self.part(name).not_by_source(known.query)) is not None:
             raise self.source.error(f"query {name!r} cannot close by source: {reason}", clause)
         self.queries[name.lower()] = replace(known, query=replace(known.query, by_source=True))
 
@@ -230,7 +245,7 @@ class Builder:
         known = self.queries[name.lower()]
         if not isinstance(known.query, Query):
             raise self.source.error("PROD is for windows, and these are rows", asked[0], "leave it out")
-        below = {read.lower() for read in streams_below(self.program(), known.query.name)}
+        below = {read.lower() for read in streams_below(self.part(name), known.query.name)}
         kinds = {declared.stream.time_kind for key, declared in self.streams.items() if key in below}
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
         prodded = {key for key, declared in self.streams.items() if declared.stream.prods is not None}
@@ -239,7 +254,7 @@ class Builder:
         query = with_prods(known.query, asked, self.source, kind, around)
         self.queries[name.lower()] = replace(known, query=query)
         try:
-            self.program()
+            self.part(name)
         except LanguageError:
             raise
         except DeclarationError as error:
@@ -353,7 +368,7 @@ class Builder:
             raise self.source.error(
                 f"{name!r} cannot name a {kind}", node, "use letters, digits and underscores, a letter first"
             )
-        for other, there in (("stream", set(self.streams)), ("query", set(self.queries))):
+        for other, there in (("stream", self.streams.keys()), ("query", self.queries.keys())):
             if name.lower() in there:
                 raise self.source.error(f"there is already a {other} {name!r}", node, "choose another name")
 

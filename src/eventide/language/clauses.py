@@ -37,6 +37,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "SLACK": ("amount",),
     "DELAY": ("amount",),
     "DRATIO": ("amount",),
+    "LEARNED FROM": ("text",),
     "ESTIMATOR": ("name",),
     "CLOCK SKEW": ("amount",),
     "ON DEMAND": ("amount",),

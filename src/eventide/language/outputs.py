@@ -5,7 +5,7 @@ Law: a query without INTO goes to the console; a directory without a format hold
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -25,7 +25,7 @@ class Output:
     query: str
     kind: str = "console"
     path: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def output_of(query: str, written: list[Clause], source: SourceText) -> Output:

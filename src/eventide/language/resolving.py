@@ -29,15 +29,8 @@ class Resolver:
 
     def spelled_out(self, expression: exp.Expr, level: Level, also: Iterable[str] = ()) -> exp.Expr:
         """The expression over the columns of the stream; names in `also` stay."""
-        for query in expression.find_all(exp.Query):
-            raise self.source.error("a query inside an expression cannot be run yet", query, "join what it gives")
-        for call in expression.find_all(exp.Max, exp.Min):
-            if call.expressions:
-                several = "greatest" if isinstance(call, exp.Max) else "least"
-                raise self.source.error("an aggregate takes one value", call, f"of several values take {several}(..)")
-        for node in expression.find_all(exp.Is):
-            if isinstance(node.expression, exp.Literal | exp.Column):
-                raise self.source.error("IS is for NULL, TRUE and FALSE", node.expression, "write = instead")
+        for node in expression.find_all(exp.Query, exp.Max, exp.Min, exp.Is, exp.Star):
+            self._check(node, expression)
         names = {name.lower() for name in also}
         found = expression.copy()
         root = exp.Paren(this=found)
@@ -47,6 +40,22 @@ class Resolver:
         result = root.this
         result.pop()
         return result  # type: ignore[no-any-return]
+
+    def _check(self, node: exp.Expr, expression: exp.Expr) -> None:
+        """Refuse what no expression over single columns can hold."""
+        if isinstance(node, exp.Query):
+            raise self.source.error("a query inside an expression cannot be run yet", node, "join what it gives")
+        if isinstance(node, exp.Max | exp.Min) and node.expressions:
+            several = "greatest" if isinstance(node, exp.Max) else "least"
+            raise self.source.error("an aggregate takes one value", node, f"of several values take {several}(..)")
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Literal | exp.Column):
+            raise self.source.error("IS is for NULL, TRUE and FALSE", node.expression, "write = instead")
+        if isinstance(node, exp.Star):
+            around = node.parent if not isinstance(node.parent, exp.Column) else node.parent.parent
+            if not isinstance(around, exp.Count):
+                raise self.source.error(
+                    "* stands for all columns, and no expression takes them all", expression, "name the columns"
+                )
 
     def _resolved(self, column: exp.Column, level: Level, also: set[str]) -> exp.Expr:
         columns, parts = place_of(column, level)

@@ -20,6 +20,7 @@ eventide.errors.LanguageError: x.sql:1:22: there is no stream 'trafic'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -28,13 +29,15 @@ from sqlglot.errors import SqlglotError
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.building import Builder, Function
 from eventide.language.outputs import Output
-from eventide.language.source_text import SourceText
+from eventide.language.source_text import Piece, SourceText
 from eventide.language.statements import ExplainStatement, Place, ShowStatement, Statement
 from eventide.language.warnings import Warning
 from eventide.plan.program import Program
 from eventide.plan.stream import Stream
 
-__all__ = ["Function", "Output", "Place", "Script", "Statement", "Warning", "read_script"]
+__all__ = ["Function", "Output", "Place", "Script", "Statement", "Warning", "errors_in", "read_script"]
+
+DECLARES = re.compile(r"CREATE\s+(?:STREAM|QUERY)\s+(`[^`]+`|[\w.]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -61,18 +64,64 @@ def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = 
     >>> read_script("SELECT max(speed) FROM cars [RANGE 60]", streams=[cars]).program.queries[0].select[0].name
     'max_speed'
     """
-    # Editors on Windows mark a text as Unicode by a sign before it.
-    source = SourceText(text.removeprefix("\ufeff"), file)
-    builder = Builder(source)
-    builder.know(streams)
-    statements: list[Statement] = []
-    questions: list[tuple[ShowStatement | ExplainStatement, Script]] = []
-    for piece in source.pieces():
+    reader = _Reader.of(text, file, streams)
+    for piece in reader.source.pieces():
+        reader.take(piece)
+    return reader.script()
+
+
+def errors_in(text: str, file: str | None = None) -> list[LanguageError]:
+    """Every error of a text, statement by statement; what only follows from an earlier one is left out.
+
+    >>> text = "DROP QUERY q; CREATE STREAM s (t NUMBR) DELAY 3; SELECT max(t) FROM s [RANGE 1]; SHOW TABLES"
+    >>> [error.line for error in errors_in(text)], [error.column for error in errors_in(text)]
+    ([1, 1, 1], [12, 34, 87])
+    """
+    reader = _Reader.of(text, file, ())
+    found: list[LanguageError] = []
+    missing: set[str] = set()
+    try:
+        for piece in reader.source.pieces():
+            try:
+                reader.take(piece)
+            except LanguageError as error:
+                if not any(f"{name!r}" in error.message for name in missing):
+                    found.append(error)
+                if (declared := DECLARES.match(piece.text)) is not None:
+                    missing.add(declared[1].strip("`"))
+        reader.script()
+    except LanguageError as error:
+        found.append(error)
+    return found
+
+
+@dataclass
+class _Reader:
+    """A text that is read statement by statement."""
+
+    source: SourceText
+    builder: Builder
+    statements: list[Statement] = field(default_factory=list)
+    questions: list[tuple[ShowStatement | ExplainStatement, Script]] = field(default_factory=list)
+
+    @staticmethod
+    def of(text: str, file: str | None, streams: Iterable[Stream]) -> _Reader:
+        # Editors on Windows mark a text as Unicode by a sign before it.
+        source = SourceText(text.removeprefix("\ufeff"), file)
+        builder = Builder(source)
+        builder.know(streams)
+        return _Reader(source, builder)
+
+    def take(self, piece: Piece) -> None:
+        """Do what one statement says."""
+        source, builder = self.source, self.builder
         try:
             statement = builder.take(source.tree(piece), piece)
-            statements.append(statement)
-            if isinstance(statement, ShowStatement | ExplainStatement):
-                questions.append((statement, _so_far(builder, statements)))
+            self.statements.append(statement)
+            if isinstance(statement, ShowStatement):
+                self.questions.append((statement, _so_far(builder, self.statements)))
+            elif isinstance(statement, ExplainStatement):
+                self.questions.append((statement, _part(builder, statement.name)))
         except LanguageError:
             raise
         except DeclarationError as error:
@@ -81,12 +130,27 @@ def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = 
             raise source.error("this is nested too deeply", piece.offset) from error
         except SqlglotError as error:
             raise source.error("this cannot be understood", piece.offset) from error
-    try:
-        return replace(_so_far(builder, statements), questions=tuple(questions))
-    except LanguageError:
-        raise
-    except DeclarationError as error:
-        raise source.error(str(error), 0) from error
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            # sqlglot knows functions of other systems, and takes any arguments for some of them.
+            message = "this cannot be understood: is every function one of Spark's, with the arguments it takes?"
+            raise source.error(message, piece.offset) from error
+
+    def script(self) -> Script:
+        """All of it."""
+        try:
+            return replace(_so_far(self.builder, self.statements), questions=tuple(self.questions))
+        except LanguageError:
+            raise
+        except DeclarationError as error:
+            raise self.source.error(str(error), 0) from error
+
+
+def _part(builder: Builder, query: str) -> Script:
+    """A query and what it reads, as far as it has been declared: all that EXPLAIN shows of it."""
+    program = builder.part(query)
+    names = {step.name.lower() for step in program.steps}
+    outputs = tuple(output for key, output in builder.outputs.items() if key in names)
+    return Script(program, outputs, functions=tuple(builder.functions.values()))
 
 
 def _so_far(builder: Builder, statements: list[Statement]) -> Script:

@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -19,6 +21,7 @@ from eventide.errors import LanguageError
 from eventide.language.clauses import MisreadError
 from eventide.language.dialect import Eventide, parse
 from eventide.language.statements import Place
+from eventide.plan.secrets import masked_text
 
 DEEPEST = 200
 """How many parentheses may be open at once; Python's own limit would come not much later."""
@@ -46,15 +49,19 @@ class SourceText:
 
     def place(self, offset: int) -> Place:
         """The line and column of an offset."""
-        before = self.text[: max(0, offset)]
-        return Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+        line = bisect_right(self._line_starts, max(0, offset))
+        return Place(line, min(max(0, offset), len(self.text)) - self._line_starts[line - 1] + 1)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(at + 1 for at, sign in enumerate(self.text) if sign == "\n")]
 
     def error(self, message: str, at: int | exp.Expr | None, hint: str | None = None) -> LanguageError:
         """An error at an offset or a node of a tree."""
         offset = at if isinstance(at, int) else offset_of(at)
         place = self.place(min(offset, len(self.text.rstrip())))
-        line = self.text.split("\n")[place.line - 1].rstrip("\r")
-        return LanguageError(message, self.file, place.line, place.column, line, hint)
+        line = masked_text(self.text.split("\n")[place.line - 1].rstrip("\r"))
+        return LanguageError(message, self.file, place.line, min(place.column, len(line) + 1), line, hint)
 
     def pieces(self) -> Iterator[Piece]:
         """The statements, one after the other."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from math import ceil, log2
 
+from sqlglot import exp
+
+from eventide.errors import DeclarationError
 from eventide.plan.aggregate_call import FRACTIONS, SMALL, Call, Columns, Form, Told, decimal_of
 from eventide.plan.aggregate_sums import counted
 from eventide.plan.expressions import parsed
@@ -21,9 +24,10 @@ def distinct(call: Call, columns: Columns) -> Told | None:
     if not call.arguments:
         return None
     hashed = _hashed(call.arguments[0], columns.type_of(call.arguments[0]))
-    lg_k = _lg_k(float(parsed(call.arguments[1], "an error").name)) if len(call.arguments) > 1 else 12
-    if hashed is None:
+    error = _plain_number(call.arguments[1]) if len(call.arguments) > 1 else None
+    if hashed is None or (len(call.arguments) > 1 and not error):
         return None
+    lg_k = _lg_k(float(error)) if error is not None else 12
     name = columns.keep("BINARY", f"hll_sketch_agg({call.over_rows(hashed)}, {lg_k})", "hll_union_agg({0})")
     # A sketch that was never merged estimates in another way, which depends on the order of rows: so merge always.
     return Told(f"hll_sketch_estimate(hll_union({name}, {name}))", "BIGINT")
@@ -37,9 +41,10 @@ def quantile(call: Call, columns: Columns) -> Told | None:
     kind = columns.type_of(x)
     number, back = _as_double(x, kind), _from_double(kind)
     shares = _shares(call.arguments[1])
-    if number is None or back is None or shares is None:
+    accuracy = _plain_number(call.arguments[2]) if len(call.arguments) == 3 else "10000"
+    if number is None or back is None or shares is None or accuracy is None or not accuracy.isdigit():
         return None
-    k = _k(int(parsed(call.arguments[2], "an accuracy").name) if len(call.arguments) == 3 else 10_000)
+    k = _k(min(int(accuracy), 2**31 - 1))
     # The sketch does not see NaN, which is a value in Spark, above all others: it stands in as infinity.
     seen = f"IF(isnan({number}), CAST('Infinity' AS DOUBLE), {number})" if kind in FRACTIONS else number
     name = columns.keep(
@@ -64,6 +69,9 @@ def sketch(merge: str) -> Form:
     """A sketch as the user's own value, merged by the given function."""
 
     def form(call: Call, columns: Columns) -> Told | None:
+        kind = columns.type_of(call.arguments[0])
+        if call.name == "kll_sketch_agg_double" and kind not in (*SMALL, "BIGINT", *FRACTIONS, "VOID"):
+            raise DeclarationError(f"{call.name} takes numbers, and {call.arguments[0]} is {kind}: CAST it to DOUBLE")
         arguments = ", ".join([call.over_rows(call.arguments[0]), *call.arguments[1:]])
         return Told(columns.keep("BINARY", f"{call.name}({arguments})", merge), "BINARY")
 
@@ -123,6 +131,17 @@ def _shares(sql: str) -> list[str] | None:
     parts = read.expressions if sql.upper().startswith("ARRAY") else [read]
     texts = [part.name for part in parts]
     return texts if texts and all(_is_number(text) for text in texts) else None
+
+
+def _plain_number(sql: str) -> str | None:
+    """A number above 0 that is written out.
+
+    >>> _plain_number("0.05"), _plain_number("x"), _plain_number("0")
+    ('0.05', None, None)
+    """
+    read = parsed(sql, "a number")
+    plain = isinstance(read, exp.Literal) and not read.is_string and _is_number(read.name)
+    return read.name if plain and float(read.name) > 0 else None
 
 
 def _is_number(text: str) -> bool:

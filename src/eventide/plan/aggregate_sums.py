@@ -6,6 +6,7 @@ fractions may differ in the last digits, as they do in Spark itself.
 
 from __future__ import annotations
 
+from eventide.errors import DeclarationError
 from eventide.plan.aggregate_call import FRACTIONS, SMALL, Call, Columns, Form, Told, decimal_of
 from eventide.plan.decimal_mean import decimal_mean
 
@@ -34,6 +35,8 @@ def count_if(call: Call, columns: Columns) -> Told | None:
     """Rows where the condition holds."""
     if len(call.arguments) != 1:
         return None
+    if (kind := columns.type_of(call.arguments[0])) not in ("BOOLEAN", "VOID"):
+        raise DeclarationError(f"count_if takes a condition, and {call.arguments[0]} is {kind}")
     reduce = f"count({call.over_rows(f'IF({call.arguments[0]}, 1, NULL)')})"
     return Told(columns.keep("BIGINT", reduce, _summed("BIGINT", or_zero=True)), "BIGINT")
 

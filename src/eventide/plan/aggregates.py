@@ -122,6 +122,8 @@ def _told(call: Call, columns: Columns) -> Told | None:
         # So the parser calls MAX and MIN of several values.
         one, written = "max" if call.name == "greatest" else "min", ", ".join(call.arguments)
         raise DeclarationError(f"{one}({written}) has more than one value: write {one}({call.name}({written}))")
+    if call.where is not None and (kind := columns.type_of(call.where)) not in ("BOOLEAN", "VOID"):
+        raise DeclarationError(f"FILTER takes a condition, and {call.where} is {kind}")
     if call.ordered or call.name not in FORMS or (call.distinct and call.name not in DISTINCT_IS_NOTHING):
         return None
     return FORMS[call.name](_of_numbers(call, columns), columns)

@@ -29,6 +29,7 @@ from eventide.plan.bound import Bound, bind
 from eventide.plan.bound_join import BoundJoin, bind_join
 from eventide.plan.bound_lookup import BoundLookup, bind_lookup, joining
 from eventide.plan.bound_rows import BoundRows, bind_rows, check_mergeable
+from eventide.plan.column_types import declared_first
 from eventide.plan.join import Join
 from eventide.plan.join_names import meeting
 from eventide.plan.prod_rows import check_patterns
@@ -147,7 +148,8 @@ class BoundProgram:
         if len(inputs) > 1:
             check_mergeable(query.stream, inputs)
         # The same query over each input: what slices keep is the same, how it is reduced may not be.
-        bounds = [bind(query, stream, partial(types.type_of, stream)) for stream in inputs]
+        type_of = declared_first(types.type_of)
+        bounds = [bind(query, stream, partial(type_of, stream)) for stream in inputs]
         check_patterns(self.program, bounds[0])
         ways = (Way(source, query.name, bound) for source, bound in zip(sources, bounds, strict=True))
         return replace(self, queries={**self.queries, query.name: bounds[0]}, ways=(*self.ways, *ways))
@@ -155,16 +157,17 @@ class BoundProgram:
     def _with_operator(self, operator: Operator, types: Types) -> BoundProgram:
         inputs = self._declared(operator.inputs, types)
         bound: BoundOperator
+        type_of = declared_first(types.type_of)
         if isinstance(operator, Rows):
-            bound = bind_rows(operator, inputs, types.type_of)
+            bound = bind_rows(operator, inputs, type_of)
         else:
             left, right = inputs[0], inputs[-1]
             join = operator if isinstance(operator, Join) else joining(operator, left, right)
             types.declare(meeting(join, left, right))
             if isinstance(operator, Join):
-                bound = bind_join(operator, left, right, types.type_of)
+                bound = bind_join(operator, left, right, type_of)
             else:
-                bound = bind_lookup(operator, left, right, types.type_of)
+                bound = bind_lookup(operator, left, right, type_of)
         ways = (Way(port.stream.name, operator.name, port) for port in bound.ports)
         return replace(self, operators={**self.operators, operator.name: bound}, ways=(*self.ways, *ways))
 

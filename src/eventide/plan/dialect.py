@@ -104,6 +104,12 @@ def _said(tree: exp.Expression, columns: tuple[Column, ...]) -> str:
         return str(saying.generate(written_out(tree, saying.types), copy=False))
     except UnsupportedError as error:
         raise DeclarationError(f"{str(error).rstrip('.')} exists only on Spark: use the Spark engine") from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, SqlglotError) as error:
+        # sqlglot writes trees that mean something; any parser lets others pass, too.
+        raise DeclarationError(
+            f"the local engine cannot say {tree.sql(SPARK)[:200]}: look at the arguments of its functions, or use the "
+            "Spark engine"
+        ) from error
 
 
 def _exact(call: exp.Func) -> bool:

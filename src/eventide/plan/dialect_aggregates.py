@@ -11,12 +11,13 @@ from sqlglot import exp
 from eventide.plan.aggregate_call import decimal_of
 from eventide.plan.decimal_mean import decimal_mean
 from eventide.plan.dialect_saying import Rule, Saying, call
-from eventide.plan.expressions import restricted
+from eventide.plan.expressions import name_of, restricted
 from eventide.plan.spark_grammar import SPARK
 
 MORE_THAN_A_CALL = (
     exp.Sum, exp.Avg, exp.ApproxDistinct, exp.ApproxQuantile, exp.ArrayAgg, exp.ArrayUniqueAgg, exp.Corr, exp.RegrSlope,
 )  # fmt: skip
+NOT_DISTINCT = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double")
 NAMED = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double", "try_sum")
 
 
@@ -66,6 +67,12 @@ def _count(self: Saying, node: exp.Count) -> str:
     return call("COUNT", self.sql(node.this))
 
 
+def _count_if(self: Saying, node: exp.CountIf) -> str:
+    if isinstance(node.this, exp.Distinct):
+        return f"COUNT(DISTINCT CASE WHEN {self.sql(node.this.expressions[0])} THEN 1 END)"
+    return f"COUNT(CASE WHEN {self.sql(node.this)} THEN 1 END)"
+
+
 def _quantile(self: Saying, node: exp.Quantile) -> str:
     return f"QUANTILE_CONT(CAST({self.sql(node.this)} AS DOUBLE), {self.sql(node, 'quantile')})"
 
@@ -104,8 +111,18 @@ def _of_pairs(name: str) -> Rule:
 
 
 def _approximate_distinct(self: Saying, node: exp.ApproxDistinct) -> str:
-    sketch = f"eventide_hll_of_texts(list(DISTINCT CAST({self.sql(node.this)} AS TEXT)), 12)"
+    value = node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this
+    sketch = f"eventide_hll_of_texts(list(DISTINCT CAST({self.sql(value)} AS TEXT)), 12)"
     return f"eventide_hll_estimate(eventide_hll_union([{sketch}, {sketch}]))"
+
+
+def _distinct(self: Saying, node: exp.Distinct) -> str:
+    """DISTINCT, where it stands right behind the parenthesis of a call in DuckDB, too."""
+    call = node.parent or node
+    named = isinstance(call, exp.Anonymous) and call.name.lower() in NOT_DISTINCT
+    if isinstance(call, exp.Quantile | exp.Corr | exp.RegrSlope | exp.Mode) or named:
+        return self.refuse(f"DISTINCT in {name_of(call).upper()}")
+    return f"DISTINCT {', '.join(self.sql(one) for one in node.expressions)}"
 
 
 RULES: dict[type[exp.Expr], Rule] = {
@@ -118,7 +135,8 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Avg: _average,
     exp.Corr: _of_pairs("CORR"),
     exp.Count: _count,
-    exp.CountIf: lambda self, n: f"COUNT(CASE WHEN {self.sql(n.this)} THEN 1 END)",
+    exp.CountIf: _count_if,
+    exp.Distinct: _distinct,
     exp.Filter: _filter,
     exp.GroupConcat: _listed,
     exp.LogicalAnd: lambda self, n: call("BOOL_AND", self.sql(n.this)),

@@ -195,7 +195,7 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Mod: _arithmetic("%"),
     exp.Mul: _arithmetic("*"),
     exp.Nanvl: macro("nanvl", "this", "expression"),
-    exp.Negative: lambda self, n: f"(-{self.sql(n.this)})",
+    exp.Negative: lambda self, n: f"(-({self.sql(n.this)}))",
     exp.Round: _rounded,
     exp.SafeAdd: _tried(exp.Add),
     exp.SafeDivide: lambda self, n: _divide(self, n, tried=True),

@@ -140,6 +140,8 @@ def only_where(aggregate: str, condition: str) -> str:
 
     >>> only_where("sum(x)", "v > 1"), only_where("count(*)", "ok"), only_where("hll_sketch_agg(x, 12)", "ok")
     ('SUM(IF(v > 1, x, NULL))', 'COUNT(IF(ok, 1, NULL))', 'HLL_SKETCH_AGG(IF(ok, x, NULL), 12)')
+    >>> only_where("sum(DISTINCT x)", "v > 1")
+    'SUM(DISTINCT IF(v > 1, x, NULL))'
     """
     call = parsed(aggregate, "a partial")
     test = parsed(condition, "a condition")
@@ -170,7 +172,9 @@ def _when(test: exp.Expression, value: exp.Expression) -> exp.If:
 def _arguments(call: exp.Expression) -> list[exp.Expression]:
     first = [] if isinstance(call, exp.Anonymous) else [call.this]
     rest = [value for key, value in call.args.items() if key != "this" and isinstance(value, exp.Expression)]
-    return [*first, *rest, *call.expressions]
+    every = [*first, *rest, *call.expressions]
+    # DISTINCT stands before its values; the rows are chosen by these.
+    return [one for given in every for one in (given.expressions if isinstance(given, exp.Distinct) else (given,))]
 
 
 def _is_option(call: exp.Expression, argument: exp.Expression) -> bool:

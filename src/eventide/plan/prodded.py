@@ -16,6 +16,7 @@ them; it is a query that declares prods, whatever else it declares, and its resu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,15 @@ from eventide.plan.query import Query
 from eventide.plan.stream import TimeKind
 
 if TYPE_CHECKING:
-    from eventide.plan.program import Program
+    from eventide.plan.program import Operator, Program
 
 
 def streams_below(program: Program, name: str) -> frozenset[str]:
     """The names of the streams that a query or operator reads in the end."""
-    known = {step.name: step for step in (*program.queries, *program.operators)}
+    return _below(name, {step.name: step for step in (*program.queries, *program.operators)})
+
+
+def _below(name: str, known: Mapping[str, Query | Operator]) -> frozenset[str]:
     seen, waiting = set[str](), [name]
     while waiting:
         seen.add(one := waiting.pop())
@@ -45,8 +49,9 @@ def with_prods_of_streams(program: Program) -> tuple[Query, ...]:
     """The queries of a program, each asked by the prods among the rows that it reads."""
     prodded = {stream.name for stream in program.streams if stream.prods is not None}
     found = []
+    known = {step.name: step for step in (*program.queries, *program.operators)}
     for query in program.queries:
-        below = streams_below(program, query.name)
+        below = _below(query.name, known)
         in_stream = bool(below & prodded)
         if query.prods is None:
             found.append(replace(query, prods=Prods(in_stream=True)) if in_stream else query)

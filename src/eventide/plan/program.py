@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NoReturn
 
 from eventide.errors import DeclarationError
 from eventide.plan.by_source import why_not
@@ -64,9 +65,11 @@ class Program:
                 if name.lower() in seen:
                     raise DeclarationError(f"there are two of name {name!r} among the declarations: rename one")
                 seen.add(name.lower())
+        names = {one.name for one in (*self.streams, *self.queries, *self.operators)}
         for step in (*self.queries, *self.operators):
             for read in reads(step):
-                self._check_known(step, read)
+                if read not in names:
+                    self._refuse_unknown(step, read)
         for query in self.queries:
             below = self.below(query)
             if below is not None:
@@ -78,31 +81,44 @@ class Program:
             if query.by_source and (reason := self.not_by_source(query)) is not None:
                 raise DeclarationError(f"query {query.name!r} cannot close by source: {reason}")
         for operator in self.operators:
-            for query in self.queries:
-                if query.retain and query.name in operator.inputs:
-                    _refuse_revised(query.name, operator.name)
+            for read in operator.inputs:
+                if (revised := self._queries_by_name.get(read)) is not None and revised.retain:
+                    _refuse_revised(revised.name, operator.name)
         object.__setattr__(self, "queries", with_prods_of_streams(self))
+        # Prods may have made other queries of them.
+        self.__dict__.pop("_queries_by_name", None)
         _ = self.steps
 
-    def _check_known(self, step: Step, read: str) -> None:
+    def _refuse_unknown(self, step: Step, read: str) -> NoReturn:
         others = [one.name for one in (*self.streams, *self.queries, *self.operators) if one is not step]
-        if read != step.name and read not in others:
-            raise DeclarationError(
-                f"query {step.name!r} reads {read!r}, which is neither a stream nor a query; "
-                f"declared: {', '.join(others) or 'none'}"
-            )
+        raise DeclarationError(
+            f"query {step.name!r} reads {read!r}, which is neither a stream nor a query; "
+            f"declared: {', '.join(others) or 'none'}"
+        )
+
+    @cached_property
+    def _streams_by_name(self) -> dict[str, Stream]:
+        return {stream.name: stream for stream in self.streams}
+
+    @cached_property
+    def _queries_by_name(self) -> dict[str, Query]:
+        return {query.name: query for query in self.queries}
+
+    @cached_property
+    def _operators_by_name(self) -> dict[str, Operator]:
+        return {operator.name: operator for operator in self.operators}
 
     def not_by_source(self, query: Query) -> str | None:
         """What keeps a query from closing source by source; None where nothing does."""
-        return why_not(query, next((stream for stream in self.streams if stream.name == query.stream), None))
+        return why_not(query, self._streams_by_name.get(query.stream))
 
     def below(self, query: Query) -> Query | None:
         """The query that a query reads; None where it reads a stream or an operator."""
-        return next((other for other in self.queries if other.name == query.stream), None)
+        return self._queries_by_name.get(query.stream)
 
     def operator(self, name: str) -> Operator | None:
         """The operator of that name; None where that is a stream or a query."""
-        return next((operator for operator in self.operators if operator.name == name), None)
+        return self._operators_by_name.get(name)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -134,17 +150,15 @@ class Program:
 
     def stream(self, name: str, because: str = "there is no") -> Stream:
         """The stream of that name, or an error that says which there are."""
-        for stream in self.streams:
-            if stream.name == name:
-                return stream
+        if (stream := self._streams_by_name.get(name)) is not None:
+            return stream
         known = ", ".join(stream.name for stream in self.streams) or "none"
         raise DeclarationError(f"{because} stream {name!r}, which is not declared; declared: {known}")
 
     def query(self, name: str) -> Query:
         """The query of that name, or an error that says which there are."""
-        for query in self.queries:
-            if query.name == name:
-                return query
+        if (query := self._queries_by_name.get(name)) is not None:
+            return query
         known = ", ".join(query.name for query in self.queries) or "none"
         raise DeclarationError(f"there is no query {name!r}; there are: {known}")
 

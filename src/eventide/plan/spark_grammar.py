@@ -12,15 +12,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlglot.parser
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.errors import UnsupportedError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from eventide.errors import EngineError
+from eventide.plan.spark_arity import MOST_DIGITS, misplaced_lambda, wrong_count, wrong_type
+
+Node = TypeVar("Node", bound=exp.Expr)
 
 
 def _without(word: str, words: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +102,27 @@ class Spark4(Spark):
         FUNCTION_PARSERS = _without("PERCENTILE", SparkParser.FUNCTION_PARSERS)
         NO_PAREN_FUNCTION_PARSERS = _without("ANY", SparkParser.NO_PAREN_FUNCTION_PARSERS)
 
+        def validate_expression(self, expression: Node, args: list[Any] | None = None) -> Node:
+            """Refuse what sqlglot would let pass, and nothing behind it could say."""
+            wrong = wrong_count(expression, None if args is None else len(args)) or misplaced_lambda(expression)
+            if wrong is not None:
+                self.raise_error(wrong)
+            return super().validate_expression(expression, args)
+
+        def expression(self, instance: Node, token: Any = None, comments: list[str] | None = None) -> Node:
+            """A node of the tree; sqlglot does not look at the digits of numbers."""
+            if isinstance(instance, exp.Literal) and not instance.is_string and len(instance.name) > MOST_DIGITS:
+                digits = len(instance.name)
+                self.raise_error(f"a number of {digits} digits: a DECIMAL has 38, write a DOUBLE as 1e99", token)
+            return super().expression(instance, token, comments)
+
+        def _parse_types(self, *given: Any, **options: Any) -> exp.Expr | None:
+            found: exp.Expr | None = super()._parse_types(*given, **options)
+            wrong = wrong_type(found) if isinstance(found, exp.DataType) else None
+            if wrong is not None:
+                self.raise_error(wrong)
+            return found
+
     class Generator(SparkGenerator):
         """Makes words of a tree."""
 
@@ -110,6 +135,10 @@ class Spark4(Spark):
             exp.ParseJSON: _parse_json,
             exp.WithinGroup: _within_group,
         }
+
+        def unsupported(self, message: str) -> None:
+            """Refuse: what sqlglot cannot write in Spark's words it would leave out."""
+            raise UnsupportedError(message)
 
 
 SPARK = Spark4

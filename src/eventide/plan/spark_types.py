@@ -27,6 +27,7 @@ CONDITIONS = (exp.Predicate, exp.Not, exp.And, exp.Or, exp.Boolean, exp.LogicalA
 SAME = (
     exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls, exp.RespectNulls, exp.Neg, exp.Abs, exp.Min, exp.Max,
     exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.ArgMin, exp.ArgMax, exp.AnyValue,
+    exp.Mode,
 )  # fmt: skip
 """What has the type of its first argument."""
 
@@ -52,6 +53,7 @@ NAMED = {
     **dict.fromkeys(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), "TIMESTAMP"),
     **dict.fromkeys(("octet_length", "weekday"), "INT"),
     "hll_sketch_estimate": "BIGINT",
+    "kll_sketch_get_quantile_double": "DOUBLE",
     "std": "DOUBLE",
 }
 """Functions that the parser knows only by name."""
@@ -129,7 +131,9 @@ class Types:
         if isinstance(node, exp.Distinct):
             return self.of(node.expressions[0]) if len(node.expressions) == 1 else None
         if isinstance(node, exp.Anonymous):
-            return NAMED.get(node.name.lower())
+            return self._named(node)
+        if isinstance(node, exp.WithinGroup):
+            return self._within_group(node)
         if isinstance(node, exp.Struct):
             return self._struct(node)
         if isinstance(node, exp.Dot):
@@ -139,8 +143,9 @@ class Types:
             kinds = [self.of(part) for part in parts]
             plain = all(kind is not None and not kind.startswith(("ARRAY", "BINARY")) for kind in kinds)
             return "STRING" if plain else None
-        if isinstance(node, exp.Quantile):
-            return "ARRAY<DOUBLE>" if isinstance(node.args["quantile"], exp.Array) else "DOUBLE"
+        if isinstance(node, exp.Quantile | exp.ApproxQuantile):
+            kind = "DOUBLE" if isinstance(node, exp.Quantile) else self.of(node.this)
+            return f"ARRAY<{kind}>" if kind is not None and isinstance(node.args.get("quantile"), exp.Array) else kind
         if type(node) in FIXED:
             return FIXED[type(node)]
         if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod):
@@ -154,6 +159,17 @@ class Types:
         if isinstance(node, exp.Round | exp.Floor | exp.Ceil):
             return _rounded(node, self.of(node.this))
         return None
+
+    def _named(self, node: exp.Anonymous) -> str | None:
+        kind = NAMED.get(node.name.lower())
+        many = node.name.lower().startswith("kll_sketch_get_quantile") and isinstance(node.expressions[-1], exp.Array)
+        return f"ARRAY<{kind}>" if many else kind
+
+    def _within_group(self, node: exp.WithinGroup) -> str | None:
+        """Of a mode, the type of what it is ordered by; of other aggregates, their own."""
+        if isinstance(node.this, exp.Mode):
+            return self.of(node.expression.expressions[0].this)
+        return self.of(node.this)
 
     def as_decimal(self, node: exp.Expression) -> tuple[int, int] | None:
         """Precision and scale of a decimal, or of a whole number that meets one."""

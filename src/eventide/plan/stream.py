@@ -21,6 +21,9 @@ from eventide.plan.columns import WHOLE_NUMBERS, Column, checked, columns, named
 
 __all__ = ["Future", "Input", "Stream", "TimeKind", "Timestamps", "columns"]
 
+NESTED = ("ARRAY", "STRUCT", "MAP", "VARIANT")
+"""Types of values that hold others."""
+
 
 class Timestamps(Enum):
     """Where the time of a row comes from."""
@@ -48,7 +51,9 @@ class Input:
 
     format: str
     path: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Not shown: passwords may be among them."""
+
     max_files: int | None = None
     max_offsets: int | None = None
     max_rows: int | None = None
@@ -118,6 +123,12 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             )
         for name in (*self.source, *filter(None, (self.time, self.arrival))):
             named(name, self.columns, owner)
+        for name in self.source:
+            if (kind := named(name, self.columns, owner).type).startswith(NESTED):
+                raise DeclarationError(
+                    f"{owner} cannot tell its sources by {name!r}: it is {kind}, and a source goes by plain values; "
+                    "choose a STRING or a number"
+                )
         if self.punctuation is not None:
             self._check_punctuation(self.punctuation, owner)
         if self.prods is not None:

@@ -24,6 +24,9 @@ from eventide.errors import DeclarationError
 TUMBLING = -(2**63)
 """A SLIDE that was left out: as long as RANGE. One that was given, 0 too, has to be above 0."""
 
+MOST_WINDOWS = 1_000_000
+"""In how many windows a row may be: each of them has a result of its own."""
+
 
 @dataclass(frozen=True)
 class Window:
@@ -35,6 +38,11 @@ class Window:
     Traceback (most recent call last):
         ...
     eventide.errors.DeclarationError: a window of RANGE 0 holds nothing: give a RANGE above 0
+    >>> Window(range=31_536_000_000_000, slide=1)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: every row would be in 31,536,000,000,000 windows, and at most 1,000,000 can be: \
+give a larger SLIDE
     """
 
     range: int
@@ -117,3 +125,8 @@ def _check(length: int, slide: int) -> None:
         raise DeclarationError(f"a window of RANGE {length} holds nothing: give a RANGE above 0")
     if slide <= 0:
         raise DeclarationError(f"SLIDE {slide} is not above 0: give how far the next window starts after this one")
+    if length // slide > MOST_WINDOWS:
+        raise DeclarationError(
+            f"every row would be in {length // slide:,} windows, and at most {MOST_WINDOWS:,} can be: give a larger "
+            "SLIDE"
+        )

@@ -26,8 +26,9 @@ from __future__ import annotations
 import logging
 import os
 import re
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from eventide.errors import DeclarationError
 from eventide.results.results import Results
@@ -46,6 +47,17 @@ LARGE = 100_000
 
 MOST_FAILURES = 3
 """After so many rounds in a row that tasks could not write, it is not tried again."""
+MARK = re.compile(r"_(?P<query>[^-]*)-(?P<id>[0-9a-f]+)-(?P<checkpoint>.*)\.owner")
+MOST_NAMED = 120
+"""Letters of a checkpoint's path in the name of a mark; names of files have an end."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose results these are: the id of a checkpoint, and where it was, if it was to stay."""
+
+    id: str
+    checkpoint: str | None = None
 
 
 class Directory:
@@ -102,6 +114,43 @@ class Directory:
             if ours and f"{ours['query']}-" == _prefix(query) and (ours["dot"] or int(ours["round"]) > last):
                 self._folder.remove(name)
         self._newest[query] = last
+
+    @property
+    def where(self) -> str:
+        """The directory, for messages."""
+        return self._folder.where
+
+    def holds(self, query: str) -> bool:
+        """Whether there are results of a query."""
+        found = (OURS.fullmatch(name) for name in self._folder.names())
+        return any(ours and f"{ours['query']}-" == _prefix(query) and not ours["dot"] for ours in found)
+
+    def owner_of(self, query: str) -> Owner | None:
+        """Whose the results of a query are; None where nobody has claimed them.
+
+        >>> import tempfile
+        >>> sink = Directory(tempfile.mkdtemp())
+        >>> sink.claim("speeds", Owner("7f3a"))
+        >>> sink.owner_of("speeds"), sink.owner_of("volumes")
+        (Owner(id='7f3a', checkpoint=None), None)
+        """
+        marks = (MARK.fullmatch(name) for name in self._folder.names())
+        for mark in marks:
+            if mark and f"{mark['query']}-" == _prefix(query):
+                return Owner(mark["id"], unquote(mark["checkpoint"]) or None)
+        return None
+
+    def claim(self, query: str, owner: Owner) -> None:
+        """Mark the results of a query as those of an owner, and of no other."""
+        self._make()
+        mine = f"_{_prefix(query)}{owner.id}-{quote(owner.checkpoint or '', safe='')[-MOST_NAMED:]}.owner"
+        marks = [mark for name in self._folder.names() if (mark := MARK.fullmatch(name))]
+        if not any(mark.string == mine for mark in marks):
+            with self._folder.writing(mine) as file:
+                file.write(b"The files of this query in here belong to the checkpoint that this name tells.\n")
+        for mark in marks:
+            if f"{mark['query']}-" == _prefix(query) and mark.string != mine:
+                self._folder.remove(mark.string)
 
     def close(self) -> None:
         """Nothing is left to do: every round was complete when `emit` returned."""

@@ -6,7 +6,13 @@ says that rounds after `last` of a query have not happened (the engine starts ag
 them must disappear, or be replaced when those rounds come again. They may then hold other rows than before, or none.
 After `emit` has returned, the results survive the death of the process.
 
-`eventide.testing.sink_contract` checks it, for these sinks and for a user's own.
+What a sink takes, it says by what it asks of the results: `batches`, which are always there and come to this process
+one at a time; or, where results are on the cluster, `frame`, a DataFrame over the files that Spark's executors wrote,
+or `parts`, which functions of the sink read in Spark's tasks. Files of results go when their round is committed, so all
+of it is read before `emit` returns.
+
+`eventide.testing.sink_contract` checks the law, for these sinks and for a user's own; `testing.cluster_results` gives
+them the same results from the cluster.
 
 >>> from eventide.sinks.memory import Memory
 >>> isinstance(Memory(), Sink)

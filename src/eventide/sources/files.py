@@ -1,7 +1,8 @@
 """Files, folders and patterns as a stream of the local engine.
 
 Law: files are read oldest first, each once and to its end; a folder or pattern is looked at again for new ones when
-all are read. The position names the files read and how far the open one was read, so no row comes twice or is missed.
+all are read. The position names the files read and how far the open one was read, so no row comes twice or is missed;
+a file that was read in part and is another one now is refused.
 
 >>> import os, tempfile; import pyarrow.parquet as pq
 >>> from eventide.plan.stream import Input, columns
@@ -14,7 +15,10 @@ all are read. The position names the files read and how far the open one was rea
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -27,9 +31,13 @@ from eventide.sources.table_files import OPENERS, FileReader, TableFile
 from eventide.sources.text_files import TextFile
 from eventide.sources.text_options import local_options
 from eventide.sources.text_rows import LineFormat
+from eventide.sources.time_units import UnitWatch
 
 LINES = frozenset({"csv", "json", "text"})
 FORMATS = LINES | OPENERS.keys()
+HEAD = 1024
+"""Bytes at the beginning of a file that was read in part, by which it is known again."""
+
 LOOK_AGAIN = 0.05
 """Seconds between two looks for new files while waiting."""
 
@@ -52,6 +60,8 @@ class Files:
         self._listing = Listing(owner, needs_path(stream, given))
         self._queue: list[str] = []
         self._open: tuple[str, FileReader] | None = None
+        self._mark: _Mark | None = None
+        self._units = UnitWatch(stream)
         self._caught_up = False
 
     @property
@@ -70,6 +80,7 @@ class Files:
         while True:
             taken = self._rows(max_rows)
             if taken is not None:
+                self._units.look(taken)
                 return taken
             self._caught_up = True
             rest = deadline - time.monotonic()
@@ -104,9 +115,12 @@ class Files:
         if not self._queue:
             return False
         self._caught_up = False
-        name = self._queue.pop(0)
-        self._open = (name, self._reader(name, 0))
+        self._begin(self._queue.pop(0), 0)
         return True
+
+    def _begin(self, path: str, offset: int) -> None:
+        self._open = (path, self._reader(path, offset))
+        self._mark = _Mark.of(path)
 
     def _reader(self, name: str, offset: int) -> FileReader:
         if self._lines is not None:
@@ -115,23 +129,69 @@ class Files:
 
     def position(self) -> dict[str, Any]:
         """The files read, and the one that is open with how far it was read."""
-        now = {"file": self._open[0], "offset": self._open[1].offset} if self._open is not None else None
-        return {**self._listing.saved(), "open": now}
+        return {**self._listing.saved(), "open": self._open_file()}
+
+    def _open_file(self) -> dict[str, Any] | None:
+        if self._open is None:
+            return None
+        path, reader = self._open
+        assert self._mark is not None
+        return {"file": self._listing.name_of(path), "offset": reader.offset, **self._mark.saved(path)}
 
     def seek(self, position: dict[str, Any]) -> None:
         """Read on from there."""
         self._listing.restore(position)
         if position["open"] is not None:
             name = str(position["open"]["file"])
+            # Earlier versions kept the path as it was written.
+            path = self._listing.path_of(name if "folder" in position else os.path.basename(name))
             try:
-                self._open = (name, self._reader(name, int(position["open"]["offset"])))
-            except InputError as failure:
+                self._check_same(path, position["open"])
+                self._begin(path, int(position["open"]["offset"]))
+            except (InputError, OSError) as failure:
+                reason = failure.strerror if isinstance(failure, OSError) else failure
                 raise InputError(
-                    f"stream {self._stream.name!r}: {name} was read in part and cannot be read on: {failure}"
+                    f"stream {self._stream.name!r}: {path} was read in part and cannot be read on: {reason}"
                 ) from failure
+
+    def _check_same(self, path: str, before: dict[str, Any]) -> None:
+        """Refuse a file that is not the one that was read in part: the rest of that one would be lost silently."""
+        if "digest" not in before:
+            return
+        now = _Mark.of(path, int(before["known"]))
+        if now.size < int(before["size"]) or now.digest != before["digest"]:
+            raise InputError(
+                f"it is another file now ({now.size:,} bytes, and it had {before['size']:,}). Put the first one back "
+                "under this name and let the other one have a new name; or start anew with another checkpoint"
+            )
 
     def close(self) -> None:
         """Close the file that is open."""
         if self._open is not None:
             self._open[1].close()
             self._open = None
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A file as it was when it was opened: which, how large, and how it begins."""
+
+    number: int
+    size: int
+    known: int
+    digest: str
+
+    @staticmethod
+    def of(path: str, known: int = HEAD) -> _Mark:
+        with open(path, "rb") as file:
+            head, found = file.read(known), os.fstat(file.fileno())
+        return _Mark(found.st_ino, found.st_size, len(head), hashlib.sha256(head).hexdigest())
+
+    def saved(self, path: str) -> dict[str, Any]:
+        """As plain JSON; a file that is still written to has grown since."""
+        try:
+            found = os.stat(path)
+            size = found.st_size if found.st_ino == self.number else self.size
+        except OSError:
+            size = self.size
+        return {"size": size, "known": self.known, "digest": self.digest}

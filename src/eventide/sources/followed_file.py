@@ -34,6 +34,8 @@ class Mark:
     digest: str
     offset: int
     names: tuple[str, ...] | None
+    modified: int = 0
+    """When it was last written to, in nanoseconds."""
 
     def saved(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -117,8 +119,9 @@ class FollowedFile:
 
     def mark(self) -> Mark:
         """This file and how far it was read."""
-        number = os.fstat(self._raw.descriptor).st_ino
-        return Mark(number, len(self._head), _digest(self._head), self._rows.offset, self._rows.names)
+        found = os.fstat(self._raw.descriptor)
+        head = self._head
+        return Mark(found.st_ino, len(head), _digest(head), self._rows.offset, self._rows.names, found.st_mtime_ns)
 
     def close(self) -> None:
         """Let go of the file."""

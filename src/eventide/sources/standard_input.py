@@ -27,6 +27,7 @@ from eventide.sources.arrow_schema import declared_table
 from eventide.sources.input_of import input_of
 from eventide.sources.pipe import Pipe, pieces_of_arrow, pieces_of_bytes
 from eventide.sources.text_rows import LineFormat, TextRows
+from eventide.sources.time_units import UnitWatch
 
 
 class StandardInput:
@@ -57,6 +58,7 @@ class StandardInput:
         self._rest: pa.Table | None = None
         self._rows = 0
         self._ended = False
+        self._units = UnitWatch(stream)
 
     @property
     def ended(self) -> bool:
@@ -76,6 +78,7 @@ class StandardInput:
             taken = self._arrived(max_rows)
             if taken is not None and taken.num_rows:
                 self._rows += taken.num_rows
+                self._units.look(taken)
                 return taken
             if taken is None and self._pipe.at_end:
                 # A last line without an end is one, now that nothing can follow it.

@@ -257,8 +257,7 @@ class Join(Operator):
         """Without the rows that are done with; and in fewer segments, where there are many."""
         for band, limit in enumerate(done, 1):
             rows = rows.trimmed(f"__k{band}", limit)
-        compared = (*(f"__k{band}" for band in range(1, len(done) + 1)), *self.bound.keys)
-        parts = (_with_partners(part, compared) for part in rows.parts)
+        parts = (_with_partners(part, self.bound.keys) for part in rows.parts)
         return Segments(rows.layout).add(*parts).merged(self.executor.merged)
 
     def _steered(self) -> Join:
@@ -353,11 +352,13 @@ def carried_columns(bound: BoundJoin, side: int) -> dict[str, str]:
     return {name: instant_sql(name, types[name]) for name in names if name in types}
 
 
-def _with_partners(part: Relation, compared: Sequence[str]) -> Relation:
-    """A relation of the driver without the rows in which a band or key is NULL: they have no partners."""
-    for name in compared:
-        if part.table is not None and part.table.column(name).null_count:
-            part = part.kept(pc.is_valid(part.table.column(name)))
+def _with_partners(part: Relation, keys: Sequence[str]) -> Relation:
+    """A relation of the driver without the rows whose keys are NULL: they have no partners."""
+    if part.table is None or not any(part.table.column(key).null_count for key in keys):
+        return part
+    for key in keys:
+        assert part.table is not None
+        part = part.kept(pc.is_valid(part.table.column(key)))
     return part
 
 

@@ -1,8 +1,9 @@
 """Side tables: rows that did not go into a result, as Parquet files of the checkpoint, by round.
 
 Law: a row that a query wanted and could not take is in the late table, with its source, the heartbeat it came behind
-and by how much; a row that no query can take is in the rejects table, with the reason. A round run again writes the
-same files. Rows that are on the cluster are moved there as they are, without passing through the driver.
+and by how much; a row that no query can take is in the rejects table, with the reason. A round run again takes the
+place of what it wrote before. Rows that are with the driver are `ROUND.parquet`; those on the cluster stay in the files
+that Spark's executors wrote, which get the names `ROUND-0.parquet` and so on: the driver reads none of them.
 """
 
 from __future__ import annotations
@@ -41,16 +42,29 @@ class SideTables:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._round = -1
+        self._written: set[str] = set()
 
     def write(self, kind: str, stream: str, round: int, parts: Sequence[Relation]) -> None:
         """Write the late, or the rejected, rows of a round."""
+        name = f"{kind}/{stream}/{round:010d}"
+        self._forget(name, round)
         tables = [part.table for part in parts if part.table is not None]
         if tables:
             whole = pa.concat_tables(tables, promote_options="default")
-            self._write(f"{kind}/{stream}/{round:010d}.parquet", whole)
-        moved = (file for part in parts if part.table is None for file in part.files)
-        for number, file in enumerate(moved):
-            self._storage.copy(file.name, f"{kind}/{stream}/{round:010d}-{number}.parquet")
+            self._write(f"{name}.parquet", whole)
+        files = (file for part in parts if part.table is None for file in part.files)
+        for number, file in enumerate(files):
+            self._storage.copy(file.name, f"{name}-{number}.parquet")
+            self._written.add(f"{name}-{number}.parquet")
+
+    def _forget(self, name: str, round: int) -> None:
+        """A round that failed and is run again may have other files, and fewer."""
+        if round != self._round:
+            self._round, self._written = round, set()
+        for file in [file for file in self._written if file.startswith((f"{name}.", f"{name}-"))]:
+            self._storage.remove(file)
+            self._written.discard(file)
 
     def rewind(self, last: int) -> None:
         """Rounds after `last` have not happened."""
@@ -67,6 +81,7 @@ class SideTables:
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
         self._storage.write(name, sink.getvalue())
+        self._written.add(name)
 
 
 def rejects_layout(stream: Stream) -> Layout:

@@ -1,22 +1,12 @@
-"""How cost and memory grow with the state: `python -m benchmarks.scale [--quick] [--json FILE]`.
-
-Three tables, all of the same query on the Spark engine, every answer compared with the right one:
+"""Window aggregates as their state grows: by groups, by open slices, and by both.
 
 - groups: from a thousand to a million, with one slice open (a second one while time passes its edge);
 - slices: from 1 to 60 open at a time, because time trails further and further behind;
 - both: a million groups and 60 open slices, so much state that it moves to the cluster; and, to compare, the same with
   everything kept on the driver.
 
-Memory is the most that the process of Python and that of Spark's driver held while they ran. Files are made and answers
-are checked in other processes, which are gone by then.
-
-The last line is one JSON object:
-
-- `cost_growth`: seconds per row with a million groups over those with a thousand.
-- `driver_rss_mb`: memory of the Python driver with the largest state; `driver_rss_mb_kept`: with all of it on the
-  driver; `driver_rss_mb_small`: with the smallest state. `jvm_rss_mb`: memory of Spark's driver at most.
-- `switched_at_mb`: megabytes of slices on the driver when they moved to the cluster; null if they never did.
-- `slices_growth`: seconds per row with 60 open slices over those with one.
+Every answer is compared with the right one. Memory is the most that the process of Python and that of Spark's driver
+held while they ran. Files are made and answers are checked in other processes, which are gone by then.
 """
 
 from __future__ import annotations
@@ -24,19 +14,16 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import SECOND, Disorder, Disordered
-from benchmarks.harness import finish, options, say, scratch, show_table
-from benchmarks.processes import PeakMemory, jvm_of
+from benchmarks.harness import say, show_table
+from benchmarks.processes import PeakMemory, elsewhere, jvm_of
 from benchmarks.question import QUERY, TUMBLING, Truth
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.round.report import RoundReport
@@ -46,8 +33,6 @@ from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-T = TypeVar("T")
 
 FILES_A_ROUND = 2
 MEAN_DELAY = 0.2
@@ -69,6 +54,7 @@ class Sizes:
     driver_bytes: int
 
 
+TINY = Sizes(2_000, 2_000, 2_000, 500, (10, 100), (1, MOST_SLICES), 2**10)
 QUICK = Sizes(2_000_000, 1_500_000, 3_000_000, 125_000, (1_000, 30_000, MOST_GROUPS), (1, MOST_SLICES), 32 * 2**20)
 FULL = Sizes(
     16_000_000, 12_000_000, 24_000_000, 500_000, (1_000, 10_000, 100_000, MOST_GROUPS), (1, 6, 20, MOST_SLICES),
@@ -118,12 +104,6 @@ class StateWatch:
             self._on_driver = query.state_bytes
         elif self.switched_at is None:
             self.switched_at = self._on_driver
-
-
-def elsewhere(function: Callable[..., T], *arguments: object) -> T:
-    """Call a function in a process of its own, whose memory goes with it."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 def made(disorder: Disorder, folder: Path) -> Disordered:
@@ -224,7 +204,8 @@ def headline(by_groups: list[Cell], by_slices: list[Cell], both: list[Cell]) -> 
     every = [*by_groups, *by_slices, *both]
     return {
         "cost_growth": by_groups[-1].seconds_per_row / by_groups[0].seconds_per_row,
-        "driver_rss_mb": both[0].python_mb,
+        "driver_rss_mb": max(cell.python_mb for cell in (*by_groups, *by_slices, both[0])),
+        "windows_rss_mb": both[0].python_mb,
         "driver_rss_mb_kept": both[1].python_mb,
         "driver_rss_mb_small": by_groups[0].python_mb,
         "jvm_rss_mb": max(cell.jvm_mb for cell in every),
@@ -257,15 +238,3 @@ def show(title: str, cells: list[Cell]) -> None:
             for cell in cells
         ],
     )
-
-
-def main() -> None:
-    """Measure, show, and end with the line of JSON."""
-    asked = options("cost and memory as the state grows")
-    with scratch() as folder:
-        results = measure(QUICK if asked.quick else FULL, folder)
-    finish(asked, results)
-
-
-if __name__ == "__main__":
-    main()
