@@ -237,8 +237,9 @@ def test_an_operator_waits_for_its_slowest_input_and_closes_with_the_last(
     )
     assert first.closes_at == 8, "the time of c runs on: 4 + 8 - 2"
     found = standing.operator("both")
-    # A merge that is read through does not run by itself.
-    assert (found is None) == ("both" not in engine.state.operators)
+    assert (found is None) == ("both" not in engine.state.operators), (
+        "a merge that is read through does not run by itself"
+    )
     if found is not None:
         said = operator_words(found[1], found[0], plain=True)
         assert said.startswith(f"{named} has come up to 1 and waits for c of stream s (at 4, heard at"), said

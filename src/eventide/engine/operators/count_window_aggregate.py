@@ -214,6 +214,6 @@ def first_times(executor: Executor, rows: Segments, first: int) -> Instants:
         found = np.concatenate([np.zeros(0, dtype=np.int64), *times])
     else:
         since = "SELECT found.__t FROM found CROSS JOIN edge WHERE found.__t >= edge.__first"
-        statement = Statement(f"{since} ORDER BY __t LIMIT {MOST_TIMES}")
-        found = executor.table(statement, {"found": rows, "edge": one_row(first=first)}).column("__t").to_numpy()
+        text = f"{since} ORDER BY __t LIMIT {MOST_TIMES}"
+        found = executor.table(Statement(text), {"found": rows, "edge": one_row(first=first)}).column("__t").to_numpy()
     return np.sort(found[found >= first])
