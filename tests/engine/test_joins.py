@@ -289,6 +289,29 @@ def test_results_of_queries_are_joined_by_their_groups_with_time(executor: Execu
     assert run.frontier == Frontier(119, {"flow1_tb": 2, "flow2_tb": 2})
 
 
+def test_a_row_whose_band_is_null_is_emitted_alone_at_once_and_not_held(executor: Executor) -> None:
+    """A full join tells rows without a partner, so what is joined with its results may lack the time to compare."""
+    left, right = (
+        Derived.of(name, columns("tb BIGINT"), TimeKind.SEQUENCE, Window(60), (("tb", lambda t: t // 60),))
+        for name in ("flow1", "flow2")
+    )
+    bound = bind_join(
+        DeclaredJoin("j", Side("flow1"), Side("flow2"), (Band("tb", "tb"),), JoinKind.LEFT),
+        left,
+        right,
+        BACKEND.type_of,
+    )
+    run = Join.start(bound, executor)
+    table = pa.table({"tb": [None, 1], "window_start": [60, 60], "window_end": [120, 120]})
+    run, _ = run.ingest("j__left", came(run, bound.ports[0], table))
+    run, output = run.advance(of(bound, left=59, right=59))
+    assert [row["flow1_tb"] for row in emitted_rows(output)] == [None]
+    assert held(run) == 1
+    run, output = run.advance(of(bound, left=Frontier(119, {"tb": 2}), right=Frontier(119, {"tb": 2})))
+    assert [row["flow1_tb"] for row in emitted_rows(output)] == [1]
+    assert held(run) == 0
+
+
 def test_a_value_that_cannot_be_computed_is_lost_and_the_row_is_told(executor: Executor) -> None:
     bound = bound_join((SAME,), select=named_as(ratio="a.v div b.v", bv="b.v"))
     rows = [Row(0, 1, None, 6), Row(1, 1, None, 0), Row(1, 1, None, 2)]

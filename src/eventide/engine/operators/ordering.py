@@ -29,7 +29,13 @@ def numbered_text(time: str, order: Sequence[str]) -> str:
 
 
 def stretches(
-    executor: Executor, ready: Segments, time: str, low: int, high: int, first: int
+    executor: Executor,
+    ready: Segments,
+    time: str,
+    low: int,
+    high: int,
+    first: int,
+    rows_a_stretch: int = ROWS_A_STRETCH,
 ) -> tuple[int, dict[str, Segments | pa.Table]]:
     """How many rows there are with a time from `low` up to, not including, `high`; and what `numbered_text` reads.
 
@@ -37,7 +43,7 @@ def stretches(
     """
     low = max(low, min(part.summary.least[time] for part in ready.parts))
     high = min(high, max(part.summary.greatest[time] for part in ready.parts) + 1)
-    count = min(MOST_STRETCHES, -(-ready.rows // ROWS_A_STRETCH))
+    count = min(MOST_STRETCHES, -(-ready.rows // rows_a_stretch))
     width = max(1, -(-(high - low) // count))
     span = one_row(low=low, high=high, width=width)
     statement = Statement(f"SELECT __stretch, count(*) AS n FROM ({_stretched(time)}) GROUP BY __stretch")

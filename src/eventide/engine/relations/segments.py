@@ -1,7 +1,8 @@
 """Segments: the state of an operator of one kind, as a series of relations, the newest last.
 
 Laws. *Append only*: a round adds relations and never changes one; what is done with is forgotten relation by relation,
-once all rows of one are. So rows that are done with may still be there: who reads says from where on. *Few*: when
+once all rows of one are. So rows that are done with may still be there: who reads says from where on; NULL is never
+among what counts then. *Few*: when
 there are many segments the newest ones of about the same size become one, as in a log-structured merge tree, so every
 row is written a logarithmic number of times.
 
@@ -76,7 +77,7 @@ class Segments:
         return replace(self, parts=(*self.parts, *found)) if found else self
 
     def since(self, column: str, first: int) -> Segments:
-        """Without the relations in which every value is before `first`."""
+        """Without the relations in which no value is at or after `first`."""
         if first == NEVER:
             return self
         return replace(self, parts=tuple(part for part in self.parts if _reaches(part, column, first)))
@@ -132,7 +133,9 @@ def _meets(part: Relation, column: str, low: int, high: int) -> bool:
 
 
 def _from(part: Relation, column: str, first: int) -> Relation:
-    low = part.least(column)
-    if part.table is None or (low is not None and low >= first):
+    if part.table is None or first == NEVER:
         return part
-    return part.kept(pc.fill_null(pc.greater_equal(part.table.column(column), first), False))
+    low, values = part.least(column), part.table.column(column)
+    if low is not None and low >= first and values.null_count == 0:
+        return part
+    return part.kept(pc.fill_null(pc.greater_equal(values, first), False))

@@ -8,7 +8,7 @@ With a budget of 0 nothing stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor
@@ -17,7 +17,7 @@ from eventide.engine.relations.segments import Segments
 
 DRIVER_BYTES = 256 * 1024 * 1024
 BACK_BELOW = 16
-"""State comes back when its files are smaller than this part of what is free: files are packed, memory is not."""
+"""State comes back when it would take less than this part of what is free."""
 
 
 def place(operator: Operator) -> str:
@@ -48,11 +48,18 @@ def placed(operators: Mapping[str, Operator], executor: Executor) -> dict[str, O
         del here[name]
     free = executor.driver_bytes - sum(here.values())
     for name, operator in found.items():
-        size = state_bytes(operator)
+        size = _memory(operator)
         if name not in here and size and size * BACK_BELOW <= free:
             found[name] = _moved(operator, executor.loaded)
             free -= state_bytes(found[name])
     return found
+
+
+def _memory(operator: Operator) -> int:
+    """How much of the driver's memory its state would take, about: files are packed, memory is not."""
+    return sum(
+        max(part.bytes, part.rows * kind.layout.row_bytes) for kind in operator.state.values() for part in kind.parts
+    )
 
 
 def _saved(operator: Operator, executor: Executor) -> Operator:
@@ -66,8 +73,7 @@ def _saved(operator: Operator, executor: Executor) -> Operator:
     return _moved(operator, saved)
 
 
-def _moved(operator: Operator, move: object) -> Operator:
-    assert callable(move)
+def _moved(operator: Operator, move: Callable[[Relation], Relation]) -> Operator:
     state = operator.state
     moved = {
         kind: Segments(rows.layout, tuple(part if part.rows == 0 else move(part) for part in rows.parts))

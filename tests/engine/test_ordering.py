@@ -1,0 +1,89 @@
+"""Numbers given stretch by stretch are those of one sort over all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.engine.operators.ordering import NUMBER, numbered_text, stretches
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.relations.segments import Segments
+from eventide.engine.relations.statement import Statement
+from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.plan.columns import columns
+from tests.engine.operators_alone import executing
+
+# Columns of a user may have any name that has no two underscores before it.
+READY = Layout(columns("__t BIGINT, first INT, low STRING"), ("__t",))
+NUMBERED = Layout((*READY.columns, *columns(f"{NUMBER} BIGINT")))
+
+Row = tuple[int, int | None, str]
+rows = st.tuples(
+    st.integers(-9, 9) | st.sampled_from([-(10**15), 10**15]),
+    st.none() | st.integers(0, 2),
+    st.sampled_from(["", "a", "b"]),
+)
+edges = st.integers(-12, 12)
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    """One for all examples."""
+    with executing() as found:
+        yield found
+
+
+def numbered(
+    executor: Executor, parts: list[list[Row]], low: int, high: int, first: int, rows_a_stretch: int
+) -> tuple[int, list[tuple[int, Row]]]:
+    """How many rows there are in a span of time, and each with its number, in the order of the numbers."""
+    ready = Segments(READY)
+    for part in parts:
+        table = pa.table([list(column) for column in zip(*part, strict=True)], schema=READY.schema)
+        ready = ready.add(Relation.of_table(READY, table))
+    count, inputs = stretches(executor, ready, "__t", low, high, first, rows_a_stretch)
+    found = executor.relation(Statement(numbered_text("__t", ("__t", "`first`", "`low`"))), inputs, NUMBERED).table
+    assert found is not None
+    told = [(row.pop(NUMBER), tuple(row.values())) for row in found.to_pylist()]
+    return count, sorted(told, key=lambda one: one[0])
+
+
+def in_order(row: Row) -> tuple[int, bool, int, str]:
+    """As Spark sorts: NULL is before all numbers."""
+    t, v, s = row
+    return t, v is not None, v or 0, s
+
+
+@settings(max_examples=60)
+@given(
+    parts=st.lists(st.lists(rows, min_size=1, max_size=8), min_size=1, max_size=5),
+    span=st.tuples(edges | st.just(NEVER), edges | st.just(FOREVER)).map(sorted),
+    first=st.integers(0, 1000),
+    rows_a_stretch=st.integers(1, 50),
+)
+def test_the_number_of_a_row_is_its_place_in_one_sort_over_all_rows_of_the_span(
+    executor: Executor, parts: list[list[Row]], span: list[int], first: int, rows_a_stretch: int
+) -> None:
+    low, high = span
+    every = sorted((row for part in parts for row in part if low <= row[0] < high), key=in_order)
+    count, found = numbered(executor, parts, low, high, first, rows_a_stretch)
+    assert count == len(every)
+    assert found == [(first + place, row) for place, row in enumerate(every)]
+
+
+@settings(max_examples=20)
+@given(part=st.lists(rows, min_size=1, max_size=20), cut=edges, rows_a_stretch=st.integers(1, 9))
+def test_two_spans_one_after_the_other_are_numbered_as_one(
+    executor: Executor, part: list[Row], cut: int, rows_a_stretch: int
+) -> None:
+    count, before = numbered(executor, [part], NEVER, cut, 0, rows_a_stretch)
+    _, after = numbered(executor, [part], cut, FOREVER, count, rows_a_stretch)
+    _, whole = numbered(executor, [part], NEVER, FOREVER, 0, 10**6)
+    assert before + after == whole
+    assert Counter(row for _, row in whole) == Counter(part)
