@@ -29,12 +29,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide.engine.backend import Backend
+from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.local_backend import LocalBackend
 from eventide.engine.operators.frontier import before
 from eventide.engine.operators.window_aggregate import WindowAggregate
-from eventide.engine.round.placement import DRIVER_BYTES
-from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.round.engine import Engine
+from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.storage import Storage
 from eventide.engine.trace import Trace
 from eventide.engine.workbench import Workbench
