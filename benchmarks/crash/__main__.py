@@ -10,6 +10,17 @@ an uninterrupted run. The last line is one JSON object, all engines together, an
 - `changed`: rows that a reader could see at the moment of a death and that are not there in the end, or differ.
 
 All but the first must be 0, or the benchmark fails.
+
+`python -m benchmarks.crash --cluster [--runs 20] [--quick]` kills workers instead (`workers`): on a standalone cluster
+of a master and two workers on this machine, an aggregate, an outer join, an ordered merge, a lookup and windows closed
+by source run with all state on the cluster, a worker is killed with kill -9 in the middle of a round, and another one
+is added later. The last line is then:
+
+- `lost`, `duplicated`: as above, against an uninterrupted run; both must be 0;
+- `worker_kills`: how many workers were killed while the program was running, one a run;
+- `restarts`: how often the program ended because of that and had to be started again; `runs`: how many there were.
+
+Twenty runs take about 15 minutes on two cores, the three of the quick form about 3.
 """
 
 from __future__ import annotations
@@ -21,6 +32,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.crash import workers
 from benchmarks.crash.differences import Differences, calm, differences, lived
 from benchmarks.crash.moment import QUERIES, STEPS
 from benchmarks.crash.recording import record
@@ -30,6 +42,9 @@ FILES = 12
 KILLS_OF_A_RUN = {"local": 10, "spark": 5}
 KILLS = {"local": (50, 30), "spark": (50, 6)}
 """By default, and in the quick form."""
+
+RUNS = (20, 3)
+"""On a cluster: by default, and in the quick form."""
 
 
 def exact_moments() -> list[str]:
@@ -74,7 +89,28 @@ def main() -> None:
     parser.add_argument("--engine", choices=("local", "spark"), help="only this engine")
     parser.add_argument("--quick", action="store_true", help="fewer deaths")
     parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write the last line there too")
+    parser.add_argument("--cluster", action="store_true", help="kill workers of a standalone cluster instead")
+    parser.add_argument("--runs", type=int, help="runs on the cluster, with a killed worker each (default: 20)")
     asked = parser.parse_args()
+    options = Options(asked.quick, asked.json_file, REPOSITORY / "out")
+    if asked.cluster:
+        kill_workers(asked.runs or RUNS[asked.quick], options)
+    else:
+        kill_programs(asked, options)
+
+
+def kill_workers(runs: int, options: Options) -> None:
+    """Kill workers of a cluster."""
+    with tempfile.TemporaryDirectory(prefix="crash-") as folder:
+        found = workers.measure(runs, Path(folder))
+    show_table("after kill -9 of a worker", list(found), [tuple(found.values())])
+    finish(options, found)
+    if found["lost"] or found["duplicated"]:
+        sys.exit("results after a worker was killed differ from those of an uninterrupted run")
+
+
+def kill_programs(asked: argparse.Namespace, options: Options) -> None:
+    """Kill the program on one engine, or on both."""
     found = {}
     for engine in [asked.engine] if asked.engine else ["local", "spark"]:
         with tempfile.TemporaryDirectory(prefix="crash-") as folder:
@@ -82,7 +118,7 @@ def main() -> None:
     keys = ("kills", "lost", "duplicated", "changed")
     show_table("after kill -9", ["engine", *keys], [(name, *(of[key] for key in keys)) for name, of in found.items()])
     together = {key: sum(of[key] for of in found.values()) for key in keys}
-    finish(Options(asked.quick, asked.json_file, REPOSITORY / "out"), {**together, **found})
+    finish(options, {**together, **found})
     if any(together[key] for key in keys[1:]):
         sys.exit("results after crashes differ from those of an uninterrupted run")
 

@@ -28,7 +28,7 @@ from eventide.storage.storage import Storage
 
 STEPS = ("reduce", "heartbeats", "advance", "prod", "emit", "commit")
 OPERATORS = ("paired", "in_order", "known")
-QUERIES = ("sliding", "revised", "distinct", "by_rows", "by_clock", "levels", *OPERATORS)
+QUERIES = ("sliding", "revised", "distinct", "by_rows", "by_clock", "by_device", "levels", *OPERATORS)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""The program that is killed: six queries over three streams, one of them over another, an outer join, an ordered merge
-and a lookup, with late rows, rejects and revisions.
+"""The program that is killed: seven queries over three streams, one of them over another, an outer join, an ordered
+merge and a lookup, with late rows, rejects and revisions.
 
 Law: but for the times of `visits`, which are the clock's, every result follows from the recording alone, down to the
 round that tells it. So what an uninterrupted run shows is what every other must show.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.crash.moment import QUERIES, Moment
 from benchmarks.crash.recording import SECOND
 from eventide.engine.local.engine import LocalEngine
+from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.plan.join import Band, Join, JoinKind, Side
@@ -75,6 +76,7 @@ def program(folder: Path, chosen: Sequence[str] = QUERIES) -> Program:
             order=order_by("most DESC"),
             limit=3,
         ),
+        Query("by_device", "readings", Window(50 * SECOND), sums, named_as("device"), by_source=True),
         Query("by_clock", "visits", Window(1_000), named_as(n="count(*)"), named_as("page")),
     )
     operators: tuple[Operator, ...] = (
@@ -134,6 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
+    parser.add_argument("--driver-bytes", type=int, default=DRIVER_BYTES, help="the driver's memory for state")
     parser.add_argument("--query", action="append", choices=QUERIES, help="only these (default: all)")
     parser.add_argument("--moment", type=Moment.of, help=f"die there: {Moment.FORMS}")
     parser.add_argument("--endless", action="store_true", help="go on until SIGINT or SIGTERM")
@@ -145,7 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         settings = dict(setting.split("=", 1) for setting in asked.conf)
         spark = local_session(asked.master, settings, log_file=asked.folder / "spark.log")
-    running = engine(asked.folder, spark, asked.moment, asked.query or QUERIES)
+    placed = {} if spark is None else {"driver_bytes": asked.driver_bytes}
+    running = engine(asked.folder, spark, asked.moment, asked.query or QUERIES, **placed)
     if asked.tell:
         running.on_round(lambda work: print(f"round {work.number}", flush=True))
     running.stop_on_signals()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.punctuated import Punctuated
 from eventide.plan.join import Band, Join, JoinKind, Side

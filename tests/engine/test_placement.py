@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.local_backend import LocalBackend
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.join import Join
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor

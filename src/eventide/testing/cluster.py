@@ -8,6 +8,7 @@ a machine does: with kill -9, and with every executor on it.
         spark = local_session(cluster.url)
         ...
         cluster.kill_worker(0)
+        cluster.add_worker()
 
 >>> one, other = _free_ports(2)
 >>> one != other
@@ -24,7 +25,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,11 +40,17 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class StandaloneCluster:
-    """A running cluster: `url` is what Spark calls its master; `workers` are the processes of the workers."""
+    """A running cluster: `url` is what Spark calls its master; `workers` are the processes of all it has had."""
 
     url: str
-    workers: tuple[int, ...]
+    workers: list[int]
     status_url: str
+    start_worker: Callable[[int], int]
+
+    def add_worker(self) -> int:
+        """Start one more worker; gives its number. It registers in its own time: see `alive_workers`."""
+        self.workers.append(self.start_worker(len(self.workers)))
+        return len(self.workers) - 1
 
     def kill_worker(self, number: int) -> None:
         """Kill -9 a worker and everything that runs on it."""
@@ -77,11 +84,16 @@ def standalone_cluster(workers: int = 2, cores: int = 1, memory: str = "1g") -> 
         master = ["master.Master", "--host", HOST, "--port", str(port), "--webui-port", str(status_port)]
         started = [_start(stack, folder / "master", *master)]
         _until(lambda: _listens(port), "the master of the Spark cluster", folder, started)
-        for number in range(workers):
+
+        def start_worker(number: int) -> int:
             place = folder / f"worker-{number}"
             options = ["--host", HOST, "--webui-port", "0", "--cores", str(cores), "--memory", memory]
             started.append(_start(stack, place, "worker.Worker", *options, "--work-dir", str(place), url))
-        cluster = StandaloneCluster(url, tuple(process.pid for process in started[1:]), status_url)
+            return started[-1].pid
+
+        cluster = StandaloneCluster(url, [], status_url, start_worker)
+        for _ in range(workers):
+            cluster.add_worker()
         _until(lambda: cluster.alive_workers() == workers, f"{workers} workers of the Spark cluster", folder, started)
         yield cluster
 
