@@ -182,3 +182,10 @@ def test_why_a_file_cannot_be_read_is_told(name: str, content: bytes, said: str,
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said):
         look_at(str(tmp_path / name))
+
+
+def test_who_a_row_is_about_is_no_source_and_a_status_no_amount(tmp_path: Path) -> None:
+    """200 customers were 200 sources, each waited for; and the mean of the status of requests was computed."""
+    lines = [f"{at},c{i % 8},{200 + i % 3},{i / 2}" for i, at in enumerate(MINUTES)]
+    (tmp_path / "orders.csv").write_text(csv("ts,customer,status,amount", lines))
+    assert roles_of(look_at(str(tmp_path / "orders.csv"))) == Roles("ts", None, None, "amount")

@@ -77,6 +77,10 @@ def run(
             "--replace", help="Delete results of another checkpoint in the directories that this run writes to."
         ),
     ] = False,
+    log: Annotated[
+        str | None,
+        typer.Option(metavar="text|json", help="Write a line a minute about the run to standard error, for a service."),
+    ] = None,
     trace: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write one JSON line for every decision of the scheduler into this file."),
@@ -105,5 +109,6 @@ def run(
             listen=listen,
             no_listen=no_listen,
             replace=replace,
+            log=log,
         )
     )

@@ -12,6 +12,8 @@ Roles(time='ts', arrival='received_at', source='device', value='speed')
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventide.commands.sample import Sample, SampleColumn
@@ -28,6 +30,15 @@ OF_SOURCE = (
     "symbol", "ticker", "instrument", "probe", "gateway", "channel", "partition", "interface", "router", "camera",
     "location", "site", "shop", "store", "plant", "asset", "server", "instance", "service", "agent", "client", "door",
 )  # fmt: skip
+NO_SOURCE = (
+    "customer", "user", "person", "account", "buyer", "member", "product", "item", "sku", "category", "status",
+    "currency", "url", "path", "method", "session",
+)  # fmt: skip
+"""What a row is about, not who sent it: a text of such a name is no source unless the user says so."""
+
+NO_AMOUNT = ("status", "code", "zip", "postal", "port", "year", "month", "flag", "version")
+"""Numbers of which a mean says nothing."""
+
 NUMBERS = ("DOUBLE", "FLOAT", *WHOLE_NUMBERS)
 MOST_SOURCES = 10_000
 ROWS_A_SOURCE = 5
@@ -126,6 +137,8 @@ def _source(sample: Sample, time: SampleColumn | None, arrival: SampleColumn | N
         # The first in the order of our list of names, then in that of the file.
         return min(named, key=_rank)
     repeated = [column for column in possible if column.type == "STRING" and column.distinct >= 2]
+    if len(repeated) == 1 and _speaks_of(repeated[0], NO_SOURCE):
+        return None
     # Without a telling name: a text that comes again and again, if there is no other.
     return repeated[0] if len(repeated) == 1 and repeated[0].distinct <= sample.rows // ROWS_A_SOURCE else None
 
@@ -136,8 +149,13 @@ def _rank(column: SampleColumn) -> int:
 
 def _is_value(column: SampleColumn, sample: Sample) -> bool:
     name = column.name.lower()
-    numbered = name == "id" or name.endswith("_id") or _as_time(column) > 0
+    numbered = name == "id" or name.endswith("_id") or _as_time(column) > 0 or _speaks_of(column, NO_AMOUNT)
     return column.type in NUMBERS and column.distinct > 1 and not numbered
+
+
+def _speaks_of(column: SampleColumn, words: Sequence[str]) -> bool:
+    """Whether one of the words is in the name of a column, as a word."""
+    return any(word in words for word in re.split(r"[^a-z]+", column.name.lower()))
 
 
 def _name(column: SampleColumn | None) -> str | None:

@@ -32,6 +32,7 @@ from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.ownership import claim_outputs
 from eventide.commands.screen_status import StatusLine
 from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
+from eventide.commands.service_log import checked_log, logging_of
 from eventide.commands.settings import RunSettings, checked_engine
 from eventide.commands.standard_streams import was_closed
 from eventide.commands.temporary_folders import remove_all
@@ -63,6 +64,7 @@ class RunRequest:
     listen: str | None = None
     no_listen: bool = False
     replace: bool = False
+    log: str | None = None
 
 
 def run_file(request: RunRequest) -> None:
@@ -90,6 +92,7 @@ def run_file(request: RunRequest) -> None:
 
 def _run(script: Script, request: RunRequest) -> None:
     checked_listening(request.listen, not request.no_listen)
+    checked_log(request.log)
     say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
     where = _where(script, request, settings)
@@ -118,7 +121,7 @@ def _run(script: Script, request: RunRequest) -> None:
         listening(engine, request.listen, not request.no_listen, quiet=bounded)
         engine.stop_on_signals()
         try:
-            with passing(line.text):
+            with passing(line.text), logging_of(engine, line, checked_log(request.log)):
                 engine.start(bounded)
                 if outputs.screen is not None:
                     outputs.screen.show()
