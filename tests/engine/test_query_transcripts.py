@@ -50,51 +50,29 @@ ALWAYS_VARIED_ON_SPARK = {
     ("spread_of_values", Variant.SHUFFLED),
 }
 ALWAYS_ON_THE_CLUSTER = {
-    ("distinct", Variant.WRITTEN),
-    ("first_and_last", Variant.WRITTEN),
-    ("three_levels", Variant.WRITTEN),
+    ("by_source", Variant.WRITTEN),
+    ("join_full", Variant.WRITTEN),
+    ("lookup_window", Variant.WRITTEN),
+    ("merge_ordered", Variant.WRITTEN),
+    ("queue", Variant.WRITTEN),
+    ("row_windows", Variant.RESTARTED),
     ("top_revised", Variant.WRITTEN),
 }
-# Slices go to the cluster after a round that leaves some: these have state over several rounds, or are split to have.
+# Every transcript as it is written, with nothing left on the driver; some of them split into rounds, or restarted.
+SPLIT_ON_THE_CLUSTER = {
+    "broken_on_the_second_level", "decimals", "groups_of_every_type", "having", "prods_of_groups",
+    "top_of_each_window", "top_of_kept_rows",
+}  # fmt: skip
+RESTARTED_ON_THE_CLUSTER = {"join_full", "lookup", "merge_window", "prod_at_points", "queue", "restart", "row_windows"}
 ON_THE_CLUSTER = [
     (transcript, variant)
     for transcript, variant in CASES
-    if (str(transcript), variant)
-    in {
-        ("broken_on_the_second_level", Variant.SPLIT),
-        ("decimals", Variant.SPLIT),
-        ("groups_of_every_type", Variant.SPLIT),
-        ("having", Variant.SPLIT),
-        ("restart", Variant.RESTARTED),
-        ("top_of_each_window", Variant.SPLIT),
-        ("top_of_kept_rows", Variant.SPLIT),
-        ("approximate_distinct", Variant.WRITTEN),
-        ("by_source_below", Variant.WRITTEN),
-        ("bounded_end", Variant.WRITTEN),
-        ("distinct", Variant.WRITTEN),
-        ("empty_windows", Variant.WRITTEN),
-        ("first_and_last", Variant.WRITTEN),
-        ("hot_windows_of_an_hour", Variant.WRITTEN),
-        ("late_rows", Variant.WRITTEN),
-        ("max_of_sums", Variant.WRITTEN),
-        ("max_of_sums_sliding", Variant.WRITTEN),
-        ("merge_of_merges", Variant.WRITTEN),
-        ("merge_revise", Variant.WRITTEN),
-        ("merge_window", Variant.RESTARTED),
-        ("overflow", Variant.WRITTEN),
-        ("prod_at_points", Variant.RESTARTED),
-        ("prods_of_groups", Variant.SPLIT),
-        ("prods_of_levels", Variant.WRITTEN),
-        ("revise", Variant.WRITTEN),
-        ("revise_sliding", Variant.WRITTEN),
-        ("sample", Variant.WRITTEN),
-        ("slow_flush", Variant.WRITTEN),
-        ("slow_flush_of_every_window", Variant.WRITTEN),
-        ("spread_of_values", Variant.WRITTEN),
-        ("three_levels", Variant.WRITTEN),
-        ("top_revised", Variant.WRITTEN),
-        ("two_queries", Variant.WRITTEN),
-    }
+    if transcript.fails is None
+    and (
+        variant is Variant.WRITTEN
+        or (variant is Variant.SPLIT and str(transcript) in SPLIT_ON_THE_CLUSTER)
+        or (variant is Variant.RESTARTED and str(transcript) in RESTARTED_ON_THE_CLUSTER)
+    )
 ]
 
 
