@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint import checkpoint as module
+from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import Intent, RoundRecord, read_document
 from eventide.errors import CheckpointError
 from eventide.storage.local import LocalStorage
