@@ -25,10 +25,11 @@ def say(text: str) -> None:
 
 
 class _Said(logging.Handler):
-    """Says what parts of Eventide have to tell while they work."""
+    """Says what parts of Eventide have to tell while they work; what ends a command, the command says itself."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(record.getMessage())
+        if record.levelno < logging.ERROR:
+            say(record.getMessage())
 
 
 def say_warnings() -> None:
