@@ -22,8 +22,8 @@ TWO = (2, 2)
 BY_NAME: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
         (
-            "any", "bigint", "cardinality", "every", "hll_sketch_estimate", "isnotnull", "isnull", "mean", "nullifzero",
-            "octet_length", "positive", "smallint", "some", "std", "timestamp_micros", "timestamp_millis",
+            "bigint", "cardinality", "every", "hll_sketch_estimate", "isnotnull", "isnull", "mean", "nullifzero",
+            "octet_length", "positive", "smallint", "std", "timestamp_micros", "timestamp_millis",
             "timestamp_seconds", "tinyint", "try_avg", "try_sum", "weekday", "zeroifnull", "map_values", "kurtosis",
             "skewness", "bitmap_construct_agg", "bitmap_or_agg",
         ),

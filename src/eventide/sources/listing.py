@@ -96,9 +96,10 @@ class Listing:
 
     def __post_init__(self) -> None:
         if not is_pattern(self.path) and not os.path.exists(self.path):
+            whole = "" if os.path.isabs(self.path) else f" ({os.path.abspath(self.path)})"
             raise InputError(
-                f"{self.owner}: there is nothing at {self.path} ({os.path.abspath(self.path)}): check the path, or "
-                "make the folder before the stream starts"
+                f"{self.owner}: there is nothing at {self.path}{whole}: check the path, or make the folder before the "
+                "stream starts"
             )
 
     @property
