@@ -20,8 +20,6 @@ from eventide.eventtime.arrivals import Arrivals
 STORM_ROWS = 8
 """The latest rows in which a storm is seen."""
 
-SAMPLE_CELLS = 512
-
 
 @dataclass(frozen=True)
 class RoundDigest:
@@ -51,9 +49,8 @@ class RoundDigest:
         if arrivals.total <= STORM_ROWS:
             spread = np.repeat(times, rows).tolist()
         else:
-            # Cells come source by source: every so many-th of them is a fair sample of the round.
-            sample = np.sort(times[:: max(1, len(times) // SAMPLE_CELLS)])
-            spread = sample[(np.arange(STORM_ROWS) * 2 + 1) * len(sample) // (2 * STORM_ROWS)].tolist()
+            places = (np.arange(STORM_ROWS) * 2 + 1) * len(times) // (2 * STORM_ROWS)
+            spread = np.partition(times, np.unique(places))[places].tolist()
         return cls(arrivals, earliest, counted, spread, int(times[len(times) // 2]))
 
     def rows_up_to(self, heartbeat: int) -> int:
