@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.drop_ratio import DropRatio, DropRatioPacemaker, Learned
+from eventide.eventtime.drop_ratio import DropRatio, DropRatioPacemaker
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.reason import Bare
 from eventide.profile.dry_run import dry_run
 from eventide.profile.recording import Recording
 from eventide.testing.streams import HARD_CASES
@@ -232,65 +231,3 @@ def test_one_future_row_among_honest_rows_of_a_single_cell_moves_nothing() -> No
         heartbeats = pacemaker.heartbeats(start + 10)
     assert pacemaker.account.lost == 0
     assert heartbeats.combined < 1_100
-
-
-def exponential_rows(seed: int, sources: int, count: int, mean: float) -> list[Row]:
-    """Rows of (clock, source, time): emitted evenly, delayed independently."""
-    rng = np.random.default_rng(seed)
-    time = np.arange(count) * 10
-    arrival = time + rng.exponential(mean, count).astype(np.int64)
-    order = np.argsort(arrival, kind="stable")
-    source = rng.integers(0, sources, count)
-    return [(int(arrival[row]), int(source[row]), int(time[row])) for row in order]
-
-
-@pytest.mark.parametrize("sources", [1, 20])
-def test_on_a_stationary_stream_the_budget_is_spent_however_many_sources_there_are(sources: int) -> None:
-    rows = exponential_rows(3, sources, 6_000, mean=400.0)
-    generator = after_rows(rows[:2_000], 0.05)
-    before = generator.account.lost
-    for clock, source, time in rows[2_000:]:
-        generator.observe(Arrivals.of_row(clock, source, time))
-        generator.heartbeats(clock)
-    assert 0.5 * 0.05 <= (generator.account.lost - before) / 4_000 <= 1.1 * 0.05
-
-
-@limits(max_examples=10)
-@given(st.integers(0, 2**32), st.sampled_from([0.02, 0.1]))
-def test_rows_that_are_late_by_any_amount_up_to_one_that_was_seen_cost_no_more_than_is_promised(
-    seed: int, ratio: float
-) -> None:
-    """Rows are up to 300 late: once the level is 0, thirty rows can still come behind what was shown."""
-    rng = np.random.default_rng(seed)
-    generator = DropRatio(ratio).start()
-    lost = rows = 0
-    for step in range(1_500):
-        shown = generator.heartbeats(10 * step).combined
-        late = 300 if step < 3 else int(rng.integers(0, 300)) if rng.random() < 0.3 else 0
-        time = 10 * step - late
-        generator.observe(Arrivals.of_row(10 * step, int(rng.integers(0, 3)), time))
-        if step >= 1_000:
-            rows, lost = rows + 1, lost + (time <= shown)
-    assert lost <= 0.9 * ratio * rows + generator.account.margin + 1 + 30
-
-
-def test_a_policy_that_has_learned_runs_ahead_from_its_eighth_row_on() -> None:
-    learned = DropRatio(0.01).learned_from(after_rows(every_ten(1, 100)).snapshot())
-    generator = learned.start()
-    for clock, source, time in every_ten(1, 9):
-        generator.observe(Arrivals.of_row(clock, source, time))
-        shown = generator.heartbeats(clock)
-    assert shown.combined == 89
-    assert after_rows(every_ten(1, 9)).heartbeats(80).combined == 79
-    resumed = learned.resume(json.loads(json.dumps(generator.snapshot())))
-    assert resumed.snapshot() == generator.snapshot()
-
-
-def test_what_was_not_read_yet_cannot_start() -> None:
-    with pytest.raises(DeclarationError, match="has not been read"):
-        DropRatio(0.01, Learned("recording.parquet")).start()
-
-
-def test_why_says_how_late_how_many_rows_were() -> None:
-    generator = after_rows(exponential_rows(3, 2, 1_500, mean=400.0), 0.05)
-    assert "rows were that late or later" in generator.why(0).words(Bare())

@@ -9,7 +9,7 @@ from eventide.eventtime.cap import Cap
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.delay_quantile import DelayQuantile
-from eventide.eventtime.drop_ratio import DropRatio, Learned
+from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
@@ -37,7 +37,6 @@ POLICIES: dict[str, Policy] = {
     "DELAY 10": FixedDelay(10 * SECOND),
     "DRATIO 5%": DropRatio(0.05),
     "DRATIO 0.05": DropRatio(0.05),
-    "DRATIO 5% LEARNED FROM 'morning.parquet'": DropRatio(0.05, Learned("morning.parquet")),
     "DRATIO 5% SLACK 20": Cap(DropRatio(0.05), rows=20),
     "SLACK 1 minute DRATIO 5%": Cap(DropRatio(0.05), behind_largest=60 * SECOND),
     "DRATIO 5% SLACK 0": DropRatio(0.05),

@@ -17,8 +17,8 @@ many sources that this held for their rows together, beyond one and a half of ea
 any random stream. Rare sources, which together have less than half of the permitted rows, are not waited for, nor are
 those that are gone.
 
-**The guarantee.** Of n rows after the warm-up at most `0.9 p n + p (300 + n / 10)` are lost, one round, and what comes
-behind heartbeats that were shown before; on any stream, without assumptions. **The limits.** Nobody can
+**The guarantee.** Of n rows after the warm-up at most `0.9 p n + 2 p (300 + n / 10)` are lost, and one round, as
+long as no row comes later than the latest remembered; on any stream, without assumptions. **The limits.** Nobody can
 foresee the first time that rows are later than ever before: a growing lateness is followed, not foreseen. A source that
 is first seen with rows older than the heartbeat loses them. A source whose clock is set back loses the rows it stamps
 twice.

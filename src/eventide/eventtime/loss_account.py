@@ -1,20 +1,20 @@
 """The loss account: what may still be lost, and which share of rows a slack may therefore give up.
 
-Every row earns 90 % of the ratio, and a row that is lost costs 1. No more is saved than the *margin*, the allowance of
-300 rows and of a tenth of all rows. The *level*, the share of rows that a slack may leave behind, is the ratio where
-the balance is 0, nothing where it is overdrawn by the margin or more, and twice the ratio at most:
+Every row earns 90 % of the ratio, and a row that is lost costs 1. The balance is kept within plus and minus the
+*margin*, the allowance of 300 rows and of a tenth of all rows. The *level*, the share of rows that a slack may leave
+behind, is the ratio where the balance is 0, nothing where it is overdrawn by the margin, and twice the ratio at most:
 
     level = ratio * min(2, 1 + balance / margin) * fairness.
 
 *Fairness* is 1 while no source has lost more than 1.7 times the ratio of its rows, and falls to 0 at twice the ratio;
 a source with fewer than 1,000 rows is judged as if it had them.
 
-Law: whatever the stream does, of n rows after the warm-up there are lost at most
+Law: where level 0 loses nothing, whatever the stream does, the rows lost among n rows after the warm-up are at most
 
-    0.9 * ratio * n + margin + the rows lost in one round + those lost at level 0 since the level fell to it,
+    0.9 * ratio * n + 2 * margin + the rows lost in one round,
 
-for the balance was above the margin's debt when the level was last above 0 (`docs/time-core/drop-ratio.md`). The first
-1,000 rows are a warm-up: what they lose is reported and starts no debt.
+for a larger loss would have brought the level to 0 (`docs/time-core/drop-ratio.md`). The first 1,000 rows are a
+warm-up: what they lose is reported and starts no debt.
 
 >>> account = LossAccount(0.01)
 >>> account.settle(rows=1000, lost=3)
@@ -86,8 +86,7 @@ class LossAccount:
         self.rows += rows
         self.lost += lost
         if warm:
-            # No debt is forgiven: what one storm cost is earned back before the next may cost anything.
-            self.balance = min(self.balance + self._tuning.spend * self.ratio * rows, self.margin) - lost
+            self.balance = settled(self.balance, self._tuning.spend * self.ratio * rows, lost, self.margin)
 
     def level(self, fairness: float, balance: float = 0.0) -> float:
         """The share of rows that a slack may leave behind, for the lower one of this balance and another."""
@@ -109,7 +108,7 @@ class LossAccount:
 
 
 def settled(balance: float, earned: float, lost: int, margin: float) -> float:
-    """A balance that is compared, not promised, after a round: it is kept within the margin on both sides.
+    """A balance after a round, kept within the margin on both sides.
 
     >>> settled(9.0, earned=5.0, lost=0, margin=10.0), settled(-4.0, earned=1.0, lost=50, margin=10.0)
     (10.0, -10.0)
