@@ -53,6 +53,5 @@ RUNS = (
     Run("umts d-3", "umts_devices.csv.gz", "session = 'd-3'"),
     Run("winlog purplesharp", "winlog_hosts.csv.gz", "scenario = 'purplesharp_ad_playbook_I'"),
     Run("winlog empire", "winlog_hosts.csv.gz", "scenario like 'empire%'"),
-    Run("vehicle trips", "vehicle_telematics.csv.gz"),
     Run("crypto", "crypto_trades.csv.gz"),
 )

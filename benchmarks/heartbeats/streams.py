@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from rich.progress import Progress
 
-from benchmarks.heartbeats.generated import BEFORE, SEEDS
-from benchmarks.heartbeats.generated_after import AFTER
 from benchmarks.heartbeats.recordings import RUNS
 from eventide.eventtime.heartbeat import Policy
 from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, ONLINE, OURS, YARDSTICKS
@@ -43,12 +41,10 @@ NAMED_CASES = (
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream by name: recorded (`real`), a hard case, or of a family that was written before or after the freeze."""
+    """A stream by name: recorded (`real`) or generated."""
 
     name: str
     real: bool
-    family: str = ""
-    seed: int = SEED
 
     def load(self) -> Recording | None:
         """Read or generate it; None where a recording is not there.
@@ -59,7 +55,7 @@ class Stream:
         """
         if self.real:
             return next(run for run in RUNS if run.name == self.name).load()
-        return {"before": BEFORE, "after": AFTER}.get(self.family, HARD_CASES)[self.name](self.seed)
+        return HARD_CASES[self.name](SEED)
 
 
 @dataclass(frozen=True)
@@ -126,22 +122,7 @@ def tasks(quick: bool) -> list[Task]:
     hard = [Stream(name, real=False) for name in (NAMED_CASES if quick else HARD_CASES)]
     generated = [Task(stream, permitted if quick else PROMISED, ours) for stream in hard]
     compared = [] if quick else [Task(Stream(name, real=False), (HEADLINE,), others) for name in NAMED_CASES]
-    return [*real, *generated, *compared, *families(quick)]
-
-
-def families(quick: bool) -> list[Task]:
-    """Ours and the yardsticks at the headline ratio on every stream of both halves, five seeds each; quick: on four.
-
-    >>> len(families(quick=False)), len(families(quick=True))
-    (200, 4)
-    """
-    found = [
-        Task(Stream(name, real=False, family=family, seed=seed), (HEADLINE,), (OURS, *YARDSTICKS))
-        for family, streams in (("before", BEFORE), ("after", AFTER))
-        for name in streams
-        for seed in SEEDS
-    ]
-    return found[::50] if quick else found
+    return [*real, *generated, *compared]
 
 
 def measure(quick: bool) -> list[Measured]:

@@ -29,12 +29,7 @@ def show_recordings(measured: Sequence[Measured]) -> None:
         rows += [
             (
                 f"[dim]{policy} (baseline)[/]",
-                *(
-                    f"[dim]{as_percent(before[n].drop_ratio)} / {as_duration(before[n].lag_ms)}[/]"
-                    if n in before
-                    else ""
-                    for n in names
-                ),
+                *(f"[dim]{as_percent(before[n].drop_ratio)} / {as_duration(before[n].lag_ms)}[/]" for n in names),
             )
             for policy, before in BASELINES[permitted].items()
         ]

@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.heartbeats import recordings
 from benchmarks.heartbeats.baselines import BASELINES
-from benchmarks.heartbeats.baselines import RECORDINGS as MEASURED
 from benchmarks.heartbeats.recordings import RUNS, Run
 from benchmarks.heartbeats.streams import Measured, Stream, Task
 from benchmarks.heartbeats.summary import details, headline
@@ -86,7 +85,7 @@ def test_a_recording_that_is_not_there_is_no_error() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not recordings.FOLDER.exists(), reason="the shared recordings are not beside the repository")
-@pytest.mark.parametrize("run", [run for run in RUNS if run.name in MEASURED], ids=lambda run: run.name)
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_the_yardsticks_are_those_of_the_baselines(run: Run) -> None:
     recording = run.load()
     assert recording is not None

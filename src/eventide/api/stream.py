@@ -23,7 +23,7 @@ from eventide.api.lengths import Length, length
 from eventide.api.rows import Reading
 from eventide.errors import DeclarationError
 from eventide.eventtime.clock_skew import ClockSkew
-from eventide.eventtime.drop_ratio import DropRatio, Learned
+from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
@@ -98,23 +98,11 @@ class EventStream(Reading):
 
     # How time moves
 
-    def drop_ratio(self, ratio: float, learned_from: str | None = None) -> EventStream:
-        """At most this share of the rows may come too late: 0.01 is one in a hundred.
-
-        `learned_from` is a recording with the same columns, from which the policy learns before the stream begins.
-        """
+    def drop_ratio(self, ratio: float) -> EventStream:
+        """At most this share of the rows may come too late: 0.01 is one in a hundred."""
         if isinstance(ratio, str):
             raise DeclarationError(f".drop_ratio({ratio!r}): give a number, 0.01 for 1 %")
-        if learned_from is None:
-            return self.policy(DropRatio(ratio))
-        from eventide.profile.files import Columns
-        from eventide.profile.learning import learn
-
-        if self.declared.time is None:
-            raise DeclarationError(f"stream {self.declared.name!r} has no time: nothing can be learned for it")
-        columns = Columns(self.declared.time, self.declared.arrival, self.declared.source)
-        unit = "none" if self.declared.time_kind is TimeKind.SEQUENCE else None
-        return self.policy(learn(DropRatio(ratio, Learned(learned_from)), columns, unit))
+        return self.policy(DropRatio(ratio))
 
     def slack(self, rows: int) -> EventStream:
         """Hold so many rows back to let stragglers catch up."""

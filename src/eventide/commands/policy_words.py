@@ -79,9 +79,8 @@ def _wrapping(policy: Timeout | Idle | Cap | FutureGuard | Expected, length: Len
 
 def _simple(policy: Any, length: Length) -> str | None:
     match policy:
-        case DropRatio(ratio, learned):
-            start = f", as learned from {learned.origin}" if learned else ""
-            return f"as early as losing at most {100 * ratio:.4g} % of the rows allows{start}"
+        case DropRatio(ratio):
+            return f"as early as losing at most {100 * ratio:.4g} % of the rows allows"
         case FixedDelay(delay):
             return f"{length(delay)} behind the largest time seen"
         case OwnProgress():

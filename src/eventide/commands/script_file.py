@@ -14,15 +14,11 @@ eventide.errors.InputError: no-such.sql: no such file
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from eventide.errors import InputError
 from eventide.language.script import Script, read_script
-from eventide.plan.stream import Stream, TimeKind
-from eventide.profile.files import Columns
-from eventide.profile.learning import learn
 
 STANDARD_INPUT = "-"
 
@@ -43,21 +39,8 @@ def text_of(name: str) -> str:
 
 
 def script_of(name: str) -> Script:
-    """The script in a file, read and checked, its policies having learned from the recordings they name."""
-    script = read_script(text_of(name), shown_as(name))
-    folder = None if name == STANDARD_INPUT else Path(name).parent
-    streams = tuple(_learned(stream, folder) for stream in script.program.streams)
-    if streams == script.program.streams:
-        return script
-    return replace(script, program=replace(script.program, streams=streams))
-
-
-def _learned(stream: Stream, folder: Path | None) -> Stream:
-    if stream.time is None:
-        return stream
-    columns = Columns(stream.time, stream.arrival, stream.source)
-    unit = "none" if stream.time_kind is TimeKind.SEQUENCE else None
-    return replace(stream, policy=learn(stream.policy, columns, unit, folder))
+    """The script in a file, read and checked."""
+    return read_script(text_of(name), shown_as(name))
 
 
 def shown_as(name: str) -> str:

@@ -1,79 +1,61 @@
 """`DRATIO p`: heartbeats as early as a permitted share of lost rows allows. Eventide's own policy, and its default.
 
-No parameter but the drop ratio. Four references tell how far time may have come, and each is calibrated on what is
-*combined*, the lateness of every row behind it, whatever source the row is from (`calibrated_reference.py`):
+No parameter but the drop ratio. For every source two promises are weighed, each with a slack read off a ladder of
+records (`record_ladder.py`) that assumes no distribution:
 
-- the *largest time* of all rows;
-- the *clock*;
-- the *slowest source*: the least of the largest times of the sources that are waited for;
-- the *slowest source by its clock*: the same, where the time of a silent source runs on with the clock, less the worst
-  that its latest rows were behind it (the on-demand timestamps of Stream Mill, section 5).
+- *own progress*: the next row of the source will not lie further behind its largest time than rung k of what rows did
+  so far. The slack is signed: a source that speaks every 500 ms lets one promise the next 490 ms at once.
+- *its clock*: in silence the source's clock runs on, so `largest time + elapsed - slack` is promised too, as by the
+  on-demand timestamps of Stream Mill (section 5); six rungs safer, because rows that were held up are lost together,
+  and only for silence that is proven or staked (`silence.py`).
 
-Each reference is trailed by the slack that the level of the loss account permits (`loss_account.py`), and the one whose
-rows wait the least is followed, among those that kept the ratio themselves; at first, the slowest source. One *ceiling*
-holds for all of them: no heartbeat goes so far beyond the largest time of a source that, were the source only held up,
-more rows would be lost than the account has left, or than the source may lose (`source_history.py`); nor so far beyond
-many sources that this held for their rows together, beyond one and a half of each, for so many a silence hides in
-any random stream. Rare sources, which together have less than half of the permitted rows, are not waited for, nor are
-those that are gone.
+A source promises the larger of the two; the combined heartbeat is the least over the sources that are not gone. What is
+then lost is booked (`loss_account.py`), and the balance sets the rung: an integral control with a bound that holds on
+any stream. Sources with fewer than 192 rows are judged by the worse of their own ladder and that of all rows.
 
-**The guarantee.** Of n rows after the warm-up at most `0.9 p n + 2 p (300 + n / 10)` are lost, and one round, as
-long as no row comes later than the latest remembered; on any stream, without assumptions. **The limits.** Nobody can
-foresee the first time that rows are later than ever before: a growing lateness is followed, not foreseen. A source that
-is first seen with rows older than the heartbeat loses them. A source whose clock is set back loses the rows it stamps
-twice.
+**The guarantee.** Rows lost over any stretch of n rows are at most p * (n + constant) plus one round, as long as the
+safest rung (no row later than the latest remembered) loses nothing; so the share lost tends to p or less, and per
+source to 1.3 p or less. **The limits.** Nobody can foresee the first time that a source is later than ever before: a
+growing lateness is followed, not foreseen. A source that is first seen with rows older than the heartbeat loses them. A
+source whose clock is set back loses the rows it stamps twice. The first 1,000 rows are a warm-up.
 
-`docs/time-core/drop-ratio.md` has the proof and the measurements.
+`docs/time-core/drop-ratio.md` has the derivation and the measurements.
 
->>> generator = DropRatio(0.01).start()
+>>> pacemaker = DropRatio(0.01).start()
 >>> for second in range(40):
-...     generator.observe(Arrivals.of_row(clock=second, source=0, time=10 * second))
-...     heartbeats = generator.heartbeats(second)
->>> heartbeats.combined  # the next row is due at 400
+...     pacemaker.observe(Arrivals.of_row(clock=second, source=0, time=10 * second))
+>>> pacemaker.heartbeats(39).combined  # the next row is due at 400
 399
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.calibrated_reference import CalibratedReference
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
-from eventide.eventtime.instant import EDGE, NEVER, Instants
-from eventide.eventtime.loss_account import TUNING, LossAccount, Tuning
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.eventtime.loss_account import LossAccount
+from eventide.eventtime.progress import Progress
 from eventide.eventtime.ratchet import Ratchet
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
-from eventide.eventtime.residual_tail import PROOF_ROWS
-from eventide.eventtime.round_digest import RoundDigest
-from eventide.eventtime.source_history import ABSENT, SourceHistory
+from eventide.eventtime.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
+from eventide.eventtime.silence import Purse, Silence, Stamped
 
-KIND, VERSION = "drop_ratio", 2
+KIND, VERSION = "drop_ratio", 1
 
-FIRST_ROWS = 8
-"""One row is no stream: a first row stamped years ahead would promise them all."""
+_FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would promise them all.
+_YOUNG_ROWS = 192
+_CLOCK_RUNGS = 6
 
-REFERENCES = ("largest time", "clock", "slowest source", "slowest source by its clock")
-
-_FAR = 2 * EDGE
-_STEPS = 4
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What was learned before the stream began: from `origin`, a recording or a checkpoint, as text of `state`.
-
-    Without a state the origin has still to be read.
-    """
-
-    origin: str
-    state: str = field(default="", repr=False)
+# The ladder judges two kinds of residual, against the source's largest time and against its clock. Its first place is
+# that of all sources together; source s has place s + 1.
+_EVERYONE = 0
+_EVERY_RUNG = np.arange(SAFEST + 1)
 
 
 @dataclass(frozen=True)
@@ -87,291 +69,181 @@ class DropRatio:
     """
 
     ratio: float
-    learned: Learned | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio < 1:
             raise DeclarationError(f"drop ratio {self.ratio} is not between 0 and 1: write 0.01 for 1 %")
 
-    def __repr__(self) -> str:
-        """The ratio, and where it learned from if it did."""
-        return f"DropRatio(ratio={self.ratio!r}{f', learned={self.learned!r}' if self.learned else ''})"
-
-    def learned_from(self, snapshot: Snapshot, origin: str = "a snapshot") -> DropRatio:
-        """The same policy, which starts with the slacks and lags that a snapshot of another one has learned.
-
-        >>> earlier = DropRatio(0.01).start()
-        >>> for second in range(40):
-        ...     earlier.observe(Arrivals.of_row(clock=second, source=0, time=10 * second))
-        ...     _ = earlier.heartbeats(second)
-        >>> DropRatio(0.01).learned_from(earlier.snapshot()).start().account.warm
-        True
-        """
-        check_snapshot(snapshot, KIND, VERSION)
-        state = [{"tail": one["tail"], "lag": one["lag"], "_weight": one["_weight"]} for one in snapshot["references"]]
-        return replace(self, learned=Learned(origin, json.dumps(state)))
-
     def start(self) -> DropRatioPacemaker:
-        """A generator that has seen nothing, or only what it learned from."""
+        """A pacemaker that has seen nothing."""
         return DropRatioPacemaker(self)
 
     def resume(self, snapshot: Snapshot) -> DropRatioPacemaker:
-        """A generator that continues from `snapshot`."""
+        """A pacemaker that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        generator = DropRatioPacemaker(self)
-        generator.restore(snapshot)
-        return generator
-
-
-@dataclass(frozen=True)
-class _Sources:
-    """What can be said of the sources before the clock is known: it changes with rows only."""
-
-    awaited: NDArray[np.bool_]
-    gone_after: Instants
-    lead: Instants
-    """How far past its largest time the own progress of a source promises; below zero for a disordered one."""
-    clock_slack: Instants
-    reach_share: NDArray[np.float64]
-    risk: NDArray[np.float64]
-    """Rows that a silence ends badly with, for each age of the source: fewer, the more often it ended well."""
+        pacemaker = DropRatioPacemaker(self)
+        pacemaker._clock = snapshot["clock"]
+        pacemaker._progress = Progress.restored(snapshot["progress"])
+        pacemaker._ladder = RecordLadder.restored(snapshot["ladder"])
+        pacemaker._silence = Silence.restored(snapshot["silence"])
+        pacemaker.account = LossAccount.restored(self.ratio, snapshot["account"])
+        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return pacemaker
 
 
 @dataclass(frozen=True)
 class _Promises:
-    """What every source promises at a clock, what the least of them do, and who is waited for."""
+    """What can be said of every source before the clock is known: it changes with rows only."""
 
-    awaited: NDArray[np.bool_]
-    by_source: Instants
-    ceilings: Instants
-    ceiling: int
-    slowest: int
-    by_clock: int
+    ahead: Instants
+    """How far past its largest time the source's own progress promises."""
+    clock_slack: Instants
+    stamped: Stamped
+    purse: Purse
+    gone_after: Instants
+    """The silence after which the source is not waited for; below zero for one that has not spoken."""
 
 
 class DropRatioPacemaker:
-    """The history of the sources, the account, and the references; nothing is kept per row."""
+    """Progress, ladder, silences and account of all sources; nothing is kept per row."""
 
-    def __init__(self, policy: DropRatio, tuning: Tuning = TUNING) -> None:
-        self.policy = policy
-        self._tuning = tuning
-        self.account = LossAccount(policy.ratio, tuning)
-        self.references = tuple(CalibratedReference(name, policy.ratio, tuning) for name in REFERENCES)
-        self.history = SourceHistory(policy.ratio, tuning=tuning)
-        self.followed = self.references[2]
-        self._fairness = 1.0
+    def __init__(self, policy: DropRatio) -> None:
+        self.account = LossAccount(policy.ratio)
         self._clock = -EDGE
+        self._progress = Progress(0)
+        self._ladder = RecordLadder(places=1, kinds=2, safe_from=self.account.nominal_rung)
+        self._silence = Silence(0)
         self._ratchet = Ratchet()
-        self._rare = np.zeros(0, dtype=np.bool_)
-        self._rare_at = 0
-        self._sources: _Sources | None = None
+        self._promises: _Promises | None = None
         self._answered = NEVER
-        if policy.learned is not None:
-            self._learn_from(policy.learned)
-
-    def _learn_from(self, learned: Learned) -> None:
-        if not learned.state:
-            raise DeclarationError(
-                f"what was learned from {learned.origin!r} has not been read: "
-                "eventide run reads it, and so does .drop_ratio(..., learned_from=...)"
-            )
-        for reference, saved in zip(self.references, json.loads(learned.state), strict=True):
-            reference.restore({**reference.snapshot(), **saved})
-        self.account.learned = True
 
     def observe(self, arrivals: Arrivals) -> None:
-        """Book what the round lost, calibrate every reference with it, and note how far each source came."""
+        """Book what the round lost, learn how late its rows were, and note how far it came."""
         arrivals = arrivals.within_edges()
         if arrivals.clock < self._clock:
             arrivals = replace(arrivals, clock=self._clock)
         self._clock = arrivals.clock
         if arrivals.total == 0:
             return
-        history, account = self.history, self.account
-        if int(arrivals.source[-1]) >= len(history.rows):
-            history.grow(int(arrivals.source[-1]) + 1)
-            self._rare_at = 0
-        shown = self._ratchet.shown.combined
-        if arrivals.total == 1:
-            lost = np.array([int(arrivals.earliest[0] <= shown)])
-        else:
-            late = np.where(arrivals.earliest <= shown, arrivals.rows, 0)
-            lost = arrivals.sum_by_source(late).astype(np.int64)
-        warm = account.warm
-        account.settle(arrivals.total, int(lost.sum()))
-        # Early residuals are few, so a reference that lost rows in the warm-up is soon forgiven.
-        earned = self._tuning.spend * account.ratio * arrivals.total * (1 if warm else 4)
-        first = self.references[0].tail
-        digest = RoundDigest.of(arrivals, first.keep, first.block_rows)
-        margin, fairness = account.margin, self._fairness
-        for reference in self.references:
-            reference.learn(digest, self._clock, account.rows, earned, lambda own: account.level(fairness, own), margin)
-        history.note(arrivals, account.stake, lost)
-        self._fairness = self._judge_fairness()
-        self._find_rare()
-        self._sources, self._answered = None, NEVER
+        promised = self._current_promises()
+        self._grow(int(arrivals.source[-1]) + 1)
+        late = arrivals.earliest <= self._ratchet.shown.combined
+        lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
+        self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
+        self._learn(arrivals, promised)
+        self._progress.note(arrivals, self._silence.longest)
+        self._promises, self._answered = None, NEVER
 
-    def _judge_fairness(self) -> float:
-        """1, or less when a source has lost far more than its share; 0 at twice the ratio."""
-        history, tuning = self.history, self._tuning
-        times = float((history.lost / np.maximum(history.rows, tuning.warm_up_rows)).max()) / self.account.ratio
-        return min(1.0, max(0.0, (2.0 - times) / (2.0 - tuning.fair_times)))
+    def _grow(self, places: int) -> None:
+        if places > len(self._progress.rows):
+            self._progress.grow(places)
+            self._silence.grow(places)
+            self.account.grow(places)
+            self._ladder.grow(1 + places)
 
-    def _current_sources(self) -> _Sources:
-        if self._sources is None:
-            history, account, tuning = self.history, self.account, self._tuning
-            owed = 2 * account.ratio * np.maximum(history.rows, tuning.warm_up_rows) - history.lost
-            at_risk = history.rows_at_risk(account.stake, account.margin + account.ratio * account.rows / 2)
-            own, clock = history.own_residual(), history.clock_residual()
-            self._sources = _Sources(
-                awaited=(history.rows > 0) & ~self._rare,
-                gone_after=history.gone_after(),
-                lead=np.where(own == ABSENT, 0, -own),
-                clock_slack=np.where(clock == ABSENT, _FAR, clock),
-                reach_share=history.reach_share(np.minimum(at_risk, np.maximum(owed, 1.0))),
-                risk=(history.rows + 1) / (1.0 + history.good),
+    def _learn(self, arrivals: Arrivals, promised: _Promises) -> None:
+        source = arrivals.sources
+        earliest, second = arrivals.earliest_by_source, arrivals.second_earliest_by_source
+        known = self._progress.rows[source] > 0
+        if not known.all():
+            source, earliest, second = source[known], earliest[known], second[known]
+            if not len(source):
+                return
+        largest = self._progress.largest[source]
+        expected = self._progress.expected(source, self._clock)
+        self._silence.end(source, expected - largest, expected - earliest > promised.clock_slack[source])
+
+        # Rows that were held up come one behind the other, and are lost together to what was promised before the first
+        # of them: so each is compared with how far the clock had ever been taken to be, not with its forerunner.
+        reference = np.stack((largest, self._progress.furthest(source, self._clock)))
+        behind = reference - earliest
+        next_behind = np.where(second == FOREVER, ABSENT, reference - second)
+        together = np.concatenate((behind, next_behind), axis=1)
+        two = np.partition(together, -2, axis=1)[:, -2:]
+        self._ladder.add(
+            np.concatenate(([_EVERYONE], source + 1)),
+            np.concatenate(([len(source)], np.ones(len(source), dtype=np.int64))),
+            np.concatenate((two[:, 1:], behind), axis=1),
+            np.concatenate((two[:, :1], next_behind), axis=1),
+        )
+
+    def _current_promises(self) -> _Promises:
+        if self._promises is None:
+            progress, account = self._progress, self.account
+            own, clock = self._read_ladder(account.rungs())
+            extent = progress.largest - progress.first
+            gone_after = self._silence.gone_after(progress.heard - progress.born, extent)
+            self._promises = _Promises(
+                ahead=np.where(own == UNKNOWN, 0, -own),
+                clock_slack=clock,
+                stamped=Stamped(progress.rows, progress.mean_crowd(), extent),
+                purse=account.purse(),
+                gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
             )
-        return self._sources
+        return self._promises
 
-    def _find_rare(self) -> None:
-        """Find the sources that together have less than half of the permitted rows, anew as the rows grow."""
-        rows, history = self.account.rows, self.history
-        if len(self._rare) == len(history.rows) and rows < self._rare_at:
-            return
-        order = np.argsort(history.rows, kind="stable")
-        self._rare = np.zeros(len(order), dtype=np.bool_)
-        self._rare[order] = np.cumsum(history.rows[order]) <= self.account.ratio * rows / 2
-        self._rare_at = rows + max(32, rows // 64)
+    def _read_ladder(self, rungs: NDArray[np.int64]) -> tuple[Instants, Instants]:
+        """Slack against own progress and against the clock, of each source at its rung."""
+        wanted = np.stack((rungs, np.minimum(rungs + _CLOCK_RUNGS, SAFEST)))
+        own = self._ladder.rung(wanted, np.arange(1, len(rungs) + 1))
+        young = (self._ladder.seen[1:] < _YOUNG_ROWS) | (wanted == SAFEST)
+        if young.any():
+            every = np.stack((_EVERY_RUNG, _EVERY_RUNG))
+            table = self._ladder.rung(every, np.full(len(_EVERY_RUNG), _EVERYONE))
+            common = np.take_along_axis(table, wanted, axis=1)
+            worse = np.where(own == UNKNOWN, common, np.where(common == UNKNOWN, own, np.maximum(own, common)))
+            own = np.where(young, worse, own)
+        return own[0], own[1]
 
     def heartbeats(self, clock: int) -> Heartbeats:
-        """The heartbeat of the reference that is followed, below the ceiling; and what each source promises."""
+        """The least over the sources of what each promises at this clock."""
         self._clock = max(self._clock, min(max(clock, -EDGE), EDGE))
-        rows = self.account.rows
-        if rows == 0 or (self._sources is not None and self._clock == self._answered):
+        if self.account.rows < _FIRST_ROWS or (self._promises is not None and self._clock == self._answered):
             return self._ratchet.shown
         self._answered = self._clock
-        promises = self._promises()
-        if not promises.awaited.any():
-            return self._ratchet.lift(NEVER, promises.by_source)
-        values = (int(self.history.largest.max()), self._clock, promises.slowest, promises.by_clock)
-        for reference, value in zip(self.references, values, strict=True):
-            reference.advance(value, promises.ceiling, self._clock, rows)
-        if rows < FIRST_ROWS:
-            return self._ratchet.lift(NEVER, np.full(len(self.history.rows), NEVER))
-        self.followed = self._choose(rows)
-        return self._ratchet.lift(self.followed.heartbeat, promises.by_source)
+        awaited, _, ahead, _ = self._judged()
+        promise = self._progress.largest + np.minimum(ahead, 2 * EDGE) - 1
+        combined = int(promise.min(where=awaited, initial=FOREVER))
+        return self._ratchet.lift(NEVER if combined == FOREVER else combined, promise)
 
-    def _choose(self, rows: int) -> CalibratedReference:
-        """The reference with the least lag, of those that are not overdrawn; else the one that is least so."""
-        slowest = self.references[2]
-        if slowest.tail.rows < PROOF_ROWS:
-            return slowest
-        limit = -self.account.margin / 2
-        solvent = [one for one in self.references if one.slack is not None and one.balance >= limit]
-        if not solvent:
-            return max(self.references, key=lambda one: one.balance)
-        return min(solvent, key=lambda one: one.expected_lag(self._clock, rows))
-
-    def _promises(self) -> _Promises:
-        sources, history = self._current_sources(), self.history
-        silent = self._clock - history.heard
-        awaited = sources.awaited & (silent <= sources.gone_after)
-        largest, age = history.largest, history.age(self._clock)
-        reach = np.clip(sources.reach_share * age, 0, _FAR).astype(np.int64)
-        ceilings = largest + np.maximum(sources.lead, reach) - 1
-        clocks = largest + silent - sources.clock_slack
-        # A source speaks for itself by its clock once a block of its rows has shown how far that can be wrong.
-        proven = np.where(history.clock_before == ABSENT, -_FAR, np.minimum(clocks, ceilings))
-        promised = np.maximum(largest + sources.lead, proven) - 1
-        by_clock = np.maximum(largest, clocks)
-        return _Promises(
-            awaited,
-            promised,
-            ceilings,
-            self._common_ceiling(
-                int(ceilings.min(where=awaited, initial=_FAR)), sources.risk / np.maximum(age, 1), awaited
-            ),
-            int(largest.min(where=awaited, initial=_FAR)),
-            int(by_clock.min(where=awaited, initial=_FAR)),
-        )
-
-    def _common_ceiling(self, ceiling: int, rate: NDArray[np.float64], awaited: NDArray[np.bool_]) -> int:
-        """The ceiling, lowered until the rows at risk of all sources, beyond one of each, are within the stake."""
-        sources = int(np.count_nonzero(awaited))
-        if sources < 2:
-            return ceiling
-        rate, largest = rate[awaited], self.history.largest[awaited]
-        permitted = self.account.stake + sources / 2
-        # Newton's steps on a convex function from above: each ends above the solution or on it.
-        for _ in range(_STEPS):
-            at_risk = rate * (ceiling - largest) - 1.0
-            beyond = at_risk > 0
-            excess = float(at_risk.sum(where=beyond)) - permitted
-            if excess <= 0:
-                break
-            ceiling -= int(excess / float(rate.sum(where=beyond))) + 1
-        return ceiling
+    def _judged(self) -> tuple[NDArray[np.bool_], Instants, Instants, Instants]:
+        """Of every source: whether it is awaited, how long silent, how far ahead it promises, what is trusted."""
+        promises = self._current_promises()
+        silent = self._clock - self._progress.heard
+        awaited = silent <= promises.gone_after
+        trusted = self._silence.trusted(silent, promises.stamped, promises.purse, awaited)
+        # An unknown slack is so large that the clock promises nothing.
+        return awaited, silent, np.maximum(promises.ahead, trusted - promises.clock_slack), trusted
 
     def why(self, source: int) -> Reason:
-        """The reference that is followed and its slack, or the source that could lose more than may be."""
-        if self.account.rows < FIRST_ROWS:
+        """The slack that its rows need, or how much of its silence may be trusted."""
+        if self.account.rows < _FIRST_ROWS:
             text = "{rows:count} of the {first:count} rows have come before which nothing is promised"
-            return Reason("drop ratio", text, {"rows": self.account.rows, "first": FIRST_ROWS}, common=True)
-        if source >= len(self.history.rows) or self.history.rows[source] == 0:
+            return Reason("drop ratio", text, {"rows": self.account.rows, "first": _FIRST_ROWS}, common=True)
+        if source >= len(self._progress.rows) or self._progress.rows[source] == 0:
             return NOT_EXPECTED
-        promises, followed = self._promises(), self.followed
-        values: dict[str, float] = {"ratio": self.account.ratio}
-        if promises.awaited[source] and int(promises.ceilings[source]) <= followed.heartbeat:
-            text = "losing at most {ratio:share}, its silence is trusted for {trusted:wait}"
-            trusted = int(promises.ceilings[source]) + 1 - int(self.history.largest[source])
-            return Reason("drop ratio", text, {**values, "trusted": max(0, trusted)})
-        slack, rows = max(0, followed.slack or 0), followed.tail.rows
-        values |= {"slack": slack, "rows": rows, "late": int(self.account.level(self._fairness) * rows) + 1}
-        text = (
-            f"losing at most {{ratio:share}}, {{slack:length}} behind the {followed.name}: "
-            "{late:count} of the last {rows:count} rows were that late or later"
-        )
-        return Reason("drop ratio", text, values)
+        _, silent, ahead, trusted = (array[source] for array in self._judged())
+        slack = {"ratio": self.account.drop_ratio, "slack": max(0, int(-ahead))}
+        if trusted >= silent:
+            return Reason("drop ratio", "losing at most {ratio:share}, {slack:length} behind", slack)
+        text = "losing at most {ratio:share}, its silence is trusted for {trusted:wait}"
+        return Reason("drop ratio", text, {"ratio": self.account.drop_ratio, "trusted": int(trusted)})
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """The sources that are gone, silent for ten times longer than ever before, and those that are rare."""
+        """The sources that are gone: silent for ten times longer than ever before."""
         gone = Reason("gone", "silent far longer than ever before")
-        rare = Reason("rare", "all its rows are within what may be lost")
-        unheard = self.history.rows == 0
-        left = self._current_sources().awaited & ~self._promises().awaited
-        return (
-            *those(gone, left),
-            *those(rare, ~self._current_sources().awaited & ~unheard),
-            *those(NOT_EXPECTED, unheard),
-        )
+        unheard = self._progress.rows == 0
+        return (*those(gone, ~self._judged()[0] & ~unheard), *those(NOT_EXPECTED, unheard))
 
     def snapshot(self) -> Snapshot:
-        """All of it as plain data; a resumed generator gives the same heartbeats."""
-        saved: dict[str, Any] = {
+        """All of it as plain data; a resumed pacemaker gives the same heartbeats."""
+        return {
             "kind": KIND,
             "version": VERSION,
             "clock": self._clock,
+            "progress": self._progress.snapshot(),
+            "ladder": self._ladder.snapshot(),
+            "silence": self._silence.snapshot(),
             "account": self.account.snapshot(),
-            "history": self.history.snapshot(),
-            "references": [reference.snapshot() for reference in self.references],
-            "followed": self.followed.name,
-            "rare": np.flatnonzero(self._rare).tolist(),
-            "rare_at": self._rare_at,
             "ratchet": self._ratchet.snapshot(),
         }
-        return saved
-
-    def restore(self, saved: Snapshot) -> None:
-        """Continue from what `snapshot` described."""
-        self._clock = saved["clock"]
-        self.account.restore(saved["account"])
-        self.history.restore(saved["history"])
-        for reference, state in zip(self.references, saved["references"], strict=True):
-            reference.restore(state)
-        self.followed = self.references[REFERENCES.index(saved["followed"])]
-        self._rare = np.zeros(len(self.history.rows), dtype=np.bool_)
-        self._rare[saved["rare"]] = True
-        self._rare_at = saved["rare_at"]
-        self._ratchet = Ratchet.restored(saved["ratchet"])
-        if len(self.history.rows):
-            self._fairness = self._judge_fairness()

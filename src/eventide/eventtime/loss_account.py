@@ -1,116 +1,139 @@
-"""The loss account: what may still be lost, and which share of rows a slack may therefore give up.
+"""The loss account: what may still be lost, and how bold that allows one to be.
 
-Every row earns 90 % of the ratio, and a row that is lost costs 1. The balance is kept within plus and minus the
-*margin*, the allowance of 300 rows and of a tenth of all rows. The *level*, the share of rows that a slack may leave
-behind, is the ratio where the balance is 0, nothing where it is overdrawn by the margin, and twice the ratio at most:
+Every row that arrives earns `drop_ratio`; every row lost costs 1. The balance decides the rung of the ladder of records
+(`record_ladder.py`) on which slack is read: each allowance of 1,000 rows that is saved makes the policy one rung
+bolder, each of 300 rows that is overdrawn one rung safer, and a rung halves the chance of a loss. It starts where
+1 / 2^k is the ratio.
 
-    level = ratio * min(2, 1 + balance / margin) * fairness.
+Law: boldness is an integral of `permitted - lost`, as in online conformal control. Let the safest rung lose nothing.
+Then over any stretch of n rows, whatever the stream does, the rows lost are at most
 
-*Fairness* is 1 while no source has lost more than 1.7 times the ratio of its rows, and falls to 0 at twice the ratio;
-a source with fewer than 1,000 rows is judged as if it had them.
+    drop_ratio * (n + 3,000 + 300 * (rungs from the first to the safest)) + the rows lost in one round,
 
-Law: where level 0 loses nothing, whatever the stream does, the rows lost among n rows after the warm-up are at most
+because a larger loss would have pushed the rung past the safest. The share lost thus tends to the permitted one or
+less. Boldness is not saved up beyond three rungs, so a calm year does not buy a reckless hour.
 
-    0.9 * ratio * n + 2 * margin + the rows lost in one round,
+Two further balances serve what a rung cannot express. The *reserve* (allowance saved, up to that of 10,000 rows or of a
+tenth of all rows) is what may be staked on silent sources (`silence.py`). A balance *per source*, which earns 1.3 times
+the ratio, makes one source alone more careful when it loses more than its share: a fair promise holds for each of them.
 
-for a larger loss would have brought the level to 0 (`docs/time-core/drop-ratio.md`). The first 1,000 rows are a
-warm-up: what they lose is reported and starts no debt.
+The first 1,000 rows are a warm-up: what they lose is counted and reported, but starts no debt.
 
->>> account = LossAccount(0.01)
->>> account.settle(rows=1000, lost=3)
->>> account.level(fairness=1.0)
-0.01
->>> account.settle(rows=100, lost=15)
->>> account.level(fairness=1.0) < 0.001
-True
+>>> account = LossAccount(0.01, places=1)
+>>> account.rungs().tolist()  # 1 / 2^7 is the first power below 1 %
+[7]
+>>> account.settle(np.array([0]), np.array([1000]), np.array([0.0]))  # warm-up
+>>> account.settle(np.array([0]), np.array([1000]), np.array([40.0]))  # 4 % lost
+>>> account.rungs().tolist()
+[15]
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+
+import numpy as np
+from numpy.typing import NDArray
 
 from eventide.eventtime.heartbeat import Snapshot
+from eventide.eventtime.packing import packed, unpacked
+from eventide.eventtime.per_source import grown
+from eventide.eventtime.record_ladder import SAFEST
+from eventide.eventtime.silence import Purse
 
+WARM_UP_ROWS = 1_000
+ROWS_PER_RUNG = 1_000
+DEBT_ROWS_PER_RUNG = 300
+BOLDER_RUNGS = 3
+RESERVE_ROWS = 10_000
+RARE_ROWS = 2_000
+"""A source all of whose rows are within the allowance of so many is too rare to be owed a share of its own."""
+CREDIT_ROWS = 300
+"""What a new source may lose before it has earned anything, as the allowance of so many rows."""
 
-@dataclass(frozen=True)
-class Tuning:
-    """The constants of the policy: counts of rows, and shares of the ratio. None is in the unit of anybody's data."""
-
-    block_rows: int = 2_000
-    """Rows of a block of residuals, at least; also the rows in which ten may be lost, where these are more."""
-    warm_up_rows: int = 1_000
-    """Rows of the warm-up, and of a source that is judged by what it lost."""
-    margin_rows: int = 300
-    """The rows whose allowance is the margin."""
-    margin_share: float = 0.1
-    """The share of all rows whose allowance belongs to the margin too."""
-    spend: float = 0.9
-    """The share of the allowance that is spent; the rest makes up for what was lost in a storm."""
-    fair_times: float = 1.7
-    """A source that lost this many times the ratio makes the level fall; at twice the ratio it is 0."""
-    lag_rows: int = 256
-    """Rows over which the lag of a reference is averaged."""
-    gone_times: int = 10
-    """A source silent for so many times its longest silence, and longer than it was ever heard, is gone."""
-    leap_times: int = 16
-    """A single row ahead of its clock by so many times the longest leap or silence of its source is not believed."""
-
-
-TUNING = Tuning()
+_SPEND = 0.85  # What rungs may spend; the rest of the allowance is for silences.
+_FAIR = 1.3
 
 
 class LossAccount:
-    """Rows, rows lost, and the balance of what was permitted and what was lost."""
+    """Allowance earned and spent: in all, in reserve, and per source."""
 
-    def __init__(self, ratio: float, tuning: Tuning = TUNING) -> None:
-        self.ratio = ratio
-        self._tuning = tuning
+    def __init__(self, drop_ratio: float, places: int = 0) -> None:
+        self.drop_ratio = drop_ratio
+        self._turn = drop_ratio * ROWS_PER_RUNG
+        self._nominal = -math.log2(drop_ratio)
+        self._debt_turn = drop_ratio * DEBT_ROWS_PER_RUNG
+        self._safest_below = -self._debt_turn * (SAFEST - 1 - self._nominal)
         self.rows = 0
-        self.lost = 0
-        self.balance = 0.0
-        self.learned = False
+        self.lost = 0.0
+        self._balance = 0.0
+        self._reserve = 0.0
+        self.by_source = np.full(places, _FAIR * drop_ratio * CREDIT_ROWS)
+
+    def grow(self, places: int) -> None:
+        """Open accounts for more sources."""
+        self.by_source = grown(self.by_source, places, _FAIR * self.drop_ratio * CREDIT_ROWS)
+
+    def settle(self, source: NDArray[np.intp], rows: NDArray[np.int64], lost: NDArray[np.float64]) -> None:
+        """Book the rows of one round, and those of them that were lost."""
+        arrived, gone = int(rows.sum()), float(lost.sum())
+        warming_up = self.rows < WARM_UP_ROWS
+        self.rows += arrived
+        self.lost += gone
+        earned = self.drop_ratio * arrived
+        before = self._balance
+        self._balance = min(before + _SPEND * earned, BOLDER_RUNGS * self._turn) - gone
+        if before < self._safest_below:
+            # What the safest rung loses could not be helped, and is not owed; what a bolder one lost is, to the row.
+            self._balance = max(self._balance, before)
+        self._reserve = min(self._reserve + earned, self.drop_ratio * max(RESERVE_ROWS, self.rows / 10)) - gone
+        if warming_up and self.rows >= WARM_UP_ROWS:
+            self._balance = max(self._balance, 0.0)
+            self._reserve = max(self._reserve, self.drop_ratio * WARM_UP_ROWS)
+        share = _FAIR * self.drop_ratio
+        self.by_source[source] = np.minimum(self.by_source[source] + share * rows, BOLDER_RUNGS * _FAIR * self._turn)
+        self.by_source[source] -= lost
 
     @property
-    def margin(self) -> float:
-        """How far the balance may be from 0, in rows."""
-        return self.ratio * (self._tuning.margin_rows + self._tuning.margin_share * self.rows)
+    def reserve(self) -> float:
+        """Rows that may be staked on silent sources: what was saved, and never less than the last 1,000 rows earned."""
+        return max(self._reserve, self.drop_ratio * min(self.rows, WARM_UP_ROWS))
 
     @property
-    def warm(self) -> bool:
-        """Whether the warm-up is over, or was had before the stream began."""
-        return self.learned or self.rows >= self._tuning.warm_up_rows
+    def nominal_rung(self) -> int:
+        """Where the rungs start."""
+        return math.ceil(self._nominal)
 
-    def settle(self, rows: int, lost: int) -> None:
-        """Book a round."""
-        warm = self.warm
-        self.rows += rows
-        self.lost += lost
-        if warm:
-            self.balance = settled(self.balance, self._tuning.spend * self.ratio * rows, lost, self.margin)
+    def purse(self) -> Purse:
+        """What may be staked on silent sources."""
+        return Purse(self.reserve, self.by_source, self.drop_ratio * RARE_ROWS)
 
-    def level(self, fairness: float, balance: float = 0.0) -> float:
-        """The share of rows that a slack may leave behind, for the lower one of this balance and another."""
-        return self.ratio * fairness * min(2.0, max(0.0, 1.0 + min(self.balance, balance) / self.margin))
-
-    @property
-    def stake(self) -> float:
-        """Rows that may be at risk behind one source: a margin, and what is left until the level would be 0."""
-        return max(2 * self.margin + self.balance, 1.0)
+    def rungs(self) -> NDArray[np.int64]:
+        """The rung of each source: the common one, or a safer one where the source's own balance asks for it."""
+        common = math.ceil(self._nominal - self._balance / (self._debt_turn if self._balance < 0 else self._turn))
+        balances = self.by_source / _FAIR
+        own = np.ceil(self._nominal - np.where(balances < 0, balances / self._debt_turn, balances / self._turn))
+        return np.clip(np.maximum(own, common), 0, SAFEST).astype(np.int64)
 
     def snapshot(self) -> Snapshot:
-        """The balance as plain data."""
-        return {"rows": self.rows, "lost": self.lost, "balance": self.balance, "learned": self.learned}
+        """The balances as plain data."""
+        return {
+            "rows": self.rows,
+            "lost": self.lost,
+            "balance": self._balance,
+            "reserve": self._reserve,
+            "by_source": packed(self.by_source),
+        }
 
-    def restore(self, saved: Snapshot) -> None:
-        """Continue from what `snapshot` described."""
-        self.rows, self.lost, self.balance = saved["rows"], saved["lost"], saved["balance"]
-        self.learned = saved["learned"]
+    @classmethod
+    def restored(cls, drop_ratio: float, saved: Snapshot) -> LossAccount:
+        """The account that `snapshot` described.
 
-
-def settled(balance: float, earned: float, lost: int, margin: float) -> float:
-    """A balance after a round, kept within the margin on both sides.
-
-    >>> settled(9.0, earned=5.0, lost=0, margin=10.0), settled(-4.0, earned=1.0, lost=50, margin=10.0)
-    (10.0, -10.0)
-    """
-    return max(min(balance + earned, margin) - lost, -margin)
+        >>> LossAccount.restored(0.01, LossAccount(0.01, 2).snapshot()).rungs().tolist()
+        [7, 7]
+        """
+        account = cls(drop_ratio)
+        account.rows, account.lost = saved["rows"], saved["lost"]
+        account._balance, account._reserve = saved["balance"], saved["reserve"]
+        account.by_source = unpacked(saved["by_source"])
+        return account

@@ -37,7 +37,6 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "SLACK": ("amount",),
     "DELAY": ("amount",),
     "DRATIO": ("amount",),
-    "LEARNED FROM": ("text",),
     "ESTIMATOR": ("name",),
     "CLOCK SKEW": ("amount",),
     "ON DEMAND": ("amount",),

@@ -6,7 +6,6 @@
 | `SLACK n [ROWS]` | `Slack(n)` |
 | `SLACK length`, `DELAY length` | `FixedDelay(length)` |
 | `DRATIO p%` | `DropRatio(p)` |
-| `DRATIO p% LEARNED FROM 'file'` | `DropRatio(p, Learned(file))` |
 | `DRATIO p% SLACK n` | `Cap(DropRatio(p), rows=n)`; with `SLACK 0` no cap |
 | `DRATIO p% SLACK length` | `Cap(DropRatio(p), behind_largest=length)` |
 | `DRATIO p% [SLACK n] ESTIMATOR KIM` | `Kim(p, n)`, of the disorder controller |
@@ -32,7 +31,7 @@ from eventide.eventtime.cap import Cap
 from eventide.eventtime.clock_skew import ClockSkew
 from eventide.eventtime.declared import DeclaredSkew
 from eventide.eventtime.delay_quantile import DelayQuantile
-from eventide.eventtime.drop_ratio import DropRatio, Learned
+from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.expected import Expected
 from eventide.eventtime.fixed_delay import FixedDelay
@@ -85,10 +84,6 @@ class PolicyReader:
             raise self.amounts.source.error(f"SLACK does not go with {chosen}: keep one of them", clauses["SLACK"])
         if "ESTIMATOR" in clauses and chosen != "DRATIO":
             raise self.amounts.source.error("ESTIMATOR without DRATIO", clauses["ESTIMATOR"], "add DRATIO and a share")
-        if "LEARNED FROM" in clauses and (chosen != "DRATIO" or "ESTIMATOR" in clauses):
-            raise self.amounts.source.error(
-                "LEARNED FROM goes with DRATIO alone", clauses["LEARNED FROM"], "write DRATIO 1% LEARNED FROM 'file'"
-            )
         known: tuple[str, ...] = ()
         if chosen == "BOUNDS":
             matrix, known = Bounds(self.amounts, self.clock).read(clauses["BOUNDS"])
@@ -130,9 +125,7 @@ class PolicyReader:
     def _simple(self, chosen: str | None, clauses: Mapping[str, Clause]) -> Policy:
         slack: Amount | None = clauses["SLACK"].expressions[0] if "SLACK" in clauses else None
         if chosen == "DRATIO":
-            learned = clauses.get("LEARNED FROM")
-            origin = None if learned is None else Learned(learned.expressions[0].name)
-            return self._drop_ratio(clauses["DRATIO"].expressions[0], slack, clauses.get("ESTIMATOR"), origin)
+            return self._drop_ratio(clauses["DRATIO"].expressions[0], slack, clauses.get("ESTIMATOR"))
         if chosen == "OWN PROGRESS":
             return OwnProgress(self._length(slack, "SLACK") if slack is not None else 0)
         if chosen == "DELAY":
@@ -150,9 +143,7 @@ class PolicyReader:
     def _delay(self, slack: Amount) -> FixedDelay:
         return FixedDelay(self._length(slack, "SLACK"))
 
-    def _drop_ratio(
-        self, share: Amount, slack: Amount | None, estimator: Clause | None, learned: Learned | None
-    ) -> Policy:
+    def _drop_ratio(self, share: Amount, slack: Amount | None, estimator: Clause | None) -> Policy:
         ratio = self.amounts.share(share, "DRATIO")
         name = estimator.expressions[0].name.upper() if estimator is not None else ""
         if name == "KIM":
@@ -160,7 +151,7 @@ class PolicyReader:
         if estimator is not None and name not in ESTIMATORS:
             raise self.amounts.source.error(f"there is no estimator {name}", estimator, meant(name, ESTIMATORS))
         others: dict[str, Policy] = {"ADHOC": KimAdhoc(ratio), "QUANTILE": DelayQuantile(1 - ratio)}
-        policy = others.get(name, DropRatio(ratio, learned))
+        policy = others.get(name, DropRatio(ratio))
         if slack is None:
             return policy
         if not self.amounts.is_rows(slack):
