@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 import duckdb
@@ -136,7 +136,9 @@ class Workbench:
 def _set_up(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Settings that DuckDB keeps for each connection."""
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET enable_progress_bar = false")
+    # In a notebook without widgets DuckDB refuses to hear of a progress bar, and shows none.
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar = false")
     return connection
 
 

@@ -23,8 +23,11 @@ from eventide.plan.queue import Queue as DeclaredQueue
 from eventide.plan.window import RowWindow
 
 
-def start(bound: Bound | BoundOperator, executor: Executor, begins: int = NEVER) -> Operator:
-    """An operator that has seen nothing; rows before `begins` are not for it, where it is an aggregate."""
+def start(bound: Bound | BoundOperator, executor: Executor, begins: int = NEVER, is_read: bool = True) -> Operator:
+    """An operator that has seen nothing; rows before `begins` are not for it, where it is an aggregate.
+
+    `is_read`: another operator reads it.
+    """
     if isinstance(bound, Bound):
         if bound.query.by_source:
             return PerSourceAggregate.start(bound, executor, begins)
@@ -33,4 +36,4 @@ def start(bound: Bound | BoundOperator, executor: Executor, begins: int = NEVER)
         return WindowAggregate.start(bound, executor, begins)
     if isinstance(bound, BoundRows):
         return (Queue if isinstance(bound.rows, DeclaredQueue) else Merge).start(bound, executor)
-    return Join.start(bound, executor) if isinstance(bound, BoundJoin) else Lookup.start(bound, executor)
+    return Join.start(bound, executor, is_read) if isinstance(bound, BoundJoin) else Lookup.start(bound, executor)

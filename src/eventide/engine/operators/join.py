@@ -62,14 +62,18 @@ class Join(Operator):
     """By side, the earliest time of a held row that may be emitted alone."""
     least_held: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
     """By side, the least values of the columns of held rows that outputs carry time from."""
+    is_read: bool = True
+    """Whether an operator reads its rows, and so wants to know what columns have at least."""
 
     @classmethod
-    def start(cls, bound: BoundJoin, executor: Executor) -> Join:
+    def start(cls, bound: BoundJoin, executor: Executor, is_read: bool = True) -> Join:
         """A join that has seen nothing."""
         left, right = (Segments(side_layout(bound, side)) for side in (LEFT, RIGHT))
         never = (NEVER,) * len(bound.bands)
         nobody = Segments(MATCHED)
-        return cls(bound, executor, (left, right), (left, right), (nobody, nobody), floors=(never, never))
+        return cls(
+            bound, executor, (left, right), (left, right), (nobody, nobody), floors=(never, never), is_read=is_read
+        )
 
     @property
     def name(self) -> str:
@@ -286,7 +290,7 @@ class Join(Operator):
 
     def _least(self, side: int, inputs: Mapping[str, Any]) -> Mapping[str, int]:
         """The least values of the columns that outputs carry time from, in the rows of a side."""
-        held, columns = self.held[side], carried_columns(self.bound, side)
+        held, columns = self.held[side], carried_columns(self.bound, side) if self.is_read else {}
         if held.place == "driver" or not columns:
             return {name: low for name in columns if (low := held.least(name)) is not None}
         [found] = self.executor.table(self._statements.least(columns), inputs).to_pylist()

@@ -106,7 +106,9 @@ class EngineState:
         self.roll_back(program)
         bounds: dict[str, Bound | BoundOperator] = {**plan.queries, **plan.operators}
         names = [step.name for step in program.steps if step.name in bounds]
-        self.operators: dict[str, Operator] = {name: self._continued(name, bounds[name]) for name in names}
+        self.operators: dict[str, Operator] = {
+            name: self._continued(name, bounds[name], bool(plan.ways_from(name))) for name in names
+        }
 
     @property
     def round(self) -> int:
@@ -213,8 +215,8 @@ class EngineState:
     def _note(self) -> None:
         self.stream_status = {name: StreamStatus.of(stream) for name, stream in self.streams.items()}
 
-    def _continued(self, name: str, bound: Bound | BoundOperator) -> Operator:
-        operator = factory.start(bound, self._executor)
+    def _continued(self, name: str, bound: Bound | BoundOperator, is_read: bool) -> Operator:
+        operator = factory.start(bound, self._executor, is_read=is_read)
         saved = None if self.record is None else self.record.queries.get(name)
         if self.record is None or saved is None:
             # Whether a plain merge runs depends on who is told of it, and that may change from one start to the next.
