@@ -342,7 +342,7 @@ def decoded(name: str, data: bytes | pa.Buffer, columns: list[str] | None = None
     if name.endswith(".parquet"):
         import pyarrow.parquet as pq
 
-        return pq.read_table(pa.BufferReader(data), columns=columns)
+        return pq.read_table(pa.BufferReader(data), columns=columns, coerce_int96_timestamp_unit="us")
     if columns is None:
         return pa.ipc.open_file(data).read_all()
     places = [pa.ipc.open_file(data).schema.get_field_index(column) for column in columns]

@@ -103,7 +103,8 @@ class RelationFiles:
         # Not loaded with the engine: on one machine there are no such files.
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(self._storage.opened(file.name))
+        # A session of the user's may write times in a form that reaches further than nanoseconds do.
+        return pq.ParquetFile(self._storage.opened(file.name), coerce_int96_timestamp_unit="us")
 
     @contextmanager
     def apart(self, names: frozenset[str]) -> Iterator[RelationFiles]:
