@@ -20,7 +20,14 @@ PINS = {canonicalize_name(line.partition("==")[0]) for line in PIN_LINES}
 def declared() -> list[str]:
     """What pyproject.toml asks for: to build, to run, to develop."""
     project = PROJECT["project"]
-    return [*PROJECT["build-system"]["requires"], *project["dependencies"], *project["optional-dependencies"]["dev"]]
+    extras = project["optional-dependencies"].values()
+    asked = [
+        *PROJECT["build-system"]["requires"],
+        *project["dependencies"],
+        *(one for extra in extras for one in extra),
+    ]
+    # An extra may ask for another one of our own, whose packages are in the list already.
+    return [one for one in asked if Requirement(one).name != project["name"]]
 
 
 def needed() -> set[str]:

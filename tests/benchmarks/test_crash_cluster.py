@@ -16,6 +16,7 @@ def test_every_kind_of_operator_is_on_the_cluster_when_a_worker_dies() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     found = workers.measure(runs=1, folder=tmp_path, files=6, chosen=("sliding", "by_device"))
     assert (found["lost"], found["duplicated"], found["worker_kills"], found["runs"]) == (0, 0, 1, 1)

@@ -67,6 +67,7 @@ def test_a_wrong_row_and_a_missing_one_are_told(inputs: Inputs, tmp_path: Path) 
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.parametrize("driver_bytes", DRIVER_BYTES_AT.values(), ids=DRIVER_BYTES_AT)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
 def test_a_join_tells_the_truth_wherever_its_state_is(

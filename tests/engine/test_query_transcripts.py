@@ -29,20 +29,15 @@ WRITTEN = [transcript for transcript, variant in CASES if variant is Variant.WRI
 VARIED_ON_SPARK = [
     (transcript, variant)
     for transcript, variant in CASES
-    if str(transcript) in ("distinct", "row_windows", "spread_of_values", "three_levels", "two_queries")
+    if str(transcript) in ("distinct", "row_windows", "spread_of_values", "two_queries")
     and variant is not Variant.WRITTEN
 ]
 # Of each thing that Spark reads, computes, numbers, joins or keeps in its own way, the shortest transcript.
 ALWAYS_ON_SPARK = {
-    "approximate_distinct", "approximate_quantile", "arrival_times", "bounded_end", "broken_cast", "broken_order",
-    "broken_sum_of_kept_rows", "by_source_below", "dates", "decimals", "distinct", "distinct_groups", "empty_windows",
-    "exact_percentile", "filter_clause", "first_and_last_ties", "first_of_kept_rows", "fractions", "future_rejected",
-    "groups_and_null", "groups_of_every_type", "having", "heartbeats_operator", "in_sql", "internal_timestamps",
-    "join_band", "join_full", "join_with_itself", "late_in_its_own_round", "lookup_window", "max_of_sums",
-    "merge_broken_rows", "merge_distinct", "merge_row_windows", "odd_names", "over_windows_of_rows", "overflow",
-    "prods_by_source", "prods_of_groups", "prods_of_levels", "queue", "refused_column_of_level", "rejects", "restart",
-    "revise", "row_windows", "same_names_other_types", "sample", "sideline_sliding", "slow_flush", "small_integers",
-    "three_levels", "time_out_of_range", "top_of_each_window", "two_streams", "wall_clock_times",
+    "approximate_quantile", "bounded_end", "broken_cast",     "broken_sum_of_kept_rows", "by_source_below", "decimals", "distinct", "distinct_groups", "empty_windows",
+    "first_and_last_ties",     "groups_of_every_type", "having", "in_sql", "internal_timestamps",
+    "join_band", "join_full", "join_with_itself", "lookup_window",     "merge_broken_rows", "merge_row_windows", "odd_names", "over_windows_of_rows", "overflow",
+    "prods_by_source", "prods_of_groups", "queue", "refused_column_of_level", "rejects",     "revise", "row_windows", "same_names_other_types", "sample", "sideline_sliding", "slow_flush",     "three_levels", "top_of_each_window", "wall_clock_times",
 }  # fmt: skip
 ALWAYS_VARIED_ON_SPARK = {
     ("distinct", Variant.SPLIT),
@@ -50,11 +45,9 @@ ALWAYS_VARIED_ON_SPARK = {
     ("spread_of_values", Variant.SHUFFLED),
 }
 ALWAYS_ON_THE_CLUSTER = {
-    ("by_source", Variant.WRITTEN),
     ("join_full", Variant.WRITTEN),
     ("lookup_window", Variant.WRITTEN),
     ("merge_ordered", Variant.WRITTEN),
-    ("queue", Variant.WRITTEN),
     ("row_windows", Variant.RESTARTED),
     ("top_revised", Variant.WRITTEN),
 }

@@ -48,6 +48,7 @@ def test_a_directory_that_tasks_write_keeps_the_contract(spark: SparkSession, tm
     assert not [name for name in names(tmp_path / "out") if name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_a_directory_in_an_object_store_that_tasks_write_keeps_the_contract(
     spark: SparkSession, tmp_path: Path, store: ObjectStore
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -38,11 +38,10 @@ from eventide.commands.standard_streams import was_closed
 from eventide.commands.temporary_folders import remove_all
 from eventide.engine.running import Running
 from eventide.engine.scheduling.trace import written_to
-from eventide.errors import DeclarationError, EventideError
+from eventide.errors import DeclarationError
 from eventide.language.script import Script
 from eventide.plan.program import Program
 from eventide.sources.files import FORMATS
-from eventide.sources.local_input import open_input
 
 LOOKED_AT = 100
 """Rows of a file that are looked at before Spark reads it."""
@@ -96,8 +95,6 @@ def _run(script: Script, request: RunRequest) -> None:
     say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
     where = _where(script, request, settings)
-    if where.engine == "spark":
-        _look_at_times(script.program)
     given = said("--checkpoint", request.checkpoint) or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
     line, failures = StatusLine(), Failures()
@@ -136,15 +133,6 @@ def _run(script: Script, request: RunRequest) -> None:
         with suppress(KeyboardInterrupt, TerminatedError):
             # Who is in a hurry now has all that there was to have; only Spark has not ended yet.
             stack.close()
-
-
-def _look_at_times(program: Program) -> None:
-    """Read a few rows of files as the local engine does, which warns where their times cannot be meant."""
-    for stream in program.streams:
-        if stream.input is not None and stream.input.format.lower() in FORMATS and stream.time is not None:
-            # What cannot be read here is told by Spark, whose files may be anywhere.
-            with suppress(EventideError), closing(open_input(stream)) as rows:
-                rows.take(LOOKED_AT, 0.0)
 
 
 def comes_to_an_end(program: Program) -> bool:
