@@ -125,6 +125,7 @@ def b_goes_on(story: Story) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_rows_of_the_batch_that_makes_the_promise_are_never_lost_to_it(spark: SparkSession, tmp_path: Path) -> None:
     """Each file holds a later row first and earlier rows after it: in one batch they arrive together."""
     story = Story(spark, tmp_path, OwnProgress())

@@ -111,7 +111,7 @@ def test_a_round_that_is_held_up_keeps_no_early_answer_back(
     assert not list((tmp_path / "checkpoint" / "slices").glob("_apart*"))
 
 
-@pytest.mark.parametrize("driver_bytes", [None, 0], ids=["driver", "cluster"])
+@pytest.mark.parametrize("driver_bytes", [None, pytest.param(0, marks=pytest.mark.slow)], ids=["driver", "cluster"])
 def test_rounds_that_are_committed_while_an_answer_is_made_take_nothing_from_it(
     session: SparkSession | None, tmp_path: Path, driver_bytes: int | None
 ) -> None:

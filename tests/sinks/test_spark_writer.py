@@ -26,6 +26,7 @@ def rows_below(folder: Path) -> list[dict[str, Any]]:
     return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
 
 
+@pytest.mark.slow
 def test_a_parquet_directory_of_its_own_for_each_round_keeps_the_contract(spark: SparkSession, tmp_path: Path) -> None:
     """One function serves one query here, so there is one writer for each."""
 
