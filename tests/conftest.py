@@ -10,6 +10,7 @@ it: a JVM takes seconds to start, and two would share the cores that one can use
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.commands.processes import Here
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that runs the tests in the background has Ctrl-C ignored, also by all programs that they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", java_options(Path(sys.prefix) / "spark.jsa"))
 os.environ["EVENTIDE_TESTS_PYTHON"] = sys.executable
