@@ -13,8 +13,7 @@ from eventide.engine.operators.operator import output_layout
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, one_row
-from eventide.eventtime.instant import NEVER
+from eventide.engine.relations.statement import Statement
 from eventide.plan.bound import Bound
 from eventide.plan.broken_values import careful_values
 from eventide.plan.columns import Column
@@ -22,7 +21,6 @@ from eventide.plan.merge_text import BEAT, BY, LISTED, compact_text, in_order, m
 from eventide.plan.slice_columns import slice_columns
 
 HEARTBEAT = Column("heartbeat", "BIGINT")
-FROM_PANE = Statement("SELECT found.* FROM found CROSS JOIN edge WHERE found.__pane >= edge.__first", identified=True)
 
 
 def slice_layout(query: Bound, *more: Column) -> Layout:
@@ -65,13 +63,3 @@ def compacted(executor: Executor, query: Bound, slices: Segments, *beside: str) 
     if not query.keeps_rows:
         merge = Statement(compact_text(query, "segments", *beside), query.driver_exact)
     return slices.merged(lambda some: executor.merged(some, merge))
-
-
-def from_pane(executor: Executor, rows: Relation, first: int) -> Relation:
-    """The rows of a relation whose panes are not before `first`."""
-    low = rows.least("__pane")
-    if first == NEVER or low is None or low >= first:
-        return rows
-    if rows.table is not None:
-        return rows.kept(pc.greater_equal(rows.table.column("__pane"), first))
-    return executor.relation(FROM_PANE, {"found": rows, "edge": one_row(first=first)}, rows.layout)

@@ -17,17 +17,17 @@ from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound import instant_sql
 
-SINCE = Statement("SELECT found.* FROM found CROSS JOIN edge WHERE found.__t >= edge.__first", identified=True)
 
-
-def from_time(executor: Executor, rows: Relation, first: int) -> Relation:
-    """The rows of a relation whose times are not before `first`."""
-    low = rows.least("__t")
+def from_time(executor: Executor, rows: Relation, first: int, column: str = "__t") -> Relation:
+    """The rows of a relation whose times, or panes, are not before `first`."""
+    low = rows.least(column)
     if first == NEVER or low is None or low >= first:
         return rows
     if rows.table is not None:
-        return rows.kept(pc.greater_equal(rows.table.column("__t"), first))
-    return executor.relation(SINCE, {"found": rows, "edge": one_row(first=first)}, rows.layout)
+        return rows.kept(pc.greater_equal(rows.table.column(column), first))
+    text = f"SELECT found.* FROM found CROSS JOIN edge WHERE found.{column} >= edge.__first"
+    statement = Statement(text, identified=True)
+    return executor.relation(statement, {"found": rows, "edge": one_row(first=first)}, rows.layout)
 
 
 def least_live(executor: Executor, rows: Segments, columns: Sequence[str], first: int) -> dict[str, int]:

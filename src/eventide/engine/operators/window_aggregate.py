@@ -23,8 +23,9 @@ import pyarrow.compute as pc
 from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.operators.frontier import Frontier, least_time
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
-from eventide.engine.operators.slices import compacted, from_pane, result_layout, results_of, slice_layout
+from eventide.engine.operators.slices import compacted, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
+from eventide.engine.operators.time_range import from_time
 from eventide.engine.operators.windows import (
     closed_by,
     closing,
@@ -130,7 +131,7 @@ class WindowAggregate(Operator):
         if low is None or low >= self.closed_before:
             return replace(self, slices=self.slices.add(rows)), Ingested(rows.weight)
         edge = self._edge
-        accepted = from_pane(self.executor, rows, edge)
+        accepted = from_time(self.executor, rows, edge, "__pane")
         wanted, late, revising = rows.weight, None, 0
         if self.begins != NEVER and low < self.begins:
             # Rows of before the query began were never its own, so they are not late for it.

@@ -66,6 +66,11 @@ class Layout:
         return self.columns[: len(IDENTITY)] == IDENTITY
 
     @property
+    def brought(self) -> tuple[Column, ...]:
+        """The columns that rows bring along: all but their identity, which they are given."""
+        return self.columns[len(IDENTITY) :] if self.is_numbered else self.columns
+
+    @property
     def row_bytes(self) -> int:
         """What a row takes in memory, about."""
         return sum(_width(field.type) for field in self.schema)

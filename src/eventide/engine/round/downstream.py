@@ -13,10 +13,11 @@ from functools import cached_property
 import pyarrow as pa
 
 from eventide.engine.relations.executor import Executor
-from eventide.engine.relations.relation import Layout, Relation, place_of
+from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
 from eventide.engine.round.heartbeats import Ingestion, ingest
+from eventide.engine.round.placement import beside_state
 from eventide.engine.round.side_tables import rejects_layout
 from eventide.errors import DataFaultError, EngineError
 from eventide.plan.binding import BoundProgram, Way
@@ -25,7 +26,6 @@ from eventide.plan.broken import careful
 from eventide.plan.columns import Column, quoted
 from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.dialect import same_answer
-from eventide.plan.port import IDENTITY
 from eventide.plan.reduce_text import MALFORMED, alone_text, batch_view, broken_text, shaped_text
 
 
@@ -79,14 +79,12 @@ class DownstreamFeed:
     def _reduced(self, found: Ingestion, way: Way, bound: Bound, given: Relation, view: str) -> Relation:
         operator = found.operators[way.step]
         layout = operator.layout(way.name)
-        columns = layout.columns[len(IDENTITY) :] if layout.is_numbered else layout.columns
-        text = shaped_text(alone_text(bound), [column.name for column in columns], operator.renames(way.name), {})
+        text = shaped_text(
+            alone_text(bound), [column.name for column in layout.brought], operator.renames(way.name), {}
+        )
         portable = bound.driver_exact and self._portable(alone_text(bound))
         relation = self.executor.relation(Statement(view + text, portable), {self._view: given}, layout)
-        on_cluster = place_of(part for kind in operator.state.values() for part in kind.parts) == "cluster"
-        if on_cluster and relation.table is not None and relation.rows:
-            return self.executor.persisted(relation).without_table()
-        return relation
+        return beside_state(operator, relation, self.executor)
 
     @property
     def _view(self) -> str:

@@ -25,6 +25,13 @@ def place(operator: Operator) -> str:
     return place_of(part for kind in operator.state.values() for part in kind.parts)
 
 
+def beside_state(operator: Operator, rows: Relation, executor: Executor) -> Relation:
+    """Rows for an operator, where its state is: of what is on the cluster no copy stays with the driver."""
+    if rows.table is None or not rows.rows or place(operator) == "driver":
+        return rows
+    return executor.persisted(rows).without_table()
+
+
 def state_bytes(operator: Operator) -> int:
     """How large it is, where it is."""
     return sum(kind.bytes for kind in operator.state.values())

@@ -18,16 +18,15 @@ import pyarrow as pa
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.backend import Asking
 from eventide.engine.relations.executor import Executor
-from eventide.engine.relations.relation import Layout, Relation, place_of
+from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.round.placement import beside_state
 from eventide.engine.round.reducer import Cells, Reducer
 from eventide.engine.round.side_tables import rejects_layout
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DataFaultError, EngineError
 from eventide.plan.bound import Bound
 from eventide.plan.broken import RowExpressions
-from eventide.plan.columns import Column
 from eventide.plan.plain import is_plain, keeps_plainly
-from eventide.plan.port import IDENTITY
 from eventide.plan.reduce_text import alone_text, broken_text, promises_text, rejects_text, shaped_text, timed
 from eventide.plan.stream import Stream, Timestamps
 
@@ -113,12 +112,10 @@ class ReduceStep:
         plain = keeps_plainly(bound) if bound.keeps_rows else is_plain(bound)
         if self.executor.fits(rows * layout.row_bytes):
             table = _stamped(self.executor.backend.reduce(bound.stream, text, plain), stamps)
-            names = [renames.get(column.name, column.name) for column in _own(layout)]
-            named = table.select(names).rename_columns([column.name for column in _own(layout)])
-            found = self.executor.of_table(layout, named)
-            on_cluster = place_of(part for kind in operator.state.values() for part in kind.parts) == "cluster"
-            return self.executor.persisted(found).without_table() if on_cluster and found.rows else found
-        shaped = shaped_text(text, [column.name for column in _own(layout)], renames, stamps)
+            names = [renames.get(column.name, column.name) for column in layout.brought]
+            named = table.select(names).rename_columns([column.name for column in layout.brought])
+            return beside_state(operator, self.executor.of_table(layout, named), self.executor)
+        shaped = shaped_text(text, [column.name for column in layout.brought], renames, stamps)
         return self.executor.stored(bound.stream, shaped, plain, layout)
 
     @staticmethod
@@ -176,11 +173,6 @@ def future_limit(time: StreamTime, clock: int, cells: Cells) -> int | None:
         return None
     limit = time.moment(clock, cells.table) + future.ahead
     return limit if cells.latest is not None and cells.latest > limit else None
-
-
-def _own(layout: Layout) -> tuple[Column, ...]:
-    """The columns of a layout that rows bring along: all but their identity."""
-    return layout.columns[len(IDENTITY) :] if layout.is_numbered else layout.columns
 
 
 def _stamped(table: pa.Table, stamps: Mapping[str, int]) -> pa.Table:
