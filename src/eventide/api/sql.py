@@ -138,7 +138,7 @@ class SqlScript:
                     pace=settings.pace,
                     scheduling=settings.scheduling,
                 )
-            from eventide.engine.round.placement import DRIVER_BYTES
+            from eventide.engine.round.placement import DRIVER_MEMORY
             from eventide.engine.spark.engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
@@ -152,7 +152,7 @@ class SqlScript:
                 frames,
                 every=pause,
                 tick=tick,
-                driver_bytes=DRIVER_BYTES if memory is None else memory,
+                driver_memory=DRIVER_MEMORY if memory is None else memory,
                 flush_rows=flush,
                 pace=settings.pace,
                 scheduling=settings.scheduling,

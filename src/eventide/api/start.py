@@ -140,12 +140,12 @@ def _engine(
             raise DeclarationError(
                 "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
             )
-        from eventide.engine.round.placement import DRIVER_BYTES
+        from eventide.engine.round.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
         spark = next(iter(frames.values())).sparkSession
-        size = DRIVER_BYTES if memory is None else memory
-        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_bytes=size)
+        size = DRIVER_MEMORY if memory is None else memory
+        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_memory=size)
     from eventide.engine.local.engine import LocalEngine
 
     seconds = 0.0 if every is None else length(every, TimeKind.TIMESTAMP, "every") / 1_000_000

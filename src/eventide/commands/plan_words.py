@@ -25,7 +25,7 @@ from eventide.commands.operator_words import described_operator
 from eventide.commands.policy_words import in_words
 from eventide.commands.temporal_words import attributes, is_same_in, of_stream
 from eventide.engine.driver_memory import budget_words
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.reducer import Reducer
 from eventide.language.script import Function
 from eventide.plan.bound import Bound
@@ -57,7 +57,7 @@ def described(
 
     `memory` is the budget of state that stays with the driver, where another one is given than usual.
     """
-    budget = DRIVER_BYTES if memory is None else memory
+    budget = DRIVER_MEMORY if memory is None else memory
     places = dict(outputs or {})
     bound = bound_steps(program, functions, places)
     return {
