@@ -81,6 +81,8 @@ class Intent:
 
     `batch` is the micro-batch of Spark it works on; None for a silent round that the engine makes by itself. `over` are
     the sources of each stream that are declared over in it, `budgets` how many rows may go through each queue.
+    `portions` says of each input which of its rows are the round's, in its own words: a round of other rows is another
+    round, with a clock of its own.
 
     >>> Intent.from_json(Intent(4, None, 1_700_000_001_000_000, {"s": 17}).to_json()).heartbeats
     {'s': 17}
@@ -92,6 +94,7 @@ class Intent:
     heartbeats: dict[str, int] = field(default_factory=dict)
     over: dict[str, list[str]] = field(default_factory=dict)
     budgets: dict[str, int] = field(default_factory=dict)
+    portions: dict[str, Json] = field(default_factory=dict)
 
     @property
     def ends(self) -> bool:
@@ -112,7 +115,9 @@ class Intent:
             over = {str(stream): list(map(str, names)) for stream, names in data["over"].items()}
             budgets = {str(queue): int(rows) for queue, rows in data["budgets"].items()}
             number = None if batch is None else int(batch)
-            return cls(int(data["round"]), number, int(data["clock"]), heartbeats, over, budgets)
+            # Earlier versions did not write which rows: theirs are taken for those of another round.
+            portions = dict(data.get("portions", {}))
+            return cls(int(data["round"]), number, int(data["clock"]), heartbeats, over, budgets, portions)
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,11 @@ class Engine:
         return self.state.round + 1
 
     @property
+    def pending(self) -> Intent | None:
+        """What the round to come was going to be when the engine died, if it got so far."""
+        return self.checkpoint.pending(self.state.round)
+
+    @property
     def last_batch(self) -> int:
         """The last batch of the source that is part of a committed round, -1 before the first."""
         return self.state.batch
@@ -163,19 +168,22 @@ class Engine:
         batch: int | None = None,
         positions: Positions | None = None,
         over: Mapping[str, Iterable[str]] | None = None,
+        portions: Mapping[str, dict[str, Any]] | None = None,
     ) -> RoundReport:
         """Run one round over these rows, by stream. `heartbeats` are promises given from outside.
 
         `over` names sources that are over with this round: time does not wait for them, until one speaks again.
+        `portions` says which rows of the inputs these are: only the same ones are a round that died, run again.
         """
         ends = {name: list(sources) for name, sources in (over or {}).items()}
         for name in ends:
             self.program.stream(name, "sources are over of").check_named_sources()
-        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False, over=ends)
+        promised, read, taken = dict(heartbeats or {}), dict(positions or {}), dict(portions or {})
+        return self._run(rows, clock, promised, batch, read, ending=False, over=ends, portions=taken)
 
     def tick(self, clock: int | None = None) -> RoundReport | None:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
-        meant = self.checkpoint.pending(self.state.round)
+        meant = self.pending
         if meant is not None:
             if meant.batch is None and not meant.ends:
                 return self.resume()
@@ -193,7 +201,7 @@ class Engine:
 
         Not the last round of a bounded run: more may have come since, and goes before the end.
         """
-        meant = self.checkpoint.pending(self.state.round)
+        meant = self.pending
         if meant is None or meant.batch is not None or meant.ends:
             return None
         positions = self.state.positions
@@ -264,6 +272,7 @@ class Engine:
         positions: Positions,
         ending: bool,
         over: dict[str, list[str]] | None = None,
+        portions: dict[str, dict[str, Any]] | None = None,
     ) -> RoundReport:
         for name in (*rows, *promises):
             self.program.stream(name, "rows came for")
@@ -275,12 +284,13 @@ class Engine:
         last = self.state.clock
         least = last + 1 if self._stamps and last != NEVER else last
         clock = max(self._now() if clock is None else clock, least)
-        before = self.checkpoint.pending(self.state.round)
-        if before is not None and (before.batch != batch or before.ends != ending):
-            # What died was another kind of round: with rows where this has none, or the other way around.
+        before = self.pending
+        taken = portions or {}
+        if before is not None and (before.batch, before.ends, before.portions) != (batch, ending, taken):
+            # What died was another round: of other rows, or with rows where this has none.
             self.forget_intent()
         budgets = self.pace.budgets(self.program.operators)
-        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets))
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets, taken))
         given = RoundInput(
             self.next_round, batch, meant.clock, rows, positions, meant.heartbeats, meant.over, meant.budgets, ending
         )
