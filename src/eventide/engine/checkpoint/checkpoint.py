@@ -235,8 +235,8 @@ class Checkpoint:
             f"no round of the checkpoint {self.storage.where} can be continued from:\n  "
             + "\n  ".join(sentences)
             + "\nRestore these files from a copy (a file is never changed once it is written, so any copy that has it "
-            "will do); or delete the folder and start anew: then all is computed again from what the inputs still hold, "
-            "and windows that were open lose the rows that these hold no longer"
+            "will do); or delete the folder and start anew: then all is computed again from what the inputs still "
+            "hold, and windows that were open lose the rows that these hold no longer"
         )
 
     def _set_aside(self, number: int) -> None:
