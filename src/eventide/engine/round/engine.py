@@ -14,7 +14,6 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -40,6 +39,7 @@ from eventide.engine.round.steps import FEW_ROWS, RoundSteps
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.scheduler import Scheduler
 from eventide.engine.scheduling.trace import Trace
+from eventide.engine.steady_clock import SteadyClock
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.asking import Asker
@@ -89,7 +89,7 @@ class Engine:
         self._flush_rows = flush_rows
         self.sinks = dict(sinks or {})
         self.observer = observer or (lambda round, step: None)
-        self._now = now or (lambda: time.time_ns() // 1000)
+        self._now = now or SteadyClock()
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
         self.scheduling = scheduling or Scheduling()
         program = as_run(program, self.scheduling.heartbeats)
