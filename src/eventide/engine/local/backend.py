@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from eventide.engine.duckdb.executor import Bench, Workbench
 from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
-from eventide.engine.relations.backend import FileList
+from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.faults import first_line, of_duckdb
-from eventide.engine.relations.relation import Layout, Summary
+from eventide.engine.relations.relation import Summary
 from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.plan.columns import with_type
 from eventide.plan.derived import Derived
@@ -21,6 +21,8 @@ from eventide.plan.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+T = TypeVar("T")
 
 NO_CLUSTER = "the local engine has no cluster: continue what has state there with the Spark engine"
 
@@ -81,37 +83,22 @@ class LocalBackend:
         return self.workbench
 
     def store(
-        self,
-        stream: Stream,
-        sql: str,
-        plain: bool,
-        folder: str,
-        layout: Layout,
-        sequence: int | None = None,
-        tables: Mapping[str, pa.Table] | None = None,
+        self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
     ) -> Summary:
         """Not here: what the local engine keeps stays with the driver."""
         raise EngineError(NO_CLUSTER)
 
-    def store_over(
-        self,
-        sql: str,
-        files: Mapping[str, FileList],
-        tables: Mapping[str, pa.Table],
-        folder: str,
-        layout: Layout,
-        sequence: int | None,
-    ) -> Summary:
+    def run_over(self, steps: Sequence[ClusterStep], given: Given) -> list[Summary | pa.Table]:
         """Not here: what the local engine keeps stays with the driver."""
         raise EngineError(NO_CLUSTER)
 
-    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
+    def frame_over(self, sql: str, given: Given) -> DataFrame:
         """Not here: what the local engine keeps stays with the driver."""
         raise EngineError(NO_CLUSTER)
 
-    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
-        """Not here: what the local engine keeps stays with the driver."""
-        raise EngineError(NO_CLUSTER)
+    def together(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        """One after the other: DuckDB uses every core for each."""
+        return [one() for one in work]
 
     def close(self) -> None:
         """Nothing will be asked any more."""

@@ -8,25 +8,34 @@ run side by side.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from eventide.engine.duckdb.executor import Bench, Workbench
-from eventide.engine.relations.backend import FileList
+from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.faults import first_line, of_spark
 from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
 from eventide.engine.spark.file_reduce import FileBatch, FileReduce
+from eventide.engine.spark.state_tasks import StateTasks
 from eventide.errors import DeclarationError
 from eventide.plan.bound import instant_sql
 from eventide.plan.columns import Column, quoted, spark_type, with_type
 from eventide.plan.derived import Derived
+from eventide.plan.dialect import tables_in
 from eventide.plan.reduce_text import MALFORMED, batch_view
 from eventide.plan.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
+
+T = TypeVar("T")
+
+MOST_JOBS = 8
+"""So many jobs of one round run side by side."""
 
 NAMING = threading.Lock()
 """Held while views have the meaning of one statement."""
@@ -59,6 +68,7 @@ class SparkBackend:
         self._streams: dict[str, Stream] = {}
         self._empty: dict[str, DataFrame] = {}
         self.by_files: dict[str, FileReduce] = {}
+        self.state_tasks = StateTasks(spark)
         self._batch: Mapping[str, Any] = {}
         self._few = False
         self._viewed = True
@@ -96,19 +106,20 @@ class SparkBackend:
 
     def _make_views(self) -> None:
         """Name the rows of the round to SQL; a round whose files were reduced where they are needs no names."""
-        for name, stream in self._streams.items() if not self._viewed else ():
-            rows = self._batch.get(name)
-            if isinstance(rows, FileBatch):
-                rows = rows.frame if rows.uris else None
-            if rows is None:
-                # Batches of a stream come in a session of their own, which knows no views of others.
-                rows = self._session.createDataFrame([], _ddl(stream))
-            elif isinstance(rows, pa.Table):
-                rows = self._from_arrow(stream, rows)
-            elif self._few:
-                rows = rows.coalesce(1)
-            rows.createOrReplaceTempView(batch_view(stream))
-        self._viewed = True
+        with NAMING:
+            for name, stream in self._streams.items() if not self._viewed else ():
+                rows = self._batch.get(name)
+                if isinstance(rows, FileBatch):
+                    rows = rows.frame if rows.uris else None
+                if rows is None:
+                    # Batches of a stream come in a session of their own, which knows no views of others.
+                    rows = self._session.createDataFrame([], _ddl(stream))
+                elif isinstance(rows, pa.Table):
+                    rows = self._from_arrow(stream, rows)
+                elif self._few:
+                    rows = rows.coalesce(1)
+                rows.createOrReplaceTempView(batch_view(stream))
+            self._viewed = True
 
     def _from_arrow(self, stream: Stream, table: pa.Table) -> DataFrame:
         if table.num_rows == 0:
@@ -138,67 +149,78 @@ class SparkBackend:
         return self.workbench if portable else SparkBench(self.spark)
 
     def store(
-        self,
-        stream: Stream,
-        sql: str,
-        plain: bool,
-        folder: str,
-        layout: Layout,
-        sequence: int | None = None,
-        tables: Mapping[str, pa.Table] | None = None,
+        self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
     ) -> Summary:
         """Write the answer over the rows of a round as Parquet: by their files, or else by Spark SQL."""
         by_file = self.by_files.get(stream.name) if plain else None
         batch = self._batch.get(stream.name)
         if by_file is not None and isinstance(batch, FileBatch):
-            found = by_file.store(batch, sql, folder, layout, sequence)
+            found = by_file.store(batch, sql, target)
             if found is not None:
                 return found
         self._make_views()
-        return self._written(lambda: self._asked(sql, tables or {}), folder, layout, sequence)
+        return self._written(lambda: self._asked(sql, tables or {}), target)
 
     def _asked(self, sql: str, tables: Mapping[str, pa.Table]) -> DataFrame:
         """A statement over the rows of a round, in the session that they belong to."""
         return _analysed(self._session, sql, _frames(self._session, tables))
 
-    def store_over(
-        self,
-        sql: str,
-        files: Mapping[str, FileList],
-        tables: Mapping[str, pa.Table],
-        folder: str,
-        layout: Layout,
-        sequence: int | None,
-    ) -> Summary:
-        """Write the answer over Parquet files and small tables as Parquet, from the executors."""
-        return self._written(lambda: self.frame_over(sql, files, tables), folder, layout, sequence)
+    def run_over(self, steps: Sequence[ClusterStep], given: Given) -> list[Summary | pa.Table]:
+        """Run steps over files and small tables: all in one task where they are small, else each by Spark SQL."""
+        found = self.state_tasks.run(steps, given)
+        return self._run_by_sql(steps, dict(given)) if found is None else found
 
-    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The small answer of a statement over Parquet files and small tables."""
+    def _run_by_sql(
+        self, steps: Sequence[ClusterStep], given: dict[str, StoredRows | pa.Table]
+    ) -> list[Summary | pa.Table]:
+        found = dict[str, Summary | pa.Table]()
+        for step in steps:
+            if step.target is None:
+                found[step.name] = self._collected(step.sql, given)
+                continue
+            layout, before = step.target.layout, [found[name] for name in step.needs]
+            if before and not any(one.rows for one in before if isinstance(one, Summary)):
+                wrote = Summary.of(layout, layout.empty())
+            else:
+                wrote = self._written(partial(self.frame_over, step.sql, given), step.target)
+            uris = (step.target.folder,) if wrote.rows else ()
+            given[step.name] = StoredRows(uris, layout, wrote.rows * layout.row_bytes)
+            found[step.name] = wrote
+        return list(found.values())
+
+    def _collected(self, sql: str, given: Given) -> pa.Table:
         try:
-            return self.frame_over(sql, files, tables).toArrow()
+            return self.frame_over(sql, given).toArrow()
         except Exception as error:
             raise of_spark(error, "a statement over state cannot be computed") from error
 
-    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
-        """A statement over Parquet files and small tables."""
-        spark = self.spark
-        stored = {
-            name: spark.read.schema(ddl).parquet(*paths) if paths else spark.createDataFrame([], ddl)
-            for name, (paths, ddl) in files.items()
-        }
-        return _analysed(spark, sql, stored | _frames(spark, tables))
+    def frame_over(self, sql: str, given: Given) -> DataFrame:
+        """A statement over files and small tables."""
+        read = tables_in(sql)
+        frames = {name: _given_frame(self.spark, rows) for name, rows in given.items() if name.lower() in read}
+        return _analysed(self.spark, sql, frames)
 
-    def _written(self, made: Callable[[], DataFrame], folder: str, layout: Layout, sequence: int | None) -> Summary:
+    def _written(self, made: Callable[[], DataFrame], target: Target) -> Summary:
         try:
             frame = made()
-            if sequence is not None and layout.is_numbered:
-                frame = _numbered(frame, sequence)
-            observed, observation = _observed(frame, layout)
-            observed.write.mode("overwrite").parquet(folder)
-            return _summary(layout, observation.get)
+            if target.sequence is not None:
+                frame = _numbered(frame, target.sequence)
+            observed, observation = _observed(frame, target.layout)
+            observed.write.mode("overwrite").parquet(target.folder)
+            return _summary(target.layout, observation.get)
         except Exception as error:
-            raise of_spark(error, f"Spark cannot write to {folder}") from error
+            raise of_spark(error, f"Spark cannot write to {target.folder}") from error
+
+    def together(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        """As jobs side by side: a small one leaves most of a cluster idle."""
+        from pyspark import inheritable_thread_target
+
+        if len(work) < 2:
+            return [one() for one in work]
+        # Whatever cancels the jobs of this thread cancels these too.
+        with ThreadPoolExecutor(min(len(work), MOST_JOBS)) as threads:
+            running = [threads.submit(inheritable_thread_target(self.spark)(one)) for one in work]
+            return [one.result() for one in running]
 
     def close(self) -> None:
         """Nothing will be asked any more."""
@@ -253,6 +275,13 @@ def _summary(layout: Layout, told: Mapping[str, Any]) -> Summary:
     weight = rows if layout.weight is None else int(told["weight"] or 0)
     panes = tuple(sorted(told["panes"])) if layout.panes is not None else ()
     return Summary(rows, 0, weight, edges["least"], edges["greatest"], panes)
+
+
+def _given_frame(spark: SparkSession, rows: StoredRows | pa.Table) -> DataFrame:
+    if not isinstance(rows, StoredRows):
+        return _frame(spark, rows)
+    ddl = rows.layout.ddl
+    return spark.read.schema(ddl).parquet(*rows.uris) if rows.uris else spark.createDataFrame([], ddl)
 
 
 def _frames(spark: SparkSession, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
