@@ -121,7 +121,7 @@ class Checkpoint:
                 if found is None and not isinstance(error, DamagedError | MissingFileError):
                     raise
                 damage[number] = str(error)
-                self._warn(f"round {number} cannot be continued from and is skipped: {error}")
+                self.warn(f"round {number} cannot be continued from and is skipped: {error}")
         if found is None and damage:
             raise self._nothing_good(_by_damage(damage))
         # A round is begun only after the one before it was committed.
@@ -280,10 +280,11 @@ class Checkpoint:
                 try:
                     self._intents[number] = Intent.from_json(read_document(name, self.storage.read(name)))
                 except (DamagedError, MissingFileError) as error:
-                    self._warn(f"what round {number} was going to be is not known any more: {error}")
+                    self.warn(f"what round {number} was going to be is not known any more: {error}")
         return self._intents
 
-    def _warn(self, sentence: str) -> None:
+    def warn(self, sentence: str) -> None:
+        """Tell something of the checkpoint that was found damaged, once."""
         if sentence not in self.warnings:
             self.warnings.append(sentence)
             log.warning("%s", sentence)
@@ -299,7 +300,7 @@ class Checkpoint:
             self._swept = True
             self._garbage.add(self._left_behind(live))
         for complaint in self._garbage.remove(live):
-            self._warn(complaint)
+            self.warn(complaint)
 
     def _left_behind(self, live: frozenset[str]) -> set[str]:
         """What a crash left: state no record names, halves of files; not the marks Spark set beside live files."""

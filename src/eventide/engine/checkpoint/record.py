@@ -127,7 +127,8 @@ class RoundRecord:
     `batch` is the last micro-batch that went in, `clock` the reading the round was run with, `ended` says that a
     bounded run has closed everything. `plan` is what was declared (`eventide.plan.fingerprint`), `streams` and
     `queries` hold the state of each by name, `positions` how far each input was read, `files` what is too large
-    for here. Keys of all dictionaries are strings, as JSON has it.
+    for here, `outputs` which rounds have written files of results (`written_results`). Keys of all dictionaries are
+    strings, as JSON has it.
     """
 
     round: int
@@ -139,6 +140,7 @@ class RoundRecord:
     queries: dict[str, Json]
     positions: dict[str, Json]
     files: tuple[StateFile, ...]
+    outputs: dict[str, Json] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         """As plain data. Nested dictionaries are not copied."""
@@ -153,6 +155,7 @@ class RoundRecord:
             "queries": self.queries,
             "positions": self.positions,
             "files": [file.to_json() for file in self.files],
+            "outputs": self.outputs,
         }
 
     @classmethod
@@ -177,6 +180,7 @@ with the version of Eventide that wrote it, or start with another checkpoint
                 dict(data["queries"]),
                 dict(data["positions"]),
                 tuple(StateFile.from_json(file) for file in data["files"]),
+                dict(data.get("outputs", {})),
             )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import Intent
+from eventide.engine.checkpoint.written_results import missing_words, rounds_of, without
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.early.step import EarlyStep
 from eventide.engine.introspection.status import QueryStatus, Status
@@ -53,7 +54,7 @@ from eventide.plan.input_managers import as_run
 from eventide.plan.program import Program
 from eventide.plan.query import Query
 from eventide.plan.stream import Timestamps
-from eventide.sinks.sink import Sink
+from eventide.sinks.sink import FileSink, Sink
 from eventide.storage.storage import Storage
 
 __all__ = ["Engine", "Observer", "RoundReport"]
@@ -313,6 +314,27 @@ class Engine:
         self.side_tables.rewind(self.state.round)
         for name, sink in self.sinks.items():
             sink.rewind(name, self.state.round)
+        self._look_for_results()
+
+    @property
+    def directories(self) -> dict[str, tuple[str, str]]:
+        """Where results stay as files that another process can find, by query, and the format of these."""
+        return {
+            name: (sink.place, sink.format)
+            for name, sink in self.sinks.items()
+            if isinstance(sink, FileSink) and sink.place is not None
+        }
+
+    def _look_for_results(self) -> None:
+        """Warn of files of earlier rounds that somebody has removed: they are not written again."""
+        directories = self.directories
+        for name, written in self.state.outputs.items():
+            sink = self.sinks[name] if name in directories else None
+            if isinstance(sink, FileSink) and directories[name][:1] == (written["directory"],):
+                missing = sink.missing(name, rounds_of(written))
+                if missing:
+                    self.checkpoint.warn(missing_words(name, written, list(missing.values())))
+                    self.state.outputs = {**self.state.outputs, name: without(written, missing)}
 
     def write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their state, change."""
