@@ -94,12 +94,13 @@ class SqlScript:
         format: str = "parquet",
         bounded: bool | None = None,
         driver_memory: int | str | None = None,
+        replace: bool = False,
     ) -> RunningQueries:
         """Start all queries of the script together.
 
         `sinks`, by the name of the query, go before what the script names. On Spark, which is the default, in the
         session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
-        of Arrow data. `checkpoint`, `bounded` and `driver_memory` as in `ContinuousQuery.start`.
+        of Arrow data. `checkpoint`, `bounded`, `driver_memory` and `replace` as in `ContinuousQuery.start`.
         """
         if not self.plan.steps:
             raise DeclarationError("this script has no query to start: add a SELECT")
@@ -159,7 +160,7 @@ class SqlScript:
             )
 
         place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
-        return running_in(made, place, opened, given, format, ends)
+        return running_in(made, place, opened, given, format, ends, replace)
 
     def run(self, *, spark: SparkSession | None = None, engine: str | None = None) -> dict[str, pa.Table]:
         """All results of every query, after taking what is there now and closing every window.

@@ -18,6 +18,7 @@ from eventide.api.lengths import length
 from eventide.api.planning import planned
 from eventide.api.running_query import RunningQueries
 from eventide.api.startable import GivenSink, Startable
+from eventide.commands.ownership import IN_PYTHON, claim_outputs
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
@@ -38,11 +39,13 @@ def start(
     every: str | None = None,
     bounded: bool | None = None,
     driver_memory: int | str | None = None,
+    replace: bool = False,
     **named: Startable,
 ) -> RunningQueries:
     """Start queries together; a query under a name (`speeds=q`) is called so. `sinks` are by the name of the query.
 
     `driver_memory`: so much state, of all of them together, stays with the driver (`'1 GB'`), where they run on Spark.
+    `replace`: delete what other checkpoints have written of these queries into the directories of `sinks`.
 
     >>> import pyarrow as pa
     >>> from eventide.api.stream import stream
@@ -69,6 +72,7 @@ def start(
         every,
         bounded,
         driver_memory,
+        replace,
     )
 
 
@@ -80,6 +84,7 @@ def start_all(
     every: str | None,
     bounded: bool | None,
     driver_memory: int | str | None = None,
+    replace: bool = False,
 ) -> RunningQueries:
     """The queries, checked and running."""
     streams, program = planned(queries)
@@ -93,6 +98,7 @@ def start_all(
         sinks,
         format,
         at_hand if bounded is None else bounded,
+        replace,
     )
 
 
@@ -103,10 +109,13 @@ def running_in(
     given: Mapping[str, GivenSink],
     format: str,
     bounded: bool,
+    replace: bool = False,
 ) -> RunningQueries:
     """Make an engine over the checkpoint, or over one that is gone with the engine, and start it."""
     place = Storage.temporary() if checkpoint is None else fspath(checkpoint)
     try:
+        lasting = None if isinstance(place, Storage) else place
+        claim_outputs(opened, place, lasting, replace, IN_PYTHON)
         engine = made(place)
     except BaseException:
         if isinstance(place, Storage):
@@ -115,7 +124,7 @@ def running_in(
     if isinstance(place, Storage):
         # With the engine, not with the handle: who needs no handle may drop it.
         weakref.finalize(engine, shutil.rmtree, place.where, ignore_errors=True)
-    running = RunningQueries(engine, opened, _folders(given, format), None if isinstance(place, Storage) else place)
+    running = RunningQueries(engine, opened, _folders(given, format), lasting)
     engine.start(bounded=bounded)
     return running
 

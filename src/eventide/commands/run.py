@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -104,6 +104,9 @@ def _run(script: Script, request: RunRequest) -> None:
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
+        if request.json:
+            # What functions of the user print would stand among the results.
+            stack.enter_context(redirect_stdout(sys.stderr))
         checkpoint = stack.enter_context(checkpoint_at(given))
         claim_outputs(outputs.sinks, checkpoint, given, request.replace)
         if not bounded:

@@ -106,6 +106,11 @@ class FollowedFile:
         self._rows.finish()
         return self._rows.read(max_rows)
 
+    @property
+    def offset(self) -> int:
+        """Bytes read so far."""
+        return self._rows.offset
+
     def rewritten(self) -> bool:
         """Whether the file was emptied since, or begins otherwise than what was read of it."""
         if os.fstat(self._raw.descriptor).st_size < self._rows.offset:

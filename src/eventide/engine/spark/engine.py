@@ -187,7 +187,8 @@ class SparkEngine(Running):
                 raise _StoppedError
             try:
                 self._log.confirm(number)
-                self.noted(self.engine.round(self._rows(batch, number), batch=number))
+                portions = {"spark": self._log.portion(number)}
+                self.noted(self.engine.round(self._rows(batch, number), batch=number, portions=portions))
             except BaseException as failure:
                 # Spark would tell it as a Java exception; what we know is kept for whoever waits.
                 self.failure = self.failure or failure
