@@ -43,9 +43,9 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.fixed_delay import FixedDelay, FixedDelayPacemaker
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Input, Stream, columns
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

@@ -24,11 +24,10 @@ from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
 from eventide.language.lengths import LENGTHS
-from eventide.plan.order import order_by
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Future, Stream, TimeKind, Timestamps, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as, order_by
+from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps, columns
+from eventide.plan.declared.window import RowWindow, Window
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

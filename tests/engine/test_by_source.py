@@ -22,10 +22,10 @@ from eventide.eventtime.instant import NEVER
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.punctuated import Punctuated
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.testing.oracle import Round
 from eventide.testing.questions import Question
 from eventide.testing.source_oracle import ALL, Promises, answers_by_source, promised

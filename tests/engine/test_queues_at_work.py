@@ -16,11 +16,11 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import state_rows
 from eventide.engine.scheduling.queue_pace import QueuePace
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.queue import queued
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.queue import queued
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory
 from eventide.sources.batches import Batches
 from eventide.testing.trial import Trial

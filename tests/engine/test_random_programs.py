@@ -19,7 +19,7 @@ from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import RoundReport
 from eventide.engine.round.side_tables import LATE
 from eventide.eventtime.instant import NEVER
-from eventide.plan.rows import Rows
+from eventide.plan.declared.rows import Rows
 from eventide.testing.trial import Shown
 from tests.engine.random_programs import Given, Story, names_of, stories
 

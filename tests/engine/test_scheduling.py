@@ -21,12 +21,12 @@ from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.on_demand import OnDemand
 from eventide.eventtime.scheduling import Scheduling
 from eventide.language.scheduling_words import scheduling_of
-from eventide.plan.join import Band, Join, Side
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, Timestamps, columns
-from eventide.plan.window import Window
+from eventide.plan.declared.join import Band, Join, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, Timestamps, columns
+from eventide.plan.declared.window import Window
 from eventide.testing.trial import Trial
 
 SKEW = 3

@@ -20,10 +20,10 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.asking import Asking
 from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.testing.oracle import Round
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import Outcome, Scenario, played, scenarios

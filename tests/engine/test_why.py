@@ -38,13 +38,12 @@ from eventide.eventtime.own_progress import OwnProgress
 from eventide.eventtime.scheduling import Scheduling
 from eventide.eventtime.skew_systems import distributed_sensors
 from eventide.eventtime.timeout import Timeout
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, TimeKind, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, TimeKind, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from eventide.eventtime.skew_matrix import SkewMatrix
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
 from eventide.language.script import read_script
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 
 SECOND = 1_000_000
 POLICIES: dict[str, Policy] = {

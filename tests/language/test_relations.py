@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from eventide.language.join_scope import qualified
 from eventide.language.known import over_stream
 from eventide.language.relations import Input, take_apart
-from eventide.plan.expressions import parsed
-from eventide.plan.stream import Stream, columns
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.expressions.parse import parsed
 
 LEFT, RIGHT = (Stream(name, columns("t BIGINT, v INT"), time="t") for name in ("l", "r"))
 SIDES = [Input(stream.name, over_stream(stream, {stream.name})) for stream in (LEFT, RIGHT)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eventide.errors import InputError
-from eventide.plan.stream import Input, Stream, columns
+from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.sources.files import Files
 from tests.commands.processes import Here
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Input, Stream, columns
+from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.sources import replay_schedule
 from eventide.sources.disturb import amounts, extra_delay, uniform
 from eventide.sources.local_input import LocalInput, open_input

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eventide.plan.stream import Input, Stream, columns
+from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.sources.follow import Follow
 
 

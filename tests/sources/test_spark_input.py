@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Input, Stream, Timestamps, columns
+from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
 from eventide.sources.spark_input import read_stream
 
 if TYPE_CHECKING:

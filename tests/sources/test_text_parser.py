@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.plan.columns import columns
-from eventide.plan.stream import Input
+from eventide.plan.declared.stream import Input
+from eventide.plan.expressions.columns import columns
 from eventide.sources.careful_csv import CarefulCsv
 from eventide.sources.careful_json import CarefulJson
 from eventide.sources.input_of import text_options

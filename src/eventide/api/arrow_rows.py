@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import EventideError, InputError
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 from eventide.sources.batches import Batches
 
 AHEAD = 2

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.engine.introspection.status import Status, StreamStatus
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.stream import TimeKind
 from eventide.results.early_columns import EarlyColumns, readings
 from eventide.results.results import Kind
 

@@ -26,7 +26,7 @@ from eventide.api.lengths import Length, length
 from eventide.errors import DeclarationError
 from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.heartbeat import Policy
-from eventide.plan.stream import Stream, TimeKind
+from eventide.plan.declared.stream import Stream, TimeKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

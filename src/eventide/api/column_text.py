@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 
 from eventide.api.literal_text import literal_text
 from eventide.errors import DeclarationError
-from eventide.plan.spark_grammar import SPARK
+from eventide.plan.expressions.spark_dialect import SPARK
 
 INFIX = {
     **{sign: sign for sign in ("+", "-", "*", "/", "%", ">", "<", ">=", "<=", "<=>", "&", "|", "^")},

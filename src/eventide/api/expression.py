@@ -15,10 +15,10 @@ from sqlglot.errors import SqlglotError
 
 from eventide.api.column_text import column_text, is_column, quoted
 from eventide.errors import DeclarationError
-from eventide.plan.columns import Column, named
-from eventide.plan.expressions import check_columns, parsed
-from eventide.plan.query import Named
-from eventide.plan.spark_grammar import SPARK
+from eventide.plan.declared.query import Named
+from eventide.plan.expressions.columns import Column, named
+from eventide.plan.expressions.parse import check_columns, parsed
+from eventide.plan.expressions.spark_dialect import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -32,7 +32,7 @@ NAMED = re.compile(r"(?P<sql>.*\S)\s+as\s+(?P<name>`[^`]+`|\w+)\s*", re.IGNORECA
 def condition_text(given: Expression, columns: Iterable[Column] | None, owner: str) -> str:
     """A condition; with `columns`, it may speak of these only.
 
-    >>> from eventide.plan.columns import columns
+    >>> from eventide.plan.expressions.columns import columns
     >>> condition_text("speed > 0", columns("ts TIMESTAMP, speed INT"), "stream 'traffic'")
     'speed > 0'
     """
@@ -48,7 +48,7 @@ def condition_text(given: Expression, columns: Iterable[Column] | None, owner: s
 def group_named(given: Expression, columns: tuple[Column, ...], owner: str) -> Named:
     """A group: a text is the name of a column, as in PySpark; anything else needs a Column.
 
-    >>> from eventide.plan.columns import columns
+    >>> from eventide.plan.expressions.columns import columns
     >>> group_named("Detector", columns("ts TIMESTAMP, detector STRING"), "stream 'traffic'")
     Named(name='Detector', sql='Detector')
     """
@@ -61,7 +61,7 @@ def group_named(given: Expression, columns: tuple[Column, ...], owner: str) -> N
 def value_named(given: Expression, columns: tuple[Column, ...] | None, owner: str, name: str | None = None) -> Named:
     """An expression with its name: the one given, the one after AS, or, as in PySpark, the expression itself.
 
-    >>> from eventide.plan.columns import columns
+    >>> from eventide.plan.expressions.columns import columns
     >>> value_named("avg(speed) AS mean", columns("ts TIMESTAMP, speed INT"), "stream 'traffic'")
     Named(name='mean', sql='avg(speed)')
     >>> value_named("max(sped)", columns("ts TIMESTAMP, speed INT"), "stream 'traffic'")

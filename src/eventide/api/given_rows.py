@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from eventide.api.arrow_rows import ArrowRows
 from eventide.errors import DeclarationError
-from eventide.plan.columns import Column, spark_type
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.expressions.columns import Column, spark_type
 from eventide.sources.arrow_schema import spark_name
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ from eventide.language.output_names import unused
 from eventide.language.resolving import Resolver
 from eventide.language.source_text import SourceText
 from eventide.language.words import column_of, conjuncts
-from eventide.plan.expressions import parsed
-from eventide.plan.join import JoinKind
-from eventide.plan.query import RESERVED
-from eventide.plan.rows import Rows
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.join import JoinKind
+from eventide.plan.declared.query import RESERVED
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.expressions.parse import parsed
 
 HOW = {
     **dict.fromkeys(("inner",), JoinKind.INNER),

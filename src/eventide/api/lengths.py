@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from eventide.errors import DeclarationError
 from eventide.language.lengths import LENGTHS
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.stream import TimeKind
 
 Length: TypeAlias = "str | int | timedelta"
 """What a user may give for a length of time, or for a stretch of a sequence."""

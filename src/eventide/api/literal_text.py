@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from eventide.plan.spark_grammar import SPARK
+from eventide.plan.expressions.spark_dialect import SPARK
 
 
 def literal_text(value: Any, shown: str) -> str | None:

@@ -24,8 +24,8 @@ from eventide.api.stream import EventStream
 from eventide.language.groups import Group, with_time
 from eventide.language.known import Known, Level, over, over_stream
 from eventide.language.queries import clock_of_results
-from eventide.plan.columns import Column
-from eventide.plan.expressions import parsed
+from eventide.plan.expressions.columns import Column
+from eventide.plan.expressions.parse import parsed
 
 Node: TypeAlias = EventStream | EventRows | ContinuousQuery
 """What gives rows: those of a stream, those that were chosen, merged or joined, the results of a query."""

@@ -16,12 +16,11 @@ from eventide.api.rows import Reading
 from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.eventtime.earliness import Earliness
-from eventide.plan.columns import Column
-from eventide.plan.order import order_by
-from eventide.plan.prods import Prods
-from eventide.plan.query import Query
-from eventide.plan.queue import Sideline
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.query import Query, order_by
+from eventide.plan.declared.queue import Sideline
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.expressions.columns import Column
 from eventide.results.error import Comparison
 
 if TYPE_CHECKING:

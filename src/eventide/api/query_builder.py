@@ -31,12 +31,11 @@ from eventide.api.rows import EventRows
 from eventide.api.startable import GivenSink
 from eventide.errors import DeclarationError
 from eventide.language.row_queries import clock_of
-from eventide.plan.columns import Column
-from eventide.plan.expressions import check_columns, parsed
-from eventide.plan.query import Named, Query
-from eventide.plan.rows import Rows
-from eventide.plan.sample import sampled
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.query import Named, Query
+from eventide.plan.declared.rows import Rows, sampled
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.expressions.columns import Column
+from eventide.plan.expressions.parse import check_columns, parsed
 
 if TYPE_CHECKING:
     from eventide.api.joining import Joining

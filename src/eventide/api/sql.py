@@ -36,7 +36,7 @@ from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
-from eventide.plan.program import NAME, Program
+from eventide.plan.declared.program import NAME, Program
 from eventide.sinks.by_name import sink_of
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage

@@ -21,8 +21,8 @@ from eventide.api.startable import GivenSink, Startable
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
-from eventide.plan.program import Program
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import TimeKind
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import pyarrow as pa
 
 from eventide.errors import DeclarationError
-from eventide.plan.program import NAME, Program
+from eventide.plan.declared.program import NAME, Program
 from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:

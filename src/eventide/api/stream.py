@@ -31,9 +31,9 @@ from eventide.eventtime.idleness import Idle
 from eventide.eventtime.punctuated import Punctuated
 from eventide.eventtime.slack import Slack
 from eventide.eventtime.timeout import Timeout
-from eventide.plan.columns import Column
-from eventide.plan.program import NAME
-from eventide.plan.stream import Future, Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.declared.program import NAME
+from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.expressions.columns import Column
 
 UNNAMED = "stream"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from eventide.commands.roles import Roles, unit_of
 from eventide.commands.sample import Sample
 from eventide.errors import InputError
-from eventide.plan.columns import WHOLE_NUMBERS
+from eventide.plan.expressions.columns import WHOLE_NUMBERS
 from eventide.profile.amounts import percent, spoken
 from eventide.profile.candidates import OURS, candidates
 from eventide.profile.disorder import disorder

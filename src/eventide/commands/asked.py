@@ -14,7 +14,7 @@ from rich.text import Text
 from eventide.commands.explain import WIDTH_ELSEWHERE, output_words, plan_of, trees
 from eventide.language.script import Script
 from eventide.language.statements import ShowStatement
-from eventide.plan.program import reads
+from eventide.plan.declared.program import reads
 
 
 def answer_statements(script: Script, to_stderr: bool) -> None:

@@ -3,9 +3,9 @@
 Law: every query and operator is bound or has a reason why not. The reason may be that only Spark knows (`only_spark`):
 a function that the local backend does not have, or a query below of which that is true.
 
->>> from eventide.plan.query import Query, named_as
->>> from eventide.plan.stream import Stream, columns
->>> from eventide.plan.window import Window
+>>> from eventide.plan.declared.query import Query, named_as
+>>> from eventide.plan.declared.stream import Stream, columns
+>>> from eventide.plan.declared.window import Window
 >>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
 >>> queries = (Query("q", "s", Window(10), named_as(n="sum(v)")), Query("r", "s", Window(10), named_as(n="sum(f(v))")))
 >>> found = bound_steps(Program((s,), queries))
@@ -23,10 +23,10 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
 from eventide.plan.binding import BoundOperator, BoundProgram, running
-from eventide.plan.bound import Bound
-from eventide.plan.program import Program, reads
-from eventide.plan.query import Query
-from eventide.plan.stream import Stream
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.program import Program, reads
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import Stream
 
 
 @dataclass(frozen=True)

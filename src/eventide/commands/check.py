@@ -30,9 +30,8 @@ from eventide.language.statements import (
     Statement,
     StreamStatement,
 )
-from eventide.plan.queue import Queue
-from eventide.plan.secrets import masked_text
-from eventide.plan.stream import Stream
+from eventide.plan.declared.queue import Queue
+from eventide.plan.declared.stream import Stream, masked_text
 from eventide.sources.conform import matched
 from eventide.sources.input_of import split_options
 

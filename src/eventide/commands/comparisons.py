@@ -23,8 +23,8 @@ from dataclasses import replace
 
 from eventide.commands.functions import loaded, signature_of
 from eventide.language.script import Function
-from eventide.plan.prods import Compare, Prods
-from eventide.plan.program import Program
+from eventide.plan.declared.early import Compare, Prods
+from eventide.plan.declared.program import Program
 from eventide.results.comparison import InPairs
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 
 from eventide.errors import CheckpointError, EngineError, EventideError, LanguageError
-from eventide.plan.secrets import masked_text
+from eventide.plan.declared.stream import masked_text
 
 DONE = 0
 """All went well; also when Ctrl-C or SIGTERM asked for the end and the round under way was committed."""

@@ -24,7 +24,7 @@ from eventide.engine.running import Running
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
-from eventide.plan.program import Program
+from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
 from eventide.sources.spark_gone import gone, is_gone
 from eventide.storage.storage import Storage

@@ -24,7 +24,7 @@ from eventide.commands.script_file import script_of, shown_as
 from eventide.commands.settings import RunSettings
 from eventide.errors import DeclarationError
 from eventide.language.script import Output, Script
-from eventide.plan.program import Program
+from eventide.plan.declared.program import Program
 
 WIDTH_ELSEWHERE = 120
 

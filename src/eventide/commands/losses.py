@@ -19,7 +19,7 @@ from eventide.engine.introspection.status import StreamStatus
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.eventtime.drop_ratio import DropRatio
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 
 REASONS_TOLD = 3
 PLACE = re.compile(r" \(query [^()]*\)$")

@@ -1,6 +1,6 @@
 """Merges, projections and joins described as plain data: what they tell, what they hold, and until when.
 
->>> from eventide.plan.join import Band, Side
+>>> from eventide.plan.declared.join import Band, Side
 >>> near = Join("near", Side("a"), Side("b"), (Band("t", "t", -5, 5),))
 >>> [band["words"] for band in bands_of(near, plain=True)], held_by(near, plain=True)[0]
 (['a.t - 5 <= b.t <= a.t + 5'], 'rows of a until b.t has passed a.t + 5')
@@ -14,16 +14,15 @@ from sqlglot import exp
 
 from eventide.commands.temporal_words import attributes
 from eventide.plan.binding import BoundOperator
-from eventide.plan.bound_lookup import BoundLookup
-from eventide.plan.bound_rows import BoundRows
-from eventide.plan.columns import quoted
-from eventide.plan.expressions import SPARK, parsed
-from eventide.plan.join import Join
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator
-from eventide.plan.queue import Queue
-from eventide.plan.rows import Rows
-from eventide.plan.stream import TimeKind
+from eventide.plan.bound.lookup import BoundLookup
+from eventide.plan.bound.rows import BoundRows
+from eventide.plan.declared.join import Join, Lookup
+from eventide.plan.declared.program import Operator
+from eventide.plan.declared.queue import Queue
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.expressions.columns import quoted
+from eventide.plan.expressions.parse import SPARK, parsed
 from eventide.profile.amounts import spoken
 
 

@@ -44,7 +44,7 @@ def outputs_of(
     """The sinks of a script. `json_to`: results for the console go there as JSON. `below`: the screen's last line.
 
     >>> from eventide.language.script import Output
-    >>> from eventide.plan.program import Program
+    >>> from eventide.plan.declared.program import Program
     >>> outputs_of(Script(Program(()), (Output("q", "csv", "out"),))).sinks["q"].format
     'csv'
     """
@@ -73,7 +73,7 @@ def check_outputs(script: Script) -> None:
     """Refuse a script that sends results where they cannot go; nothing is made.
 
     >>> from eventide.language.script import Output
-    >>> from eventide.plan.program import Program
+    >>> from eventide.plan.declared.program import Program
     >>> check_outputs(Script(Program(()), (Output("q", "console", None, (("rows", "many"),)),)))
     Traceback (most recent call last):
         ...

@@ -3,9 +3,9 @@
 Law: nothing runs. Types are found with the local backend, so that no JVM is needed; a query with a function that only
 Spark has is described as far as that goes, and it is said.
 
->>> from eventide.plan.query import Query, named_as
->>> from eventide.plan.stream import Stream, columns
->>> from eventide.plan.window import Window
+>>> from eventide.plan.declared.query import Query, named_as
+>>> from eventide.plan.declared.stream import Stream, columns
+>>> from eventide.plan.declared.window import Window
 >>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
 >>> found = described(Program((s,), (Query("q", "s", Window(60, 20), named_as(total="sum(v)")),)))
 >>> found["queries"][0]["window"]["panes"], found["queries"][0]["slices"]["keep"]
@@ -28,17 +28,16 @@ from eventide.engine.driver_memory import budget_words
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.round.reducer import Reducer
 from eventide.language.script import Function
-from eventide.plan.bound import Bound
-from eventide.plan.merge_text import merge_text
-from eventide.plan.prods import Prods
-from eventide.plan.prods import in_words as prods_in_words
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Query
-from eventide.plan.reduce_text import kept_text
-from eventide.plan.secrets import masked, masked_text
-from eventide.plan.spark_grammar import SPARK
-from eventide.plan.stream import Input, Stream, TimeKind, Timestamps
-from eventide.plan.window import RowWindow, SameWindow
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.early import in_words as prods_in_words
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps, masked, masked_text
+from eventide.plan.declared.window import RowWindow, SameWindow
+from eventide.plan.expressions.spark_dialect import SPARK
+from eventide.plan.sql.merge import merge_text
+from eventide.plan.sql.reduce import kept_text
 from eventide.profile.amounts import spoken
 
 TIMES = {

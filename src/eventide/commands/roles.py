@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from eventide.commands.sample import Sample, SampleColumn
 from eventide.errors import InputError
-from eventide.plan.columns import WHOLE_NUMBERS, Column
-from eventide.plan.stream import TimeKind, kind_of
+from eventide.plan.declared.stream import TimeKind, kind_of
+from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
 from eventide.profile.time_columns import guess_unit
 
 OF_TIME = ("ts", "time", "timestamp", "event_time", "eventtime", "datetime", "date", "when", "t", "at", "occurred")

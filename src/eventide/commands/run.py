@@ -40,7 +40,7 @@ from eventide.engine.running import Running
 from eventide.engine.scheduling.trace import written_to
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
-from eventide.plan.program import Program
+from eventide.plan.declared.program import Program
 from eventide.sources.files import FORMATS
 
 LOOKED_AT = 100

@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 
 from eventide.engine.relations.arrow_types import spark_type_of
 from eventide.errors import DeclarationError, EventideError, InputError
-from eventide.plan.columns import WHOLE_NUMBERS, Column
-from eventide.plan.reduce_text import MALFORMED
-from eventide.plan.stream import Input, Stream, Timestamps
+from eventide.plan.declared.stream import Input, Stream, Timestamps
+from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
+from eventide.plan.sql.reduce import MALFORMED
 from eventide.profile.files import format_of, only_row, parts_of, quoted, text
 from eventide.sources.local_input import open_input
 

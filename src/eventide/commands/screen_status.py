@@ -25,7 +25,7 @@ from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.streams.progress import StreamTime
 from eventide.eventtime.instant import NEVER
-from eventide.plan.stream import TimeKind, Timestamps
+from eventide.plan.declared.stream import TimeKind, Timestamps
 from eventide.profile.amounts import percent, spoken
 
 SEPARATOR = "\x1f"

@@ -23,9 +23,9 @@ from pathlib import Path
 from eventide.commands.advice import Advice
 from eventide.commands.roles import Roles, unit_of
 from eventide.commands.sample import Sample, SampleColumn
-from eventide.plan.columns import quoted
-from eventide.plan.query import RESERVED
-from eventide.plan.spark_grammar import Spark4
+from eventide.plan.declared.query import RESERVED
+from eventide.plan.expressions.columns import quoted
+from eventide.plan.expressions.spark_dialect import Spark4
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}

@@ -3,7 +3,7 @@
 Law: after heartbeat h of what is read, no later row has a time of h or less; so an output that grows with time is at
 least what it is for the instant after h, and one that falls with time at most that.
 
->>> from eventide.plan.stream import columns
+>>> from eventide.plan.declared.stream import columns
 >>> packets = Stream("packets", columns("time BIGINT, len INT"), time="time")
 >>> [told["after"] for told in attributes([("tb", "time div 60"), ("len", "len"), ("back", "-time")], packets)]
 ['tb >= (h + 1) DIV 60', 'back <= -(h + 1)']
@@ -19,14 +19,13 @@ from typing import Any
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.carriers import over_carrier
-from eventide.plan.columns import quoted
-from eventide.plan.derived import Derived
-from eventide.plan.expressions import parsed
-from eventide.plan.spark_grammar import SPARK
-from eventide.plan.stream import Stream
-from eventide.plan.temporal import in_plain_words
-from eventide.plan.window import Window
+from eventide.plan.declared.stream import Derived, Stream
+from eventide.plan.declared.temporal import in_plain_words
+from eventide.plan.declared.time_columns import over_carrier
+from eventide.plan.declared.window import Window
+from eventide.plan.expressions.columns import quoted
+from eventide.plan.expressions.parse import parsed
+from eventide.plan.expressions.spark_dialect import SPARK
 
 
 def attributes(outputs: Iterable[tuple[str, str]], stream: Stream, since: str | None = None) -> list[dict[str, Any]]:

@@ -18,8 +18,8 @@ from eventide.commands.functions import local_backend
 from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EventideError
 from eventide.language.script import Function
-from eventide.plan.program import Program
-from eventide.plan.stream import Stream
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Stream
 from eventide.sinks.memory import Memory
 from eventide.sources.arrow_schema import arrow_type
 from eventide.sources.batches import Batches

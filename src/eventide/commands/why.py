@@ -20,8 +20,8 @@ from eventide.engine.introspection.reader import below, read_standing
 from eventide.engine.introspection.why import OpenWindow, Standing
 from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
 from eventide.errors import DeclarationError
-from eventide.plan.input_managers import as_run
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.input_managers import as_run
+from eventide.plan.declared.stream import TimeKind
 
 SHOWN = 20
 """So many windows are told; the others are counted."""

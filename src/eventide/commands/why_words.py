@@ -21,7 +21,7 @@ from eventide.engine.introspection.why import (
     rows_missing,
 )
 from eventide.eventtime.reason import EXPECTED
-from eventide.plan.stream import Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.declared.stream import Stream, TimeKind, Timestamps, kind_of
 from eventide.profile.amounts import spoken
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

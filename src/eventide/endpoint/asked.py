@@ -25,7 +25,7 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
 from eventide.language.nearest import meant
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.stream import TimeKind
 from eventide.results.group_values import group_value, microseconds
 
 PROD_KEYS = ("query", "groups", "up_to", "after")

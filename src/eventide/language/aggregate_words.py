@@ -1,6 +1,6 @@
 """Aggregates in the words of the papers and of those who mistype them.
 
->>> from eventide.plan.expressions import parsed
+>>> from eventide.plan.expressions.parse import parsed
 >>> has_aggregate(parsed("max(x) - 1", "q")), has_aggregate(parsed("upper(x)", "q")), meant_aggregate("avgg")
 (True, False, 'avg')
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from eventide.language.nearest import nearest
-from eventide.plan.expressions import OTHER_AGGREGATES, aggregates_in
+from eventide.plan.expressions.parse import OTHER_AGGREGATES, aggregates_in
 
 KNOWN = sorted(
     {name.lower() for call in exp.ALL_FUNCTIONS if issubclass(call, exp.AggFunc) for name in call.sql_names()}

@@ -13,7 +13,7 @@ from eventide.language.lengths import COUNTS, LENGTHS, QUOTAS, UNITS
 from eventide.language.nearest import nearest
 from eventide.language.nodes import Amount
 from eventide.language.source_text import SourceText
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.stream import TimeKind
 
 LARGEST = 2**62
 

@@ -43,12 +43,12 @@ from eventide.language.statements import (
 from eventide.language.streams import Declared, StreamReader, name_of
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
 from eventide.plan.binding import through
-from eventide.plan.columns import Column, spark_type
-from eventide.plan.prodded import streams_below
-from eventide.plan.program import NAME, Operator, Program, Step, reads
-from eventide.plan.query import Query
-from eventide.plan.queue import Queue, queued
-from eventide.plan.stream import Stream, TimeKind
+from eventide.plan.declared.program import NAME, Operator, Program, Step, reads
+from eventide.plan.declared.program_checks import streams_below
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.queue import Queue, queued
+from eventide.plan.declared.stream import Stream, TimeKind
+from eventide.plan.expressions.columns import Column, spark_type
 
 AT_ONCE = "EMIT IMMEDIATELY"
 """Rows in the round in which they come, not in the order of time."""

@@ -17,7 +17,7 @@ from eventide.language.lengths import QUOTAS, UNITS
 from eventide.language.misreadings import TYPES, meant_by, not_closed
 from eventide.language.nearest import nearest
 from eventide.language.nodes import Amount, Clause
-from eventide.plan.spark_grammar import Spark4
+from eventide.plan.expressions.spark_dialect import Spark4
 
 Parts = tuple[str, ...]
 """What follows: `name`, `names`, `text`, `type`, `amount`, `pairs`, ...; a WORD that must, a `WORD?` that may."""

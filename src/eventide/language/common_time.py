@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from eventide.language.known import Clock
 from eventide.language.source_text import SourceText
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.stream import TimeKind
 
 
 def common_clock(clocks: list[Clock], at: exp.Expr, source: SourceText) -> Clock:

@@ -38,7 +38,7 @@ from eventide.language.nodes import (
     StreamWindow,
     Written,
 )
-from eventide.plan.spark_grammar import Spark4
+from eventide.plan.expressions.spark_dialect import Spark4
 
 STATEMENTS = (
     "CREATE STREAM",

@@ -13,16 +13,16 @@ from eventide.errors import DeclarationError
 from eventide.language.amounts import Amounts
 from eventide.language.nodes import Clause
 from eventide.language.source_text import SourceText
-from eventide.plan.query import Query
-from eventide.plan.queue import Queue, Sideline, calls, check_sideline
-from eventide.plan.window import SameWindow
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.queue import Queue, Sideline, calls, check_sideline
+from eventide.plan.declared.window import SameWindow
 
 
 def needs_queue(query: Query, expensive: Collection[str]) -> bool:
     """Whether each of its rows goes through an expensive function.
 
-    >>> from eventide.plan.query import named_as
-    >>> from eventide.plan.window import Window
+    >>> from eventide.plan.declared.query import named_as
+    >>> from eventide.plan.declared.window import Window
     >>> needs_queue(Query("q", "s", Window(10), named_as(n="count(*)"), where="foundIn(word, 'x')"), ["foundin"])
     True
     """

@@ -17,7 +17,7 @@ from eventide.language.reading_from import FromReader
 from eventide.language.source_text import SourceText
 from eventide.language.spark_window import is_part_of_window, is_spark_window, stream_window
 from eventide.language.stretches import rounded_down
-from eventide.plan.temporal import Bucket
+from eventide.plan.declared.temporal import Bucket
 
 
 @dataclass

@@ -17,7 +17,7 @@ from eventide.language.known import Clock, Hide, Known
 from eventide.language.nearest import meant
 from eventide.language.source_text import SourceText
 from eventide.language.streams import Declared, name_of
-from eventide.plan.rows import Rows
+from eventide.plan.declared.rows import Rows
 
 
 @dataclass

@@ -15,12 +15,11 @@ from sqlglot import exp
 from eventide.language.known import TIME, Called, Clock, Columns, Level, Pending
 from eventide.language.relations import bare, tables_of
 from eventide.language.words import column_of, spark_text
-from eventide.plan.columns import Column
-from eventide.plan.expressions import parsed
-from eventide.plan.join import Band, Join
-from eventide.plan.lookup import Lookup
-from eventide.plan.query import Named
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.join import Band, Join, Lookup
+from eventide.plan.declared.query import Named
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.expressions.columns import Column
+from eventide.plan.expressions.parse import parsed
 
 
 def called(alias: str, names: Iterable[str], level: Level) -> Called:

@@ -23,9 +23,8 @@ from eventide.language.resolving import Resolver, is_lambda_name, place_of
 from eventide.language.source_text import SourceText
 from eventide.language.window_join import window_band
 from eventide.language.words import all_of, column_of, conjuncts, spark_text
-from eventide.plan.expressions import aggregates_in
-from eventide.plan.join import Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
+from eventide.plan.declared.join import Join, JoinKind, Lookup, Side
+from eventide.plan.expressions.parse import aggregates_in
 
 GIGASCOPE = {
     "INNER_JOIN": JoinKind.INNER,

@@ -3,7 +3,7 @@
 Law: a column carries time where it is computed from the time of its row and nothing else (`plan.temporal`). It is told
 by an expression over one name, TIME, whatever the column is called that tells the time below.
 
->>> from eventide.plan.expressions import parsed
+>>> from eventide.plan.expressions.parse import parsed
 >>> clock = Clock(TimeKind.SEQUENCE, {"ts": exp.column(TIME), "tb": parsed(f"{TIME} div 60", "q")})
 >>> int(clock.of(parsed("tb + 1", "q")).value(120)), clock.of(parsed("speed", "q"))
 (3, None)
@@ -18,15 +18,13 @@ from sqlglot import exp
 
 from eventide.language.nodes import StreamWindow
 from eventide.language.words import column_of, wrapped
-from eventide.plan.columns import Column
-from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived
-from eventide.plan.join import Join
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator, Step
-from eventide.plan.query import Query
-from eventide.plan.stream import Stream, TimeKind
-from eventide.plan.temporal import Temporal, temporal
-from eventide.plan.window import Window
+from eventide.plan.declared.join import Join, Lookup
+from eventide.plan.declared.program import Operator, Step
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, Stream, TimeKind
+from eventide.plan.declared.temporal import Temporal, temporal
+from eventide.plan.declared.window import Window
+from eventide.plan.expressions.columns import Column
 
 TIME = WINDOW_END
 """The time of a row, in the expressions that say how a column is computed from it."""

@@ -13,8 +13,7 @@ from eventide.language.known import Level
 from eventide.language.relations import Input, bare, tables_of, take_apart
 from eventide.language.source_text import SourceText
 from eventide.language.words import all_of, spark_text
-from eventide.plan.join import JoinKind, Side
-from eventide.plan.lookup import Lookup
+from eventide.plan.declared.join import JoinKind, Lookup, Side
 
 
 def version_of(node: exp.Expr) -> exp.Expr | None:

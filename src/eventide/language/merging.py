@@ -17,10 +17,10 @@ from eventide.language.known import TIME, Clock
 from eventide.language.reading_from import FromReader, with_queries
 from eventide.language.source_text import SourceText
 from eventide.language.words import column_of, spark_text
-from eventide.plan.columns import Column
-from eventide.plan.derived import WINDOW_END
-from eventide.plan.query import Named
-from eventide.plan.rows import Rows
+from eventide.plan.declared.query import Named
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import WINDOW_END
+from eventide.plan.expressions.columns import Column
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from eventide.language.lengths import LENGTHS
 from eventide.language.nearest import nearest
-from eventide.plan.expressions import OTHER_AGGREGATES
+from eventide.plan.expressions.parse import OTHER_AGGREGATES
 
 WINDOW_FUNCTIONS = {
     "tumble": "FROM {stream} [RANGE 5 minutes], or GROUP BY window({time}, '5 minutes')",

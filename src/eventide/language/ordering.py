@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from eventide.language.source_text import SourceText
 from eventide.language.words import spark_text
-from eventide.plan.derived import WINDOW_END, WINDOW_START
-from eventide.plan.order import OrderBy
+from eventide.plan.declared.query import OrderBy
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START
 
 
 @dataclass(frozen=True)

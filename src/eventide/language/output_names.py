@@ -2,7 +2,7 @@
 
 Law: a name says what it names, is a plain identifier, and no two columns of a query share one.
 
->>> from eventide.plan.expressions import parsed
+>>> from eventide.plan.expressions.parse import parsed
 >>> [name_for(parsed(sql, "q")) for sql in ("MAX(speed)", "count(*)", "max(p) - min(p)", "s.field", "avg(a.b) / 2")]
 ['max_speed', 'count', 'max_p_min_p', 'field', 'avg_b_2']
 """
@@ -14,8 +14,8 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from eventide.plan.expressions import name_of
-from eventide.plan.query import RESERVED
+from eventide.plan.declared.query import RESERVED
+from eventide.plan.expressions.parse import name_of
 
 LONGEST = 60
 

@@ -21,9 +21,9 @@ from eventide.language.nearest import meant
 from eventide.language.nodes import Amount, Clause
 from eventide.language.source_text import SourceText
 from eventide.language.streams import name_of
-from eventide.plan.prods import Prods
-from eventide.plan.query import Query
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import TimeKind
 
 
 @dataclass(frozen=True)

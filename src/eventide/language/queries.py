@@ -22,11 +22,10 @@ from eventide.language.reading_from import FromReader
 from eventide.language.source_text import SourceText
 from eventide.language.windows import Asked, WindowReader
 from eventide.language.words import all_of, column_of, spark_text, wrapped
-from eventide.plan.columns import Column
-from eventide.plan.derived import WINDOW_END, WINDOW_START
-from eventide.plan.query import Named, Query
-from eventide.plan.stream import TimeKind
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.query import Named, Query
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.expressions.columns import Column
 
 
 @dataclass

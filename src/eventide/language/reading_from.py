@@ -21,8 +21,8 @@ from eventide.language.nodes import StreamWindow
 from eventide.language.resolving import Resolver, stars_in
 from eventide.language.source_text import SourceText
 from eventide.language.streams import Declared, name_of
-from eventide.plan.expressions import aggregates_in
-from eventide.plan.sample import sampled
+from eventide.plan.declared.rows import sampled
+from eventide.plan.expressions.parse import aggregates_in
 
 NOT_YET = {
     "laterals": "LATERAL VIEW",

@@ -18,10 +18,9 @@ from sqlglot import exp
 from eventide.language.known import TIME, Level
 from eventide.language.stretches import Counted, counted
 from eventide.language.words import column_of, spark_text, wrapped
-from eventide.plan.derived import WINDOW_END, WINDOW_START
-from eventide.plan.join import Band
-from eventide.plan.stream import TimeKind
-from eventide.plan.temporal import Temporal, temporal
+from eventide.plan.declared.join import Band
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
+from eventide.plan.declared.temporal import Temporal, temporal
 
 FLIPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
 
@@ -287,7 +286,7 @@ def _by_its_end(plain: exp.Expr, times: Temporal, level: Level) -> tuple[exp.Exp
 def length_of(interval: exp.Expr) -> int | None:
     """The microseconds of an interval of fixed length.
 
-    >>> from eventide.plan.expressions import parsed
+    >>> from eventide.plan.expressions.parse import parsed
     >>> length_of(parsed("INTERVAL 5 SECONDS", "q")), length_of(parsed("INTERVAL 1 MONTH", "q"))
     (5000000, None)
     """

@@ -15,7 +15,7 @@ from eventide.language.known import Columns, Level
 from eventide.language.nearest import meant
 from eventide.language.source_text import SourceText, offset_of
 from eventide.language.words import wrapped
-from eventide.plan.derived import WINDOW_END, WINDOW_START
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START
 
 EDGES = (WINDOW_START, WINDOW_END, "window")
 """What is called so in every result, and is known only when its window is told."""

@@ -22,12 +22,11 @@ from eventide.language.reading_from import FromReader
 from eventide.language.resolving import stars_in
 from eventide.language.source_text import SourceText
 from eventide.language.words import all_of, column_of, spark_text
-from eventide.plan.columns import Column
-from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived
-from eventide.plan.program import Operator
-from eventide.plan.query import RESERVED, Named
-from eventide.plan.rows import Rows
-from eventide.plan.sample import sampled
+from eventide.plan.declared.program import Operator
+from eventide.plan.declared.query import RESERVED, Named
+from eventide.plan.declared.rows import Rows, sampled
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
+from eventide.plan.expressions.columns import Column
 
 EDGES = (WINDOW_START, WINDOW_END)
 

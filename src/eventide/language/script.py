@@ -32,8 +32,8 @@ from eventide.language.outputs import Output
 from eventide.language.source_text import Piece, SourceText
 from eventide.language.statements import ExplainStatement, Place, ShowStatement, Statement
 from eventide.language.warnings import Warning
-from eventide.plan.program import Program
-from eventide.plan.stream import Stream
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Stream
 
 __all__ = ["Function", "Output", "Place", "Script", "Statement", "Warning", "errors_in", "read_script"]
 
@@ -59,7 +59,7 @@ class Script:
 def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = ()) -> Script:
     """Read a text and check all of it; `file` is its name in errors, `streams` are declared already.
 
-    >>> from eventide.plan.stream import columns
+    >>> from eventide.plan.declared.stream import columns
     >>> cars = Stream("cars", columns("t BIGINT, speed INT"), time="t")
     >>> read_script("SELECT max(speed) FROM cars [RANGE 60]", streams=[cars]).program.queries[0].select[0].name
     'max_speed'

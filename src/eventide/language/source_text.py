@@ -21,7 +21,7 @@ from eventide.errors import LanguageError
 from eventide.language.clauses import MisreadError
 from eventide.language.dialect import Eventide, parse
 from eventide.language.statements import Place
-from eventide.plan.secrets import masked_text
+from eventide.plan.declared.stream import masked_text
 
 DEEPEST = 200
 """How many parentheses may be open at once; Python's own limit would come not much later."""

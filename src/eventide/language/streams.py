@@ -16,8 +16,8 @@ from eventide.language.nearest import meant
 from eventide.language.nodes import Clause, CreateStream
 from eventide.language.policies import PolicyReader
 from eventide.language.source_text import SourceText
-from eventide.plan.columns import Column, spark_type
-from eventide.plan.stream import Future, Input, Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.declared.stream import Future, Input, Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.expressions.columns import Column, spark_type
 
 TIME_NAMES = ("time", "timestamp", "ts", "t")
 LIMITS = {"file": "files", "offset": "offsets", "row": "rows", "tuple": "rows"}

@@ -1,8 +1,8 @@
 """Stretches of time: Gigascope's `time/60` counts them in whole numbers, rounded down.
 
 >>> from eventide.language.known import over_stream
->>> from eventide.plan.expressions import parsed
->>> from eventide.plan.stream import Stream, columns
+>>> from eventide.plan.expressions.parse import parsed
+>>> from eventide.plan.declared.stream import Stream, columns
 >>> packets = over_stream(Stream("packets", columns("time BIGINT"), time="time"), set())
 >>> found = counted(parsed("time / 60", "q"), packets)
 >>> found.exact.sql("spark"), found.as_floor.sql("spark")
@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from eventide.language.known import Level
 from eventide.language.words import wrapped
-from eventide.plan.spark_grammar import SPARK
+from eventide.plan.expressions.spark_dialect import SPARK
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def rounded_down(node: exp.Expr, level: Level) -> exp.Expr:
     before it would end a row later than its window does.
 
     >>> from eventide.language.known import over_stream
-    >>> from eventide.plan.expressions import parsed
-    >>> from eventide.plan.stream import Stream, columns
+    >>> from eventide.plan.expressions.parse import parsed
+    >>> from eventide.plan.declared.stream import Stream, columns
     >>> packets = over_stream(Stream("packets", columns("time BIGINT"), time="time"), set())
     >>> for sql in ("time / 60 * 60", "time div 60", "cast(time / 2.5 AS INT)", "ceil(time / 60)"):
     ...     print(rounded_down(parsed(sql, "q"), packets).sql("spark"))

@@ -25,12 +25,12 @@ from eventide.eventtime.timeout_needed import timeout_needed
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
 from eventide.language.source_text import SourceText, offset_of
 from eventide.language.streams import Declared
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator
-from eventide.plan.query import Query
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, Timestamps
-from eventide.plan.window import SameWindow, Window
+from eventide.plan.declared.join import Lookup
+from eventide.plan.declared.program import Operator
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, Timestamps
+from eventide.plan.declared.window import SameWindow, Window
 
 MANY_PANES = 1000
 POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER"}

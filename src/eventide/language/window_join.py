@@ -12,9 +12,8 @@ from eventide.language.amounts import Amounts
 from eventide.language.known import Level
 from eventide.language.source_text import SourceText
 from eventide.language.words import column_of, spark_text
-from eventide.plan.derived import Derived
-from eventide.plan.join import Band
-from eventide.plan.stream import Stream
+from eventide.plan.declared.join import Band
+from eventide.plan.declared.stream import Derived, Stream
 
 STAMP = "_time"
 """How a band speaks of the time of rows that are stamped as they arrive."""

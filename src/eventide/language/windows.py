@@ -17,13 +17,12 @@ from eventide.language.misreadings import instead_of, window_function_in
 from eventide.language.nearest import meant, nearest
 from eventide.language.nodes import Clause, StreamWindow
 from eventide.language.source_text import SourceText
-from eventide.plan.calendar import FIXED, truncated
-from eventide.plan.join import Join
-from eventide.plan.program import Step
-from eventide.plan.query import Query
-from eventide.plan.stream import Stream, Timestamps
-from eventide.plan.temporal import Bucket, Temporal
-from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
+from eventide.plan.declared.join import Join
+from eventide.plan.declared.program import Step
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import Stream, Timestamps
+from eventide.plan.declared.temporal import FIXED, Bucket, Temporal, truncated
+from eventide.plan.declared.window import TUMBLING, RowWindow, SameWindow, Window
 
 COUNTED = ("ROWS", "TUPLES", "COUNT")
 """What WATTR may name for a window over a count of rows."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from eventide.plan.spark_grammar import SPARK, Spark4
+from eventide.plan.expressions.spark_dialect import SPARK, Spark4
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MEANING_SOMETHING = {

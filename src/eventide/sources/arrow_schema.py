@@ -5,7 +5,7 @@ Law: a table that leaves an input has exactly the declared columns, in order, in
 
 >>> arrow_type("ARRAY<DECIMAL(10, 2)>"), arrow_type("TIMESTAMP")
 (ListType(list<element: decimal128(10, 2)>), TimestampType(timestamp[us, tz=UTC]))
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> schema_of(columns("a INT")).names
 ['a', '_malformed']
 """
@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.columns import Column
-from eventide.plan.reduce_text import MALFORMED
+from eventide.plan.expressions.columns import Column
+from eventide.plan.sql.reduce import MALFORMED
 from eventide.sources.conform import matched
 
 SIMPLE = {
@@ -115,7 +115,7 @@ def schema_of(columns: Sequence[Column]) -> pa.Schema:
 def declared_table(owner: str, columns: Sequence[Column], table: pa.Table, place: str) -> pa.Table:
     """A table of a source as the declared columns and `_malformed`, or an error that names both sides.
 
-    >>> from eventide.plan.columns import columns
+    >>> from eventide.plan.expressions.columns import columns
     >>> there = pa.table({"b": [2], "A": pa.array([1], "int8")})
     >>> declared_table("stream 's'", columns("a BIGINT"), there, "x").to_pydict()
     {'a': [1], '_malformed': [None]}

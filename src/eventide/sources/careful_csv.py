@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import DeclarationError
-from eventide.plan.columns import Column
+from eventide.plan.expressions.columns import Column
 from eventide.sources import text_values
 from eventide.sources.arrow_schema import arrow_type
 

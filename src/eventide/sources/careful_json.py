@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.plan.columns import Column, columns
+from eventide.plan.expressions.columns import Column, columns
 from eventide.sources import text_values
 from eventide.sources.arrow_schema import arrow_type
 

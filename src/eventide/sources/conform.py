@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from eventide.errors import InputError
-from eventide.plan.columns import Column
+from eventide.plan.expressions.columns import Column
 
 # Every type to its right holds all values of a type exactly.
 LADDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")
@@ -42,7 +42,7 @@ def _decimal(kind: str) -> tuple[int, int] | None:
 def matched(owner: str, columns: Sequence[Column], there: Mapping[str, str], place: str) -> list[tuple[str, Column]]:
     """For every declared column the name that the source gives it; `there` maps its names to Spark's types.
 
-    >>> from eventide.plan.columns import columns
+    >>> from eventide.plan.expressions.columns import columns
     >>> cars = columns("ts TIMESTAMP, speed INT")
     >>> matched("stream 'cars'", cars, {"TS": "TIMESTAMP", "Speed": "SMALLINT"}, "in")[1]
     ('Speed', Column(name='speed', type='INT'))
@@ -74,7 +74,7 @@ and convert it in the query
 def places_in_header(owner: str, columns: Sequence[Column], names: Sequence[str], place: str) -> list[int]:
     """Where the declared columns stand among those that the first line of a CSV file names.
 
-    >>> from eventide.plan.columns import columns
+    >>> from eventide.plan.expressions.columns import columns
     >>> places_in_header("stream 's'", columns("a INT, b INT"), ["B", "c", "A"], "x.csv")
     [2, 0]
     >>> places_in_header("stream 's'", columns("a INT, b INT"), ["a", "c"], "x.csv")

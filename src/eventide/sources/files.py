@@ -5,7 +5,7 @@ all are read. The position names the files read and how far the open one was rea
 a file that was read in part and is another one now is refused.
 
 >>> import os, tempfile; import pyarrow.parquet as pq
->>> from eventide.plan.stream import Input, columns
+>>> from eventide.plan.declared.stream import Input, columns
 >>> path = os.path.join(tempfile.mkdtemp(), "a.parquet")
 >>> pq.write_table(pa.table({"t": [1, 2, 3]}), path)
 >>> files = Files(Stream("s", columns("t BIGINT"), time="t", input=Input("parquet", path)))
@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 from eventide.sources.input_of import input_of, needs_path
 from eventide.sources.listing import Listing
 from eventide.sources.table_files import OPENERS, FileReader, TableFile

@@ -10,7 +10,7 @@ A position knows the file by its number on the disk and its first bytes. After a
 another name in the same folder, and read on. What is gone or compressed meanwhile cannot be read, and is told.
 
 >>> import os, tempfile
->>> from eventide.plan.stream import Input, columns
+>>> from eventide.plan.declared.stream import Input, columns
 >>> path = os.path.join(tempfile.mkdtemp(), "log")
 >>> log = open(path, "w"); _ = log.write('{"t": 1}\\n{"t": '); log.flush()
 >>> followed = Follow(Stream("s", columns("t BIGINT"), time="t", input=Input("follow", path)))
@@ -32,7 +32,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 from eventide.sources.followed_file import FollowedFile, Mark
 from eventide.sources.input_of import input_of, needs_path
 from eventide.sources.rotation import copy_of, rotated_after

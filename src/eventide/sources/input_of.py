@@ -5,7 +5,7 @@ CSV file names its columns (`header` true); in CSV a quote inside quotes is doub
 every program writes it; single quotes are no JSON; and dates in JSON are not guessed (Spark would take "20200101" for
 that many days after 1970).
 
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> stream = Stream("s", columns("n BIGINT"), time="n", input=Input("CSV", "in", options=(("HEADER", "false"),)))
 >>> given = input_of(stream)
 >>> given.format, text_options(given)["header"], text_options(given)["escape"]
@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eventide.errors import DeclarationError
-from eventide.plan.reduce_text import MALFORMED
-from eventide.plan.stream import Input, Stream
+from eventide.plan.declared.stream import Input, Stream
+from eventide.plan.sql.reduce import MALFORMED
 
 DEFAULTS = {
     "csv": {"header": "true", "sep": ",", "quote": '"', "escape": '"'},

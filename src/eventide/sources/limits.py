@@ -15,7 +15,7 @@ maxBytesPerTrigger
 from __future__ import annotations
 
 from eventide.errors import DeclarationError
-from eventide.plan.stream import Input
+from eventide.plan.declared.stream import Input
 
 FILES = frozenset({"parquet", "orc", "json", "csv", "text", "avro", "xml", "binaryfile"})
 TABLES = frozenset({"table", "delta"})

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 from eventide.sources.files import FORMATS, Files
 from eventide.sources.input_of import input_of
 from eventide.sources.unknown_input import unknown_input

@@ -3,7 +3,7 @@
 Law: only lines whose cutting is beyond doubt are cut here: the right number of separators, and quotes (if any) around
 whole fields, doubled inside. Of those, only the rows are given whose every value is sure.
 
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> quick = QuickCsv(columns("n INT, s STRING"), [0, 1], 2, ",", '"', "")
 >>> block = b'1,"a, b"\\n2\\nx,c\\n3,\\n'
 >>> rows, sure = quick.rows(lines_of(block, "csv"), block)
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from eventide.plan.columns import Column
+from eventide.plan.expressions.columns import Column
 from eventide.sources.lines import as_block, lines_of
 from eventide.sources.quick_values import connection, of_csv, sure_rows
 

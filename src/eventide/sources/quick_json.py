@@ -3,7 +3,7 @@
 Law: only rows are given whose every value is sure. Not sure are lines that are no strict JSON, and the few things that
 DuckDB takes and Spark does not (a comma too many) or takes otherwise (a name that comes twice).
 
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> quick = QuickJson(columns("n INT, s STRING"))
 >>> lines = ['{"n": 1, "s": "a"}', '{"n": "1"}', '{"n": 2,}', '{"s": null}']
 >>> rows, sure = quick.rows(pa.array(lines), "\\n".join(lines).encode())
@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.plan.columns import Column
+from eventide.plan.expressions.columns import Column
 from eventide.sources.quick_values import connection, of_json, sure_rows
 
 

@@ -4,7 +4,7 @@ Law: rows come in the order of the schedule, none before it is due. The position
 began, so that after a restart it goes on as if it had never stopped: what fell due meanwhile is there at once.
 
 >>> import os, tempfile; import pyarrow.parquet as pq
->>> from eventide.plan.stream import Input, columns
+>>> from eventide.plan.declared.stream import Input, columns
 >>> folder = tempfile.mkdtemp(); pq.write_table(pa.table({"t": [105, 100, 160]}), os.path.join(folder, "r.parquet"))
 >>> given = Input("replay", os.path.join(folder, "r.parquet"), options=(("schedules", folder),))
 >>> now = 1_000
@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 from eventide.sources.replay_planning import planned
 
 LOOK_AGAIN = 0.01

@@ -4,7 +4,7 @@ Options: `format` of the recording (by default told by its ending), `by` (`arriv
 arrival column if the stream has one), `speed` (a number, or `max`), `seed`, and `delays`, `bursts`, `silences`, each a
 JSON list of objects with the fields of `Delay`, `Burst` and `Silence`.
 
->>> from eventide.plan.stream import columns
+>>> from eventide.plan.declared.stream import columns
 >>> given = Input("replay", "cars.csv.gz", options=(("speed", "max"), ("delays", '[{"mean": 5, "sources": ["a"]}]')))
 >>> replay_of(Stream("s", columns("ts TIMESTAMP, car STRING"), time="ts", source=("car",), input=given))
 Replay(path='cars.csv.gz', by='ts', format='csv', speed=None, delays=(Delay(mean=5, distribution='constant', \
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eventide.errors import DeclarationError
-from eventide.plan.stream import Input, Stream
+from eventide.plan.declared.stream import Input, Stream
 from eventide.sources.input_of import input_of, needs_path
 from eventide.sources.replay import Burst, Delay, Replay, Silence
 

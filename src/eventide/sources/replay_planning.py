@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.reduce_text import MALFORMED
-from eventide.plan.stream import Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.declared.stream import Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.sql.reduce import MALFORMED
 from eventide.sources.arrow_schema import schema_of
 from eventide.sources.disturb import extra_delay, moved_sql
 from eventide.sources.files import Files

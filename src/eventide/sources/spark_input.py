@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.columns import Column, spark_type
-from eventide.plan.reduce_text import MALFORMED
-from eventide.plan.stream import Input, Stream
+from eventide.plan.declared.stream import Input, Stream
+from eventide.plan.expressions.columns import Column, spark_type
+from eventide.plan.sql.reduce import MALFORMED
 from eventide.sources.conform import matched, places_in_header
 from eventide.sources.input_of import input_of, needs_path, split_options, text_options
 from eventide.sources.limits import FILES, limit_options
@@ -117,7 +117,7 @@ def _header(spark: SparkSession, file: str, options: Mapping[str, str]) -> list[
 def _in_the_order_of(stream: Stream, header: Sequence[str], file: str) -> tuple[Column, ...]:
     """The columns as a header names them: those not declared become text that nobody reads.
 
-    >>> from eventide.plan.columns import columns
+    >>> from eventide.plan.expressions.columns import columns
     >>> _in_the_order_of(Stream("s", columns("V INT, at TIMESTAMP"), time="at"), ["", "at", "v", "V"], "x.csv")[2:]
     (Column(name='V', type='INT'), Column(name='_c3', type='STRING'))
     """

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from eventide.plan.columns import Column
-from eventide.plan.reduce_text import MALFORMED
+from eventide.plan.expressions.columns import Column
+from eventide.plan.sql.reduce import MALFORMED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

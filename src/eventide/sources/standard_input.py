@@ -5,7 +5,7 @@ read again, so a position cannot be sought: a restart is refused, unless nothing
 option `resume` is true, which says that the pipe now brings what comes next.
 
 >>> import io
->>> from eventide.plan.stream import Input, columns
+>>> from eventide.plan.declared.stream import Input, columns
 >>> stream = Stream("s", columns("t BIGINT"), time="t", input=Input("stdin", options=(("format", "csv"),)))
 >>> given = StandardInput(stream, io.BytesIO(b"t\\n1\\n2\\n"))
 >>> given.take(1, 9)["t"].to_pylist(), given.take(9, 9)["t"].to_pylist(), given.take(9, 9), given.ended
@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 from eventide.sources.arrow_schema import declared_table
 from eventide.sources.input_of import input_of
 from eventide.sources.pipe import Pipe, pieces_of_arrow, pieces_of_bytes

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from eventide.errors import InputError
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 from eventide.sources.arrow_schema import declared_table
 
 BATCH = 131_072

@@ -1,7 +1,7 @@
 """One file of CSV, JSON or plain lines, packed or not, read from any byte on.
 
 >>> import os, tempfile
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> path = os.path.join(tempfile.mkdtemp(), "a.json")
 >>> with open(path, "w") as file:
 ...     _ = file.write('{"t": 1}\\n{"t": 2}\\n')

@@ -1,6 +1,6 @@
 """Options of CSV and JSON that the local engine keeps; any other is refused rather than ignored.
 
->>> from eventide.plan.stream import Input
+>>> from eventide.plan.declared.stream import Input
 >>> local_options("stream 's'", Input("csv", "in", options=(("sep", ";"),)))["sep"]
 ';'
 >>> local_options("stream 's'", Input("csv", "in", options=(("multiLine", "true"),)))
@@ -13,7 +13,7 @@ use the Spark engine
 from __future__ import annotations
 
 from eventide.errors import DeclarationError
-from eventide.plan.stream import Input
+from eventide.plan.declared.stream import Input
 from eventide.sources.input_of import text_options
 
 # Options with the values that change nothing; None: any value.

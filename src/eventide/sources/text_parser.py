@@ -4,7 +4,7 @@ Law: rows come in the order of their lines; each is either all values as Spark w
 text of its line in `_malformed`. The quick way (DuckDB) says of which rows it is sure; only the others are looked at
 one by one.
 
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> parser = TextParser(columns("n INT, s STRING"), "json", {})
 >>> parser.table(b'{"n": 1, "s": "a"}\\n{"n": "?"}\\n').to_pydict()
 {'n': [1, None], 's': ['a', None], '_malformed': [None, '{"n": "?"}']}
@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from eventide.plan.columns import Column
-from eventide.plan.reduce_text import MALFORMED
+from eventide.plan.expressions.columns import Column
+from eventide.plan.sql.reduce import MALFORMED
 from eventide.sources.arrow_schema import schema_of
 from eventide.sources.careful_csv import CarefulCsv
 from eventide.sources.careful_json import CarefulJson

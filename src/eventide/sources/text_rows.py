@@ -5,7 +5,7 @@ of bytes read, those of the header included. The first line of CSV that is not b
 columns that were not declared are passed over. Lines of plain text are rows as they are, blank ones too.
 
 >>> import io
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> rows = TextRows(LineFormat("stream 's'", columns("t BIGINT"), "csv"), "x.csv", io.BytesIO(b"s,t\\na,1\\nb,2\\n"))
 >>> rows.read(1).to_pydict(), rows.offset, rows.read(9).to_pydict(), rows.read(9)
 ({'t': [1], '_malformed': [None]}, 8, {'t': [2], '_malformed': [None]}, None)
@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from eventide.errors import DeclarationError
-from eventide.plan.columns import Column
-from eventide.plan.stream import Input
+from eventide.plan.declared.stream import Input
+from eventide.plan.expressions.columns import Column
 from eventide.sources.arrow_schema import schema_of
 from eventide.sources.careful_csv import fields
 from eventide.sources.conform import places_in_header

@@ -2,7 +2,7 @@
 
 Law: whoever reads rows is told once, by the first rows that are that far off, what to declare instead.
 
->>> from eventide.plan.stream import columns
+>>> from eventide.plan.declared.stream import columns
 >>> s = Stream("s", columns("ts TIMESTAMP"), time="ts")
 >>> kind = pa.timestamp("us", "UTC")
 >>> seconds, millis = (pa.table({"ts": pa.array([n * 10**6], kind)}) for n in (1769850000, 1769850000000))
@@ -17,7 +17,7 @@ import logging
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 
 FAR = 32_503_680_000
 """Seconds from 1970 to the year 3000."""

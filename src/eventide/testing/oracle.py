@@ -34,7 +34,7 @@ from math import gcd
 from typing import Any
 
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.testing.questions import Question, Row
 
 

@@ -7,7 +7,7 @@ Promises in the data (`promised`): rows of a round come before its promises. A p
 p - d, where d is by how much a row of it has ever been behind what it had promised. All together are as far as the
 slowest of those that spoke or promised, and never go back; one promise may be for all of them.
 
->>> from eventide.plan.window import Window
+>>> from eventide.plan.declared.window import Window
 >>> from eventide.testing.questions import Aggregate
 >>> ask = Question("q", "s", Window(10), (Aggregate("sum", "v"),), ("who",))
 >>> rows = [{"t": 3, "who": "a", "v": 1}, {"t": 4, "who": "b", "v": 2}]

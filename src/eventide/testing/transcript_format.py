@@ -28,8 +28,8 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.prod import Prod
 from eventide.eventtime.scheduling import Scheduling
 from eventide.language.scheduling_words import KEYS, scheduling_of
-from eventide.plan.program import Program
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import TimeKind
 from eventide.testing.transcript_operators import known_keys
 from eventide.testing.transcript_prods import prods_of
 from eventide.testing.transcript_program import program_of

@@ -21,12 +21,11 @@ from difflib import get_close_matches
 from typing import Any
 
 from eventide.errors import DeclarationError
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator
-from eventide.plan.query import Named, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Operator
+from eventide.plan.declared.query import Named, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import TimeKind
 from eventide.testing.transcript_values import length
 
 MERGE_KEYS = ("merge", "select", "where", "ordered")

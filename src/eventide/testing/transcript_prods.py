@@ -19,9 +19,9 @@ from typing import Any
 from eventide.eventtime.earliness import Earliness
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
-from eventide.plan.prods import Prods
-from eventide.plan.program import Program
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import TimeKind
 from eventide.testing.transcript_operators import known_keys
 from eventide.testing.transcript_values import instant, length
 

@@ -24,13 +24,12 @@ from typing import Any
 from eventide.errors import DeclarationError
 from eventide.eventtime.punctuated import Punctuated
 from eventide.language.script import read_script
-from eventide.plan.columns import Column, columns, spark_type
-from eventide.plan.order import order_by
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Query
-from eventide.plan.queue import Queue, Sideline, queued
-from eventide.plan.stream import Future, Stream, TimeKind, Timestamps
-from eventide.plan.window import TUMBLING, RowWindow, SameWindow, Window
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query, order_by
+from eventide.plan.declared.queue import Queue, Sideline, queued
+from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps
+from eventide.plan.declared.window import TUMBLING, RowWindow, SameWindow, Window
+from eventide.plan.expressions.columns import Column, columns, spark_type
 from eventide.testing.transcript_operators import inputs_of, known_keys, named_of, operator_of
 from eventide.testing.transcript_prods import declared_prods
 from eventide.testing.transcript_values import instant, length

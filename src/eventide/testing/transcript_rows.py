@@ -3,7 +3,7 @@
 Law: a row is a list with a value for every column, or a mapping of some columns to values, the others being NULL;
 `{malformed: text}` is a row that its source could not read, which has a value in no column.
 
->>> from eventide.plan.stream import Stream, columns
+>>> from eventide.plan.declared.stream import Stream, columns
 >>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
 >>> table_of([[1, 5], {"t": 2}, {"malformed": "2;x"}], s).to_pydict()
 {'t': [1, 2, None], 'v': [5, None, None], '_malformed': [None, None, '2;x']}
@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from eventide.engine.relations.arrow_types import arrow_type
 from eventide.errors import DeclarationError
-from eventide.plan.reduce_text import MALFORMED
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.sql.reduce import MALFORMED
 from eventide.testing.transcript_values import converted
 
 

@@ -30,8 +30,8 @@ from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, shift
 from eventide.eventtime.prod import Prod, Timing
 from eventide.plan.binding import BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.window import RowWindow
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import filtered
 from eventide.results.results import Kind, Results
 

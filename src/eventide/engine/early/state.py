@@ -22,8 +22,8 @@ from eventide.eventtime.instant import NEVER, shift
 from eventide.eventtime.prod import Prod
 from eventide.eventtime.prodder import Moment, Prodder
 from eventide.eventtime.window_ends import WindowEnds
-from eventide.plan.bound import Bound
-from eventide.plan.prods import ESTIMATE, Prods, extrapolated
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.early import ESTIMATE, Prods, extrapolated
 from eventide.results.accuracy import Accuracy, Scored
 from eventide.results.by_point import place_of
 from eventide.results.error import Comparison

@@ -28,9 +28,9 @@ from eventide.engine.operators.frontier import Frontier, before
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, within_edges
 from eventide.eventtime.span import Span
 from eventide.eventtime.window_ends import WindowEnds
-from eventide.plan.bound import Bound
-from eventide.plan.derived import WINDOW_END, WINDOW_START
-from eventide.plan.window import SameWindow, Window
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START
+from eventide.plan.declared.window import SameWindow, Window
 
 
 def closed_by(window: Window, heartbeat: int) -> int:

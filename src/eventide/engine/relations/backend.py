@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from eventide.engine.duckdb.executor import Bench
 from eventide.engine.relations.relation import Layout, Summary
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

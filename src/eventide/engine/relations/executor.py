@@ -22,7 +22,7 @@ from eventide.engine.relations.relation import Layout, Relation, Summary, number
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
 from eventide.errors import DataFaultError
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eventide.plan.columns import Column
+from eventide.plan.expressions.columns import Column
 
 
 @dataclass(frozen=True)

@@ -48,11 +48,11 @@ from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.prod import Prod
 from eventide.eventtime.scheduling import Scheduling
 from eventide.plan.binding import BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.input_managers import as_run
-from eventide.plan.program import Program
-from eventide.plan.query import Query
-from eventide.plan.stream import Timestamps
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.input_managers import as_run
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import Timestamps
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage
 

@@ -30,11 +30,11 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.relations.faults import OF_VALUES, first_line
 from eventide.engine.relations.relation import Layout, Summary, numbered
-from eventide.plan.columns import Column
-from eventide.plan.dialect import to_duckdb
-from eventide.plan.plain import has_plain_sources
-from eventide.plan.reduce_text import MALFORMED, batch_view
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.duckdb.transpile import to_duckdb
+from eventide.plan.expressions.columns import Column
+from eventide.plan.sql.portable import has_plain_sources
+from eventide.plan.sql.reduce import MALFORMED, batch_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

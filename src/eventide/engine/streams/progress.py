@@ -33,7 +33,7 @@ from eventide.eventtime.punctuated import PunctuatedPacemaker, punctuated_in, te
 from eventide.eventtime.punctuation import Punctuation
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
 from eventide.eventtime.waiting import least_without
-from eventide.plan.stream import Stream, Timestamps
+from eventide.plan.declared.stream import Stream, Timestamps
 
 SEPARATOR = "\x1f"
 """Between the columns that name a source."""
