@@ -28,9 +28,8 @@ import pyarrow as pa
 
 from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.virtual_time import SECOND, Arrival, play
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.scheduling.options import Asking, Scheduling
 from eventide.plan.declared.join import Band, Join, JoinKind, Side
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

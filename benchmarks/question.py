@@ -18,8 +18,8 @@ import duckdb
 
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
 from benchmarks.harness import database
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Input, Stream, columns

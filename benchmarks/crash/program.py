@@ -18,8 +18,8 @@ from benchmarks.crash.moment import QUERIES, Moment
 from benchmarks.crash.recording import SECOND
 from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.placement import DRIVER_BYTES
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query, named_as, order_by

@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.profile.candidates import candidates
 from eventide.profile.dry_run import dry_runs, timetable
 from eventide.profile.limits import clairvoyant, fixed_best

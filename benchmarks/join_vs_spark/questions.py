@@ -18,7 +18,7 @@ import duckdb
 
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
 from benchmarks.harness import database
-from eventide.eventtime.clock_skew import ClockSkew
+from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.plan.declared.join import Band, Join, JoinKind, Side
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

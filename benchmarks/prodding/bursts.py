@@ -19,7 +19,7 @@ from benchmarks.prodding.runs import EPOCH
 from benchmarks.prodding.streams import SECOND, Recorded, bursty
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

@@ -13,7 +13,7 @@ import pytest
 import eventide
 from eventide.api.query import ContinuousQuery
 from eventide.errors import DeclarationError
-from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Named, Query, named_as
 from eventide.plan.declared.stream import Stream, columns

@@ -13,11 +13,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from eventide.engine.duckdb.executor import Workbench
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, Window

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod, Timing
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod, Timing
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns

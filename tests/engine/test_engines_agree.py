@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Named, Query, named_as
 from eventide.plan.declared.stream import Stream, columns

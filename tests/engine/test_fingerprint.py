@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from eventide.errors import CheckpointError
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Pacemaker, Snapshot
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.fingerprint import described, differences, refuse_changes
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as, order_by

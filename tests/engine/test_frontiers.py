@@ -11,7 +11,7 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import Frontier
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.join import Band, Join, JoinKind, Side
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

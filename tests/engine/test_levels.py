@@ -19,7 +19,7 @@ from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.round.reducer import Reducer
 from eventide.errors import DeclarationError
-from eventide.eventtime.clock_skew import ClockSkew
+from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as, order_by
 from eventide.plan.declared.stream import Stream, columns

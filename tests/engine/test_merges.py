@@ -17,7 +17,7 @@ from eventide.engine.relations.segments import MOST_SEGMENTS
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.errors import DeclarationError
-from eventide.eventtime.clock_skew import ClockSkew
+from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.plan.declared.join import Band, Join, JoinKind, Side
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

@@ -21,10 +21,10 @@ from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import STEPS
-from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.early.triggers import Moment
 from eventide.eventtime.instant import FOREVER
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.prodder import Moment
+from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns

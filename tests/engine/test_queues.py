@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eventide.engine.duckdb.executor import Workbench
 from eventide.errors import DeclarationError
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

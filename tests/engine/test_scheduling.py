@@ -16,10 +16,9 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.scheduling.trace import TraceLine
 from eventide.errors import CheckpointError, DeclarationError
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.heartbeat_labels import Level
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Asking, Scheduling
 from eventide.language.scheduling_words import scheduling_of
 from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.program import Program

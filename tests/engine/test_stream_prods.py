@@ -16,9 +16,9 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.program import Program

@@ -25,19 +25,18 @@ from eventide.engine.round.engine import Engine
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.expected import Expected
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.heartbeat_labels import Level
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.scheduling import Scheduling
-from eventide.eventtime.skew_systems import distributed_sensors
-from eventide.eventtime.timeout import Timeout
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.per_source import distributed_sensors
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Asking, Scheduling
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query, named_as

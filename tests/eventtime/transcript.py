@@ -18,8 +18,7 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.frontier import Frontier
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import NEVER, Instants
-from eventide.eventtime.punctuation import Punctuation
-from eventide.eventtime.span import Span
+from eventide.eventtime.punctuation import Punctuation, Span
 from eventide.testing.written import built
 
 FOLDER = Path(__file__).parent.parent / "transcripts"

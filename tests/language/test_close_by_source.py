@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.language.script import read_script
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.engine.local.engine import LocalEngine
-from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Input, Stream, columns

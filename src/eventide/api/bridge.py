@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from eventide.api.given_rows import SparkRows, given_rows
 from eventide.api.lengths import Length, length
 from eventide.errors import DeclarationError
-from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.plan.declared.stream import Stream, TimeKind
 
 if TYPE_CHECKING:

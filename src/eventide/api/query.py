@@ -15,7 +15,7 @@ from eventide.api.lengths import Length, length
 from eventide.api.rows import Reading
 from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
 from eventide.errors import DeclarationError
-from eventide.eventtime.earliness import Earliness
+from eventide.eventtime.early.earliness import Earliness
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.query import Query, order_by
 from eventide.plan.declared.queue import Sideline

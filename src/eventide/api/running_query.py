@@ -27,8 +27,8 @@ from eventide.endpoint.listening import Endpoint, listen
 from eventide.engine.introspection.status import Status
 from eventide.engine.running import Running
 from eventide.errors import EngineError, EventideError, LostRowsWarning
+from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER
-from eventide.eventtime.prod import Prod
 from eventide.results.accuracy import Summary
 from eventide.results.group_values import microseconds
 from eventide.sinks.memory import Memory

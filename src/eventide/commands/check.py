@@ -18,8 +18,8 @@ from eventide.commands.script_file import shown_as, text_of
 from eventide.commands.settings import RunSettings
 from eventide.commands.trial_run import refusal_of
 from eventide.errors import EventideError, LanguageError
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.timeout import Timeout
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.nearest import nearest
 from eventide.language.script import Script, errors_in, read_script
 from eventide.language.statements import (

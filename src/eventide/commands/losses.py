@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from eventide.engine.introspection.status import StreamStatus
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
-from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.plan.declared.stream import Stream
 
 REASONS_TOLD = 3

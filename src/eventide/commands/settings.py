@@ -20,7 +20,7 @@ from difflib import get_close_matches
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.errors import DeclarationError
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.options import Scheduling
 from eventide.language.scheduling_words import scheduling_of
 
 KNOWN = (

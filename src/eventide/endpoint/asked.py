@@ -22,8 +22,8 @@ from eventide.engine.introspection.open_windows import kind_of_times
 from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod
 from eventide.language.nearest import meant
 from eventide.plan.declared.stream import TimeKind
 from eventide.results.group_values import group_value, microseconds

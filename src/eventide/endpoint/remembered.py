@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
-from eventide.eventtime.prod import Prod, Timing
+from eventide.eventtime.early.prod import Prod, Timing
 
 MOST, MOST_BYTES = 256, 4 << 20
 

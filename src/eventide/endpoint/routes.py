@@ -24,7 +24,7 @@ from eventide.engine.introspection.why import OpenWindow
 from eventide.engine.introspection.why_data import operator_data, window_data
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError, EngineError
-from eventide.eventtime.prod import Prod
+from eventide.eventtime.early.prod import Prod
 from eventide.plan.declared.query import Query
 from eventide.sinks.lines import Lines
 

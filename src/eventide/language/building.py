@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.eventtime.drop_ratio import DropRatio
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.language.aggregate_words import in_spark_words
 from eventide.language.clauses import PROD_CLAUSES, QUEUE_CLAUSES
 from eventide.language.expensive import needs_queue, with_sideline

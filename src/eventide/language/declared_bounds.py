@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from eventide.eventtime.skew_bounds import Bound, RowBound, TimeBound
-from eventide.eventtime.skew_matrix import SkewMatrix
+from eventide.eventtime.policies.skew.bounds import Bound, RowBound, TimeBound
+from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.language.amounts import Amounts
 from eventide.language.nodes import Amount, Clause
 

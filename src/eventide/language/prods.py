@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.earliness import Earliness
+from eventide.eventtime.early.earliness import Earliness
 from eventide.language.amounts import Amounts
 from eventide.language.nearest import meant
 from eventide.language.nodes import Amount, Clause

@@ -15,9 +15,8 @@ import re
 from collections.abc import Mapping
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.heartbeat_labels import Level
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Asking, Scheduling
 from eventide.language.lengths import LENGTHS, micros
 
 KEYS = ("heartbeats", "timestamps")

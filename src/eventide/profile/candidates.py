@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.delay_quantile import DelayQuantile
-from eventide.eventtime.disorder_histogram import DisorderHistogram
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.estimated import EstimatedSkew
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.kim import Kim
-from eventide.eventtime.kim_adhoc import KimAdhoc
-from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.policies.delay_quantile import DelayQuantile
+from eventide.eventtime.policies.disorder_histogram import DisorderHistogram
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.kim import Kim, KimAdhoc
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.skew.estimated import EstimatedSkew
 
 OURS = "eventide"
 CLAIRVOYANT, FIXED_BEST = "clairvoyant", "fixed_best"

@@ -5,7 +5,7 @@ the first question that is answered with a heartbeat at or above its time; a row
 when the recording ends.
 
 >>> from eventide.profile.recording import Recording
->>> from eventide.eventtime.fixed_delay import FixedDelay
+>>> from eventide.eventtime.policies.fixed_delay import FixedDelay
 >>> r = Recording.of("late", time=[10, 20, 5, 30], arrival=[10, 20, 21, 30], source=["a"] * 4)
 >>> run = dry_run(r, FixedDelay(5))
 >>> run.outcome.drop_ratio, run.outcome.lag_mean

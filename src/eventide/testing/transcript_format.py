@@ -25,8 +25,8 @@ import pyarrow as pa
 import yaml
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.scheduling.options import Scheduling
 from eventide.language.scheduling_words import KEYS, scheduling_of
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import TimeKind

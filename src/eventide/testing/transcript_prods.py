@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.eventtime.earliness import Earliness
+from eventide.eventtime.early.earliness import Earliness
+from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import TimeKind

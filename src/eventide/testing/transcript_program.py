@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.language.script import read_script
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query, order_by

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.errors import EventideError
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.testing.matching import difference
 from eventide.testing.transcript_format import KINDS, Expect, Step, Transcript
 from eventide.testing.trial import EngineName, Trial

@@ -38,8 +38,8 @@ from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError
-from eventide.eventtime.prod import Prod, Timing
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.early.prod import Prod, Timing
+from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.window import RowWindow

@@ -36,7 +36,7 @@ def registry() -> dict[str, Any]:
     True
     """
     names: dict[str, Any] = {}
-    for module_info in pkgutil.iter_modules(eventide.eventtime.__path__, "eventide.eventtime."):
+    for module_info in pkgutil.walk_packages(eventide.eventtime.__path__, "eventide.eventtime."):
         module = importlib.import_module(module_info.name)
         defined_here = {k: v for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__}
         names.update({name: value for name, value in defined_here.items() if not name.startswith("_")})

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.operators.operator import Operator
+from eventide.eventtime.early.triggers import Moment
 from eventide.eventtime.instant import FOREVER
-from eventide.eventtime.prodder import Moment
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.window import RowWindow
 

@@ -25,10 +25,10 @@ from eventide.engine.round.result_parts import result_table
 from eventide.engine.round.results import schema_of
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod, Timing
 from eventide.eventtime.heartbeat import Heartbeats
-from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, shift
-from eventide.eventtime.prod import Prod, Timing
+from eventide.eventtime.scheduling.labels import Level
 from eventide.plan.binding import BoundProgram
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.window import RowWindow

@@ -35,9 +35,9 @@ from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
 from eventide.engine.round.results import results_of, schema_of
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.early.triggers import Every, Moment
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.prodder import Every, Moment
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.early import COMPLETENESS, ERROR, POINT, added_columns
 from eventide.plan.declared.stream import TimeKind

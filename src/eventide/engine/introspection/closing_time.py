@@ -21,7 +21,7 @@ def reached_at(copy: Callable[[], StreamTime], moment: int, heartbeat: int) -> i
 
     `copy` gives the stream as it was at `moment`, anew each time.
 
-    >>> from eventide.eventtime.clock_skew import ClockSkew
+    >>> from eventide.eventtime.policies.clock_skew import ClockSkew
     >>> from eventide.plan.declared.stream import Stream, columns
     >>> stream = Stream("s", columns("t BIGINT"), time="t", policy=ClockSkew(5))
     >>> reached_at(lambda: StreamTime.start(stream), 0, 94)

@@ -18,7 +18,7 @@ import numpy as np
 
 from eventide.engine.operators.windows import closing, first_start, meeting, needed_from
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
-from eventide.eventtime.span import Span
+from eventide.eventtime.punctuation import Span
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query

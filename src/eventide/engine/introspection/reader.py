@@ -24,7 +24,7 @@ from eventide.engine.introspection.open_windows import OpenQuery, open_of_record
 from eventide.engine.introspection.why import Standing
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import Instants
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.bound.join import SIDES
 from eventide.plan.bound.join_inputs import LEFT
 from eventide.plan.declared.fingerprint import described, refuse_changes

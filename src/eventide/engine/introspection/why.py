@@ -23,11 +23,10 @@ from eventide.engine.scheduling.frontier_limits import others_of, shape_of
 from eventide.engine.scheduling.scheduler import Measuring
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError
-from eventide.eventtime.asking import When
-from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Scheduling, When
 from eventide.plan.binding import through
 from eventide.plan.declared.join import JoinKind, Lookup
 from eventide.plan.declared.program import Operator, Program

@@ -19,7 +19,7 @@ from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import CheckpointError
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
 from eventide.sources.local_input import LocalInput, open_input

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER
-from eventide.eventtime.span import Span
+from eventide.eventtime.punctuation import Span
 from eventide.plan.declared.stream import Stream
 
 

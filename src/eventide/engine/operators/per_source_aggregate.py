@@ -36,8 +36,8 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
+from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
-from eventide.eventtime.per_source import grown
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.program_checks import place_of
 from eventide.plan.expressions.columns import Column, quoted

@@ -46,7 +46,7 @@ from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, one_row
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
-from eventide.eventtime.span import Span, merged
+from eventide.eventtime.punctuation import Span, merged
 from eventide.plan.bound.query import Bound
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.window import SameWindow

@@ -42,11 +42,10 @@ from eventide.engine.scheduling.scheduler import Scheduler
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError, EngineError
-from eventide.eventtime.asking import Asker
+from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.options import Asker, Scheduling
 from eventide.plan.binding import BoundProgram
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.input_managers import as_run

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from eventide.engine.operators.frontier import Frontier, of_stream
-from eventide.eventtime.heartbeat_labels import Level, labels
 from eventide.eventtime.instant import FOREVER
-from eventide.eventtime.plan_shape import Node, Shape
+from eventide.eventtime.scheduling.labels import Level, Node, Shape, labels
 from eventide.plan.binding import BoundProgram, Way
 from eventide.plan.declared.input_managers import input_managers
 from eventide.plan.declared.program import Program

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eventide.eventtime.heartbeat_labels import Level
+from eventide.eventtime.scheduling.labels import Level
 from eventide.plan.declared.join import Join, Side
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.rows import Rows

@@ -43,9 +43,9 @@ from enum import Enum
 from fractions import Fraction
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.punctuated import Punctuated, punctuated_in
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.punctuated import Punctuated, punctuated_in
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column, checked, columns, named
 

@@ -6,7 +6,7 @@ Law: any width is correct; a narrow one is more precise, for within a cell a pol
 (see docs/decisions/0002). A policy that learns how late rows are gets cells of a second or less; one that only follows
 the largest time of each source is served by cells as wide as the panes, which cost nothing extra.
 
->>> from eventide.eventtime.fixed_delay import FixedDelay
+>>> from eventide.eventtime.policies.fixed_delay import FixedDelay
 >>> from eventide.plan.declared.stream import Stream, columns
 >>> cell_width(Stream("s", columns("t TIMESTAMP"), time="t", policy=FixedDelay(5)), [60_000_000])
 60000000
@@ -18,9 +18,9 @@ The sources that a stream may have, where its policy knows each of them by name.
 Law: bounds between named sources say nothing of any other. Its rows could never be waited for, and no promise would
 hold for them, so they are rejected with the reason, like rows without a time; the stream goes on.
 
->>> from eventide.eventtime.declared import DeclaredSkew
->>> from eventide.eventtime.skew_systems import distributed_sensors
->>> from eventide.eventtime.timeout import Timeout
+>>> from eventide.eventtime.policies.skew.declared import DeclaredSkew
+>>> from eventide.eventtime.policies.skew.per_source import distributed_sensors
+>>> from eventide.eventtime.policies.wrappers.timeout import Timeout
 >>> from eventide.plan.expressions.columns import columns
 >>> policy = Timeout(DeclaredSkew(distributed_sensors([1, 1], latency=[5, 5])), 60)
 >>> declared = columns("ts TIMESTAMP, device STRING")
@@ -39,12 +39,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, quoted
 from eventide.plan.expressions.parse import SPARK
