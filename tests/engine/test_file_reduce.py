@@ -14,7 +14,8 @@ import pytest
 from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.engine import SparkEngine
-from eventide.engine.spark.file_reduce import FileReduce, FileTask, _reduced_by_worker, reduced, shared_out, unlike
+from eventide.engine.spark.file_reduce import FileReduce, FileTask, _reduced_by_worker, reduced, shared_out
+from eventide.engine.spark.worker import unlike
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.join import Band, Join, JoinKind, Side
 from eventide.plan.declared.program import Program

@@ -75,7 +75,8 @@ class Workbench:
         for name, table in tables.items():
             connection.register(name, table)
         try:
-            said = to_duckdb(spark_sql, (*_columns(spark_sql, tables), *inner))
+            schemas = {name: table.schema for name, table in tables.items()}
+            said = to_duckdb(spark_sql, (*columns_read(spark_sql, schemas), *inner))
             return connection.sql(self._ready(connection, said)).to_arrow_table()
         except OF_VALUES as error:
             raise of_duckdb(error, "this cannot be computed") from error
@@ -148,12 +149,11 @@ def _reason(error: duckdb.Error) -> str:
     return first.split("Error: ", 1)[-1].split(". You might need", 1)[0].rstrip(".!")
 
 
-def _columns(spark_sql: str, tables: Mapping[str, pa.Table]) -> tuple[Column, ...]:
+def columns_read(spark_sql: str, schemas: Mapping[str, pa.Schema]) -> tuple[Column, ...]:
     """The types of the columns of the tables that a statement reads: what it means in DuckDB may depend on them.
 
     Another table may have a column of the same name and of another type.
     """
     read = tables_in(spark_sql)
-    schemas = (table.schema for name, table in tables.items() if name.lower() in read)
-    fields = {field.name: field.type for schema in schemas for field in schema}
+    fields = {field.name: field.type for name, schema in schemas.items() if name.lower() in read for field in schema}
     return tuple(Column(name, spark_type_of(kind)) for name, kind in fields.items())

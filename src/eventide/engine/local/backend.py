@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from eventide.engine.duckdb.executor import Bench, Workbench
 from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
-from eventide.engine.relations.backend import FileList
+from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.faults import first_line, of_duckdb
-from eventide.engine.relations.relation import Layout, Summary
+from eventide.engine.relations.relation import Summary
 from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.plan.declared.stream import Derived, Stream
 from eventide.plan.expressions.columns import with_type
@@ -80,35 +80,16 @@ class LocalBackend:
         return self.workbench
 
     def store(
-        self,
-        stream: Stream,
-        sql: str,
-        plain: bool,
-        folder: str,
-        layout: Layout,
-        sequence: int | None = None,
-        tables: Mapping[str, pa.Table] | None = None,
+        self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
     ) -> Summary:
         """Not here: what the local engine keeps stays with the driver."""
         raise EngineError(NO_CLUSTER)
 
-    def store_over(
-        self,
-        sql: str,
-        files: Mapping[str, FileList],
-        tables: Mapping[str, pa.Table],
-        folder: str,
-        layout: Layout,
-        sequence: int | None,
-    ) -> Summary:
+    def run_over(self, steps: Sequence[ClusterStep], given: Given) -> list[Summary | pa.Table]:
         """Not here: what the local engine keeps stays with the driver."""
         raise EngineError(NO_CLUSTER)
 
-    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Not here: what the local engine keeps stays with the driver."""
-        raise EngineError(NO_CLUSTER)
-
-    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
+    def frame_over(self, sql: str, given: Given) -> DataFrame:
         """Not here: what the local engine keeps stays with the driver."""
         raise EngineError(NO_CLUSTER)
 

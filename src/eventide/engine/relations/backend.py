@@ -6,7 +6,8 @@ under their views until the next `bring`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 from eventide.engine.duckdb.executor import Bench
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.plan.declared.stream import Stream
+from eventide.plan.expressions.columns import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,8 +36,41 @@ class Asking(Protocol):
         ...
 
 
-FileList = tuple[list[str], str]
-"""The places of files, and the columns that they have, as Spark writes a schema."""
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows in Parquet files: where these are, the columns of the rows, and what they take in memory, about."""
+
+    uris: tuple[str, ...]
+    layout: Layout
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows are to be written, in which layout, numbered by which sequence."""
+
+    folder: str
+    layout: Layout
+    sequence: int | None = None
+
+
+@dataclass(frozen=True)
+class ClusterStep:
+    """A statement for the cluster: its rows are written to the target, or are a small answer where there is none.
+
+    It is not run where all of the earlier steps that it `needs` wrote no row.
+    """
+
+    name: str
+    sql: str
+    portable: bool
+    inner: tuple[Column, ...] = ()
+    target: Target | None = None
+    needs: tuple[str, ...] = ()
+
+
+Given = Mapping[str, StoredRows | pa.Table]
+"""What a statement on the cluster reads, by the names that it has for it; tables are small."""
 
 
 class Backend(Asking, Protocol):
@@ -62,40 +97,24 @@ class Backend(Asking, Protocol):
         ...
 
     def store(
-        self,
-        stream: Stream,
-        sql: str,
-        plain: bool,
-        folder: str,
-        layout: Layout,
-        sequence: int | None = None,
-        tables: Mapping[str, pa.Table] | None = None,
+        self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
     ) -> Summary:
         """Write the answer of a statement over a stream's rows of the round as Parquet files, from the executors.
 
-        Rows are numbered with the `sequence` where the layout asks for it. What was written is told as a summary,
-        without the size of the files.
+        What was written is told as a summary, without the size of the files.
         """
         ...
 
-    def store_over(
-        self,
-        sql: str,
-        files: Mapping[str, FileList],
-        tables: Mapping[str, pa.Table],
-        folder: str,
-        layout: Layout,
-        sequence: int | None,
-    ) -> Summary:
-        """The same for a statement over Parquet files and small tables."""
+    def run_over(self, steps: Sequence[ClusterStep], given: Given) -> list[Summary | pa.Table]:
+        """Run statements over files and small tables, one after the other, on the cluster.
+
+        Of each it tells the summary of what was written, without the size of the files, or the small answer. A later
+        one may read what an earlier one wrote by its name.
+        """
         ...
 
-    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The small answer of a statement over Parquet files and small tables."""
-        ...
-
-    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
-        """A statement over Parquet files and small tables as a DataFrame, for a sink that takes one."""
+    def frame_over(self, sql: str, given: Given) -> DataFrame:
+        """A statement over files and small tables as a DataFrame, for a sink that takes one."""
         ...
 
     def release(self) -> None:

@@ -9,18 +9,18 @@ fail-safe form, and the relation says that it is lossy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.engine.relations.backend import Backend
+from eventide.engine.relations.backend import Backend, ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.files import RelationFiles
 from eventide.engine.relations.relation import Layout, Relation, Summary, numbered
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, Step, StepResults
 from eventide.errors import DataFaultError
 from eventide.plan.declared.stream import Stream
 
@@ -56,19 +56,19 @@ class Executor:
 
     def relation(self, statement: Statement, inputs: Inputs, layout: Layout) -> Relation:
         """Run a statement; its rows stay where those are that it reads."""
-        given = _relations(inputs)
-        if all(part.table is not None for parts in given.values() for part in parts.parts):
-            tables = {**_tables(inputs), **{name: parts.table() for name, parts in given.items()}}
-            return self._on_driver(statement, tables, layout)
-        return self._on_cluster(statement, given, _tables(inputs), layout)
+        return self.run([Step("rows", statement, layout)], inputs).relations["rows"]
 
     def table(self, statement: Statement, inputs: Inputs) -> pa.Table:
         """Run a statement whose answer is small by its nature."""
+        return self.run([Step("rows", statement)], inputs).tables["rows"]
+
+    def run(self, steps: Sequence[Step], inputs: Inputs) -> StepResults:
+        """Run statements one after the other; their rows stay where those are that the first ones read."""
         given = _relations(inputs)
         if all(part.table is not None for parts in given.values() for part in parts.parts):
             tables = {**_tables(inputs), **{name: parts.table() for name, parts in given.items()}}
-            return self.backend.sql(statement.portable).ask(statement.sql, tables, statement.inner)
-        return self.backend.collect_over(statement.sql, self._listed(given), _tables(inputs))
+            return self._on_driver(steps, tables)
+        return self._on_cluster(steps, {**_tables(inputs), **self._stored_rows(given)})
 
     def stored(
         self,
@@ -79,10 +79,8 @@ class Executor:
         tables: Mapping[str, pa.Table] | None = None,
     ) -> Relation:
         """Run a statement over the rows of a round; its rows stay on the cluster."""
-        sequence = self.files.sequence() if layout.is_numbered else None
-        return self._stored(
-            layout, lambda folder: self.backend.store(stream, sql, plain, folder, layout, sequence, tables)
-        )
+        target = self._target(layout, identified=False)
+        return self._adopted(target, self.backend.store(stream, sql, plain, self._placed(target), tables))
 
     def of_table(self, layout: Layout, table: pa.Table, lossy: bool = False, identified: bool = False) -> Relation:
         """A table as a relation of the driver: with the columns of the layout, numbered where it says so."""
@@ -96,14 +94,8 @@ class Executor:
         if statement is None and all(table is not None for table in tables):
             return Relation.of_table(segments.layout, pa.concat_tables(tables).combine_chunks())
         # Rows keep the numbers that they have.
-        layout = segments.layout
-        said = statement or Statement("SELECT * FROM segments")
-        given = _relations({"segments": segments})
-        if all(table is not None for table in tables):
-            answer = self.backend.sql(said.portable).ask(said.sql, {"segments": segments.table()}, said.inner)
-            return Relation.of_table(layout, answer.select(layout.schema.names).cast(layout.schema))
-        listed = self._listed(given)
-        return self._stored(layout, lambda folder: self.backend.store_over(said.sql, listed, {}, folder, layout, None))
+        said = replace(statement or Statement("SELECT * FROM segments"), identified=True)
+        return self.relation(said, {"segments": segments}, segments.layout)
 
     def loaded(self, relation: Relation) -> Relation:
         """The same rows on the driver."""
@@ -122,56 +114,89 @@ class Executor:
 
     def frame(self, sql: str, inputs: Inputs) -> DataFrame:
         """A statement over relations as a DataFrame of Spark, for a sink that takes one."""
-        return self.backend.frame_over(sql, self._listed(_relations(inputs)), _tables(inputs))
+        return self.backend.frame_over(sql, {**_tables(inputs), **self._stored_rows(_relations(inputs))})
 
-    def _on_driver(self, statement: Statement, tables: Mapping[str, pa.Table], layout: Layout) -> Relation:
-        bench, lossy = self.backend.sql(statement.portable), False
+    def _on_driver(self, steps: Sequence[Step], tables: dict[str, pa.Table]) -> StepResults:
+        relations, small = dict[str, Relation](), dict[str, pa.Table]()
+        for step in steps:
+            if step.layout is None:
+                small[step.name] = self._asked(step.statement, tables)[0]
+            elif step.needs and not any(relations[name].rows for name in step.needs):
+                relations[step.name] = Relation.nothing(step.layout)
+            else:
+                answer, lossy = self._asked(step.statement, tables)
+                relations[step.name] = self.of_table(step.layout, answer, lossy, step.statement.identified)
+            if step.name in relations:
+                tables[step.name] = relations[step.name].table
+        return StepResults(relations, small)
+
+    def _asked(self, statement: Statement, tables: Mapping[str, pa.Table]) -> tuple[pa.Table, bool]:
+        """The answer of a statement over tables of the driver, and whether values of it may be lost."""
+        bench = self.backend.sql(statement.portable)
         try:
-            answer = bench.ask(statement.sql + statement.order, tables, statement.inner)
+            return bench.ask(statement.sql + statement.order, tables, statement.inner), False
         except DataFaultError:
             if statement.fail_safe is None:
                 raise
-            answer, lossy = bench.ask(statement.fail_safe() + statement.order, tables, statement.inner), True
-        return self.of_table(layout, answer, lossy, statement.identified)
+            return bench.ask(statement.fail_safe() + statement.order, tables, statement.inner), True
 
-    def _on_cluster(
-        self, statement: Statement, given: Mapping[str, Segments], tables: Mapping[str, pa.Table], layout: Layout
-    ) -> Relation:
-        listed = self._listed(given)
-        order = statement.order if statement.ordered else ""
-        sequence = self.files.sequence() if layout.is_numbered and not statement.identified else None
-
-        def run(sql: str) -> Relation:
-            return self._stored(
-                layout, lambda folder: self.backend.store_over(sql + order, listed, tables, folder, layout, sequence)
-            )
-
+    def _on_cluster(self, steps: Sequence[Step], given: Given) -> StepResults:
+        targets = {
+            step.name: self._target(step.layout, step.statement.identified) for step in steps if step.layout is not None
+        }
+        placed = {name: self._placed(target) for name, target in targets.items()}
+        fail_safe = False
         try:
-            return run(statement.sql)
+            answers = self.backend.run_over([_for_cluster(step, placed, False) for step in steps], given)
         except DataFaultError:
-            if statement.fail_safe is None:
+            if all(step.statement.fail_safe is None for step in steps):
                 raise
-            found = run(statement.fail_safe())
-            return Relation(found.layout, None, found.files, found.stored, lossy=True)
+            fail_safe = True
+            answers = self.backend.run_over([_for_cluster(step, placed, True) for step in steps], given)
+        relations, small = dict[str, Relation](), dict[str, pa.Table]()
+        for step, answer in zip(steps, answers, strict=True):
+            if isinstance(answer, Summary):
+                found = self._adopted(targets[step.name], answer)
+                lossy = fail_safe and step.statement.fail_safe is not None
+                relations[step.name] = replace(found, lossy=lossy and found.rows > 0)
+            else:
+                small[step.name] = answer
+        return StepResults(relations, small)
 
-    def _stored(self, layout: Layout, store: Callable[[str], Summary]) -> Relation:
-        folder = self.files.folder()
-        summary = store(self.files.uri(folder))
+    def _target(self, layout: Layout, identified: bool) -> Target:
+        """A new folder of the checkpoint."""
+        sequence = self.files.sequence() if layout.is_numbered and not identified else None
+        return Target(self.files.folder(), layout, sequence)
+
+    def _placed(self, target: Target) -> Target:
+        """The same, as Spark finds it."""
+        return replace(target, folder=self.files.uri(target.folder))
+
+    def _adopted(self, target: Target, summary: Summary) -> Relation:
+        """What was written to a folder, as a relation."""
         if not summary.rows:
-            self.files.discard(folder)
-            return Relation.nothing(layout)
-        files = self.files.adopted(folder)
-        return Relation(layout, None, files, replace(summary, bytes=sum(file.bytes for file in files)))
+            self.files.discard(target.folder)
+            return Relation.nothing(target.layout)
+        files = self.files.adopted(target.folder)
+        return Relation(target.layout, None, files, replace(summary, bytes=sum(file.bytes for file in files)))
 
-    def _listed(self, given: Mapping[str, Segments]) -> dict[str, tuple[list[str], str]]:
-        """For Spark: the files of each input, and their columns."""
+    def _stored_rows(self, given: Mapping[str, Segments]) -> dict[str, StoredRows]:
+        """Relations as Spark finds them."""
         return {
-            name: (
-                [self.files.uri(file.name) for part in parts.parts for file in self.persisted(part).files],
-                parts.layout.ddl,
+            name: StoredRows(
+                tuple(self.files.uri(file.name) for part in parts.parts for file in self.persisted(part).files),
+                parts.layout,
+                parts.rows * parts.layout.row_bytes,
             )
             for name, parts in given.items()
         }
+
+
+def _for_cluster(step: Step, targets: Mapping[str, Target], fail_safe: bool) -> ClusterStep:
+    said = step.statement
+    sql = said.fail_safe() if fail_safe and said.fail_safe is not None else said.sql
+    order = said.order if said.ordered else ""
+    return ClusterStep(step.name, sql + order, said.portable, said.inner, targets.get(step.name), step.needs)
 
 
 def _relations(inputs: Inputs) -> dict[str, Segments]:

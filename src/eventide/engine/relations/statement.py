@@ -1,7 +1,8 @@
-"""A statement over relations: what is computed, in Spark's SQL, whatever the place.
+"""Statements over relations: what is computed, in Spark's SQL, whatever the place.
 
-Law: a statement is the same text every round, so that neither engine has to understand it anew; what changes from
-round to round is in small tables that it reads.
+Laws. A statement is the same text every round, so that neither engine has to understand it anew; what changes from
+round to round is in small tables that it reads. *Steps* are run one after the other, together: as one job where they
+are on the cluster and small. A later step may read the rows of an earlier one by its name.
 
 >>> one_row(first=5, last=9).to_pylist()
 [{'__first': 5, '__last': 9}]
@@ -9,11 +10,12 @@ round to round is in small tables that it reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from eventide.engine.relations.relation import Layout, Relation
 from eventide.plan.expressions.columns import Column
 
 
@@ -34,6 +36,27 @@ class Statement:
     fail_safe: Callable[[], str] | None = None
     inner: tuple[Column, ...] = ()
     identified: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement whose answer is a relation of this layout; without one it is a small table, for the driver.
+
+    It has no rows where all of the earlier steps that it `needs` have none: then it is not run.
+    """
+
+    name: str
+    statement: Statement
+    layout: Layout | None = None
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StepResults:
+    """The answers of steps by their names: relations, and small tables."""
+
+    relations: Mapping[str, Relation]
+    tables: Mapping[str, pa.Table]
 
 
 def one_row(**values: int) -> pa.Table:

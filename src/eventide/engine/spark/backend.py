@@ -8,16 +8,18 @@ run side by side.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from eventide.engine.duckdb.executor import Bench, Workbench
-from eventide.engine.relations.backend import FileList
+from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.faults import first_line, of_spark
 from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
 from eventide.engine.spark.file_reduce import FileBatch, FileReduce
+from eventide.engine.spark.state_tasks import StateTasks
 from eventide.errors import DeclarationError
 from eventide.plan.bound.query import instant_sql
 from eventide.plan.declared.stream import Derived, Stream
@@ -58,6 +60,7 @@ class SparkBackend:
         self._streams: dict[str, Stream] = {}
         self._empty: dict[str, DataFrame] = {}
         self.by_files: dict[str, FileReduce] = {}
+        self.state_tasks = StateTasks(spark)
         self._batch: Mapping[str, Any] = {}
         self._few = False
         self._viewed = True
@@ -137,67 +140,65 @@ class SparkBackend:
         return self.workbench if portable else SparkBench(self.spark)
 
     def store(
-        self,
-        stream: Stream,
-        sql: str,
-        plain: bool,
-        folder: str,
-        layout: Layout,
-        sequence: int | None = None,
-        tables: Mapping[str, pa.Table] | None = None,
+        self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
     ) -> Summary:
         """Write the answer over the rows of a round as Parquet: by their files, or else by Spark SQL."""
         by_file = self.by_files.get(stream.name) if plain else None
         batch = self._batch.get(stream.name)
         if by_file is not None and isinstance(batch, FileBatch):
-            found = by_file.store(batch, sql, folder, layout, sequence)
+            found = by_file.store(batch, sql, target)
             if found is not None:
                 return found
         self._make_views()
-        return self._written(lambda: self._asked(sql, tables or {}), folder, layout, sequence)
+        return self._written(lambda: self._asked(sql, tables or {}), target)
 
     def _asked(self, sql: str, tables: Mapping[str, pa.Table]) -> DataFrame:
         """A statement over the rows of a round, in the session that they belong to."""
         return _analysed(self._session, sql, _frames(self._session, tables))
 
-    def store_over(
-        self,
-        sql: str,
-        files: Mapping[str, FileList],
-        tables: Mapping[str, pa.Table],
-        folder: str,
-        layout: Layout,
-        sequence: int | None,
-    ) -> Summary:
-        """Write the answer over Parquet files and small tables as Parquet, from the executors."""
-        return self._written(lambda: self.frame_over(sql, files, tables), folder, layout, sequence)
+    def run_over(self, steps: Sequence[ClusterStep], given: Given) -> list[Summary | pa.Table]:
+        """Run steps over files and small tables: all in one task where they are small, else each by Spark SQL."""
+        found = self.state_tasks.run(steps, given)
+        return self._run_by_sql(steps, dict(given)) if found is None else found
 
-    def collect_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The small answer of a statement over Parquet files and small tables."""
+    def _run_by_sql(
+        self, steps: Sequence[ClusterStep], given: dict[str, StoredRows | pa.Table]
+    ) -> list[Summary | pa.Table]:
+        found = dict[str, Summary | pa.Table]()
+        for step in steps:
+            if step.target is None:
+                found[step.name] = self._collected(step.sql, given)
+                continue
+            layout, before = step.target.layout, [found[name] for name in step.needs]
+            if before and not any(one.rows for one in before if isinstance(one, Summary)):
+                wrote = Summary.of(layout, layout.empty())
+            else:
+                wrote = self._written(partial(self.frame_over, step.sql, given), step.target)
+            uris = (step.target.folder,) if wrote.rows else ()
+            given[step.name] = StoredRows(uris, layout, wrote.rows * layout.row_bytes)
+            found[step.name] = wrote
+        return list(found.values())
+
+    def _collected(self, sql: str, given: Given) -> pa.Table:
         try:
-            return self.frame_over(sql, files, tables).toArrow()
+            return self.frame_over(sql, given).toArrow()
         except Exception as error:
             raise of_spark(error, "a statement over state cannot be computed") from error
 
-    def frame_over(self, sql: str, files: Mapping[str, FileList], tables: Mapping[str, pa.Table]) -> DataFrame:
-        """A statement over Parquet files and small tables."""
-        spark = self.spark
-        stored = {
-            name: spark.read.schema(ddl).parquet(*paths) if paths else spark.createDataFrame([], ddl)
-            for name, (paths, ddl) in files.items()
-        }
-        return _analysed(spark, sql, stored | _frames(spark, tables))
+    def frame_over(self, sql: str, given: Given) -> DataFrame:
+        """A statement over files and small tables."""
+        return _analysed(self.spark, sql, {name: _given_frame(self.spark, rows) for name, rows in given.items()})
 
-    def _written(self, made: Callable[[], DataFrame], folder: str, layout: Layout, sequence: int | None) -> Summary:
+    def _written(self, made: Callable[[], DataFrame], target: Target) -> Summary:
         try:
             frame = made()
-            if sequence is not None and layout.is_numbered:
-                frame = _numbered(frame, sequence)
-            observed, observation = _observed(frame, layout)
-            observed.write.mode("overwrite").parquet(folder)
-            return _summary(layout, observation.get)
+            if target.sequence is not None:
+                frame = _numbered(frame, target.sequence)
+            observed, observation = _observed(frame, target.layout)
+            observed.write.mode("overwrite").parquet(target.folder)
+            return _summary(target.layout, observation.get)
         except Exception as error:
-            raise of_spark(error, f"Spark cannot write to {folder}") from error
+            raise of_spark(error, f"Spark cannot write to {target.folder}") from error
 
     def close(self) -> None:
         """Nothing will be asked any more."""
@@ -252,6 +253,13 @@ def _summary(layout: Layout, told: Mapping[str, Any]) -> Summary:
     weight = rows if layout.weight is None else int(told["weight"] or 0)
     panes = tuple(sorted(told["panes"])) if layout.panes is not None else ()
     return Summary(rows, 0, weight, edges["least"], edges["greatest"], panes)
+
+
+def _given_frame(spark: SparkSession, rows: StoredRows | pa.Table) -> DataFrame:
+    if not isinstance(rows, StoredRows):
+        return _frame(spark, rows)
+    ddl = rows.layout.ddl
+    return spark.read.schema(ddl).parquet(*rows.uris) if rows.uris else spark.createDataFrame([], ddl)
 
 
 def _frames(spark: SparkSession, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:

@@ -16,20 +16,27 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from eventide.engine.duckdb.executor import Workbench
-from eventide.engine.relations.arrow_types import arrow_type
+from eventide.engine.relations.backend import Target
 from eventide.engine.relations.faults import OF_VALUES, first_line
-from eventide.engine.relations.relation import Layout, Summary, numbered
+from eventide.engine.relations.relation import Summary
+from eventide.engine.spark.worker import (
+    BATCH_ROWS,
+    as_bytes,
+    emptied,
+    from_bytes,
+    local_paths,
+    parquet,
+    unlike,
+    worker_bench,
+    written,
+)
 from eventide.plan.declared.stream import Stream
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.columns import Column
@@ -54,12 +61,6 @@ SPLIT_BYTES = 128 * 2**20
 MOST_FAILURES = 3
 """After so many rounds in a row that a task could not reduce, it is not tried again."""
 
-ROWS_A_TASK = 2**33
-"""Rows of one task are numbered from so many times its own number on, as Spark does it."""
-
-MEMORY = "1GB"
-"""What DuckDB may hold in a process before it spills; several workers share a machine."""
-
 
 @dataclass(frozen=True)
 class FileBatch:
@@ -67,15 +68,6 @@ class FileBatch:
 
     frame: DataFrame
     uris: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where a task is to write its rows, in which layout, numbered by which sequence."""
-
-    folder: str
-    layout: Layout
-    sequence: int | None
 
 
 @dataclass(frozen=True)
@@ -128,18 +120,14 @@ class FileReduce:
         answers = self._answers(batch, spark_sql, None)
         if answers is None:
             return None
-        return pa.concat_tables([pa.ipc.open_stream(answer.partials).read_all() for answer in answers])
+        return pa.concat_tables([from_bytes(answer.partials) for answer in answers])
 
-    def store(
-        self, batch: FileBatch, spark_sql: str, folder: str, layout: Layout, sequence: int | None
-    ) -> Summary | None:
+    def store(self, batch: FileBatch, spark_sql: str, target: Target) -> Summary | None:
         """Write the answer of a plain statement over the files of a micro-batch; nothing is brought to the driver."""
-        found = local_paths([folder])
-        if found is None:
+        here = emptied(target)
+        if here is None:
             return None
-        # A round that is run again must not find what it left the first time.
-        shutil.rmtree(found[0], ignore_errors=True)
-        answers = self._answers(batch, spark_sql, Target(found[0], layout, sequence))
+        answers = self._answers(batch, spark_sql, here)
         if answers is None:
             return None
         return Summary.of_all([answer.written for answer in answers if answer.written is not None])
@@ -188,79 +176,17 @@ def reduced(task: FileTask, bench: Workbench) -> TaskAnswer:
             return TaskAnswer(declined=reason)
     connection = bench.connection
     names = ", ".join(f'"{column.name}"' for column in task.columns)
-    files = ", ".join("'" + path.replace("'", "''") + "'" for path in task.paths)
     connection.execute(
         f'CREATE OR REPLACE TEMP VIEW "{task.view}" AS SELECT {names}, NULL::VARCHAR AS {MALFORMED} '
-        f"FROM read_parquet([{files}], hive_partitioning = false)"
+        f"FROM {parquet(task.paths)}"
     )
     try:
-        partials = connection.sql(bench.ready(task.sql)).to_arrow_table()
+        partials = connection.sql(bench.ready(task.sql))
+        if task.target is not None:
+            return TaskAnswer(written=written(task.target, partials.to_arrow_reader(BATCH_ROWS), task.number))
+        return TaskAnswer(as_bytes(partials.to_arrow_table()))
     except OF_VALUES as error:
         return TaskAnswer(declined=first_line(error))
-    if task.target is not None:
-        return TaskAnswer(written=_written(task.target, task.number, partials))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, partials.schema) as writer:
-        writer.write_table(partials)
-    return TaskAnswer(sink.getvalue().to_pybytes())
-
-
-def _written(target: Target, number: int, rows: pa.Table) -> Summary:
-    """Write the rows of a task, all at once."""
-    layout = target.layout
-    if layout.is_numbered:
-        rows = numbered(rows, target.sequence or 0, number * ROWS_A_TASK)
-    rows = rows.select(layout.schema.names).cast(layout.schema)
-    if rows.num_rows:
-        os.makedirs(target.folder, exist_ok=True)
-        name = f"part-{number:05d}.parquet"
-        temporary = os.path.join(target.folder, f".{name}.{os.getpid()}.tmp")
-        pq.write_table(rows, temporary, compression="zstd", coerce_timestamps="us")
-        os.replace(temporary, os.path.join(target.folder, name))
-    return Summary.of(layout, rows)
-
-
-def unlike(path: str, columns: Sequence[Column]) -> str | None:
-    """Why a file cannot be read as if it had exactly these columns, or None.
-
-    Spark also reads files that lack a column or have it in another type, and takes columns from the names of folders.
-    """
-    schema = pq.read_schema(path)
-    written = schema.metadata or {}
-    if b"org.apache.spark.legacyDateTime" in written or written.get(b"org.apache.spark.version", b"4") < b"3":
-        return f"{path} has times of the old calendar"
-    folders = {unquote(part.partition("=")[0]).lower() for part in path.split(os.sep)[:-1] if "=" in part}
-    for column in columns:
-        places = schema.get_all_field_indices(column.name)
-        if len(places) != 1 or column.name.lower() in folders:
-            return f"{path} has no column {column.name!r} of its own"
-        kind, wanted = schema.field(places[0]).type, arrow_type(column.type)
-        if not (kind == wanted or _same_values(kind, wanted)):
-            return f"{path} has {column.name!r} as {kind}, not as {wanted}"
-    return None
-
-
-def _same_values(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Types that Arrow tells apart and a file does not."""
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted):
-        return kind.unit in ("ms", "us") and bool(kind.tz) == bool(wanted.tz)
-    return bool(pa.types.is_large_string(kind) and pa.types.is_string(wanted))
-
-
-def local_paths(uris: Sequence[str]) -> tuple[str, ...] | None:
-    """The paths of files on this machine's disks, or None where one is elsewhere or would be taken for a pattern.
-
-    >>> local_paths(["file:///in/a%20b.parquet"]), local_paths(["s3a://bucket/a.parquet"]), local_paths(["file:/a[1]"])
-    (('/in/a b.parquet',), None, None)
-    """
-    found = []
-    for uri in uris:
-        parts = urlsplit(uri)
-        path = unquote(parts.path)
-        if parts.scheme != "file" or parts.netloc or any(sign in path for sign in "*?[\\"):
-            return None
-        found.append(path)
-    return tuple(found)
 
 
 def shared_out(paths: Sequence[str], tasks: int) -> list[tuple[str, ...]]:
@@ -274,10 +200,4 @@ def shared_out(paths: Sequence[str], tasks: int) -> list[tuple[str, ...]]:
 
 
 def _reduced_by_worker(task: FileTask) -> TaskAnswer:
-    return reduced(task, _worker_bench())
-
-
-@cache
-def _worker_bench() -> Workbench:
-    """One for each worker process, which Spark uses again and again; a task has one core."""
-    return Workbench(MEMORY, threads=1)
+    return reduced(task, worker_bench())
