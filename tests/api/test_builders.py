@@ -23,7 +23,7 @@ from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.language.lengths import LENGTHS
+from eventide.language.grammar.spelling import LENGTHS
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as, order_by
 from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps, columns

@@ -19,7 +19,7 @@ from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.scheduling.labels import Level
 from eventide.eventtime.scheduling.options import Asking, Scheduling
-from eventide.language.scheduling_words import scheduling_of
+from eventide.language.script import scheduling_of
 from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

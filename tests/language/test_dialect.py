@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from eventide.language.dialect import EVENTIDE, read
+from eventide.language.grammar.dialect import EVENTIDE, read
 
 SAME = """
 CREATE STREAM s (t BIGINT)

@@ -7,8 +7,7 @@ import pickle
 import pytest
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.script import Function, Output, Script, read_script
-from eventide.language.statements import (
+from eventide.language.grammar.source_text import (
     DropStatement,
     ExplainStatement,
     FunctionStatement,
@@ -17,6 +16,7 @@ from eventide.language.statements import (
     ShowStatement,
     StreamStatement,
 )
+from eventide.language.script import Function, Output, Script, read_script
 from eventide.plan.declared.query import Named
 from eventide.plan.declared.stream import Future, Input, Timestamps
 from eventide.plan.declared.window import RowWindow, SameWindow, Window

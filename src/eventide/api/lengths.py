@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from eventide.errors import DeclarationError
-from eventide.language.lengths import LENGTHS
+from eventide.language.grammar.spelling import LENGTHS
 from eventide.plan.declared.stream import TimeKind
 
 Length: TypeAlias = "str | int | timedelta"

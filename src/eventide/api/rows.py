@@ -24,7 +24,7 @@ from eventide.api.expression import Expression
 from eventide.api.lengths import Length
 from eventide.api.startable import UNNAMED, Startable, checked_name
 from eventide.errors import DeclarationError
-from eventide.language.known import Clock
+from eventide.language.scope.relations import Clock
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind

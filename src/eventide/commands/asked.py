@@ -12,8 +12,8 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from eventide.commands.explain import WIDTH_ELSEWHERE, output_words, plan_of, trees
+from eventide.language.grammar.source_text import ShowStatement
 from eventide.language.script import Script
-from eventide.language.statements import ShowStatement
 from eventide.plan.declared.program import reads
 
 

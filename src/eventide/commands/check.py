@@ -20,9 +20,7 @@ from eventide.commands.trial_run import refusal_of
 from eventide.errors import EventideError, LanguageError
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.language.nearest import nearest
-from eventide.language.script import Script, errors_in, read_script
-from eventide.language.statements import (
+from eventide.language.grammar.source_text import (
     FunctionStatement,
     Place,
     QueryStatement,
@@ -30,6 +28,8 @@ from eventide.language.statements import (
     Statement,
     StreamStatement,
 )
+from eventide.language.grammar.spelling import nearest
+from eventide.language.script import Script, errors_in, read_script
 from eventide.plan.declared.queue import Queue
 from eventide.plan.declared.stream import Stream, masked_text
 from eventide.sources.conform import matched

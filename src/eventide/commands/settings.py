@@ -21,7 +21,7 @@ from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.errors import DeclarationError
 from eventide.eventtime.scheduling.options import Scheduling
-from eventide.language.scheduling_words import scheduling_of
+from eventide.language.script import scheduling_of
 
 KNOWN = (
     "checkpoint", "driver.memory", "engine", "every", "expensive.rows", "expensive.seconds", "flush.rows", "heartbeats",

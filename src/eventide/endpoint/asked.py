@@ -24,7 +24,7 @@ from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.language.nearest import meant
+from eventide.language.grammar.spelling import meant
 from eventide.plan.declared.stream import TimeKind
 from eventide.results.group_values import group_value, microseconds
 

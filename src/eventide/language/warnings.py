@@ -22,9 +22,9 @@ from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.language.create_stream import Declared
+from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
-from eventide.language.source_text import SourceText, offset_of
-from eventide.language.streams import Declared
 from eventide.plan.declared.join import Lookup
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query

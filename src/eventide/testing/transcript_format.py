@@ -27,7 +27,7 @@ import yaml
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.scheduling.options import Scheduling
-from eventide.language.scheduling_words import KEYS, scheduling_of
+from eventide.language.script import KEYS, scheduling_of
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import TimeKind
 from eventide.testing.transcript_operators import known_keys
