@@ -21,7 +21,7 @@ from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory
 from eventide.sources.batches import Batches
-from eventide.sources.local_input import LocalInput
+from eventide.sources.registry import LocalInput
 from eventide.sources.standard_input import StandardInput
 
 if TYPE_CHECKING:

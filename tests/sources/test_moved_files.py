@@ -13,7 +13,7 @@ import pytest
 
 from eventide.errors import InputError
 from eventide.plan.declared.stream import Input, Stream, columns
-from eventide.sources.files import Files
+from eventide.sources.files.files import Files
 from tests.commands.processes import Here
 
 DAY = 24 * 3600

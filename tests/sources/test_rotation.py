@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from eventide.plan.declared.stream import Input, Stream, columns
-from eventide.sources.follow import Follow
+from eventide.sources.files.follow import Follow
 
 
 class Log:

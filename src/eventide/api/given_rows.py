@@ -23,7 +23,7 @@ from eventide.api.arrow_rows import ArrowRows
 from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import Column, spark_type
-from eventide.sources.arrow_schema import spark_name
+from eventide.sources.schema import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

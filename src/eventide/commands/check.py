@@ -32,8 +32,8 @@ from eventide.language.grammar.spelling import nearest
 from eventide.language.script import Script, errors_in, read_script
 from eventide.plan.declared.queue import Queue
 from eventide.plan.declared.stream import Stream, masked_text
-from eventide.sources.conform import matched
-from eventide.sources.input_of import split_options
+from eventide.sources.options import split_options
+from eventide.sources.schema import matched
 
 USUAL_FORMATS = (
     "json", "jsonl", "csv", "parquet", "orc", "text", "avro", "xml", "kafka", "rate", "socket", "delta",

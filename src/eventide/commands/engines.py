@@ -26,7 +26,7 @@ from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
-from eventide.sources.spark_gone import gone, is_gone
+from eventide.sources.spark.errors import gone, is_gone
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:

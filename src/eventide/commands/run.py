@@ -41,7 +41,7 @@ from eventide.engine.scheduling.trace import written_to
 from eventide.errors import DeclarationError
 from eventide.language.script import Script
 from eventide.plan.declared.program import Program
-from eventide.sources.files import FORMATS
+from eventide.sources.files.files import FORMATS
 
 LOOKED_AT = 100
 """Rows of a file that are looked at before Spark reads it."""

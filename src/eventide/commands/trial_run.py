@@ -21,8 +21,8 @@ from eventide.language.script import Function
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream
 from eventide.sinks.memory import Memory
-from eventide.sources.arrow_schema import arrow_type
 from eventide.sources.batches import Batches
+from eventide.sources.schema import arrow_type
 
 MOST_PARTS = 60
 """Programs with more streams, queries and operators are not tried: a round over many of them takes long."""

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.plan.declared.stream import Stream
-from eventide.sources.arrow_schema import declared_table
+from eventide.sources.schema import declared_table
 
 
 class Batches:

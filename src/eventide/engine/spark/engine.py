@@ -27,7 +27,7 @@ from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sinks.sink import Sink
-from eventide.sources.spark_input import read_stream
+from eventide.sources.spark.input import read_stream
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from eventide.sources import replay_schedule
-from eventide.sources.replay_schedule import Schedule
+from eventide.sources.replay import schedule as replay_schedule
+from eventide.sources.replay.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

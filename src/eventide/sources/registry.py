@@ -1,21 +1,43 @@
-"""Inputs of the local engine: rows as Arrow tables, and a position that a restart can continue from.
+"""Inputs of the local engine by the name of their format.
+
+Inputs of the local engine: rows as Arrow tables, and a position that a restart can continue from.
 
 Law: whoever takes, notes `position()`, and later seeks it in a new input of the same declaration, gets exactly the rows
 that had not been taken then: none twice, none left out. `take` never gives more than `max_rows` rows and waits at most
 `wait` seconds; None means that there is nothing now. Whether there will be more, `ended` and `caught_up` say.
+
+What to say when the local engine has no such input.
+
+>>> unknown_input("stream 's'", "kafka").args[0]
+"stream 's': the local engine cannot read kafka: use the Spark engine"
+>>> unknown_input("stream 's'", "cvs").args[0]
+"stream 's': there is no format 'cvs': did you mean csv?"
 """
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from eventide.errors import InputError
 from eventide.plan.declared.stream import Stream
-from eventide.sources.files import FORMATS, Files
-from eventide.sources.input_of import input_of
-from eventide.sources.unknown_input import unknown_input
+from eventide.sources.files.files import FORMATS, Files
+from eventide.sources.options import input_of
+from eventide.sources.spark.errors import BUILT_IN, PACKAGES
+
+LOCAL = ("arrow", "csv", "follow", "json", "orc", "parquet", "replay", "stdin", "text")
+
+
+def unknown_input(owner: str, name: str) -> InputError:
+    """The error for a format that the local engine does not have."""
+    if name in BUILT_IN or name in PACKAGES:
+        return InputError(f"{owner}: the local engine cannot read {name}: use the Spark engine")
+    near = get_close_matches(name, LOCAL, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"the local engine has {', '.join(LOCAL)}"
+    return InputError(f"{owner}: there is no format {name!r}: {hint}")
 
 
 @runtime_checkable
@@ -50,8 +72,8 @@ class LocalInput(Protocol):
 
 
 OTHERS = {
-    "follow": ("eventide.sources.follow", "Follow"),
-    "replay": ("eventide.sources.replay_local", "ReplayInput"),
+    "follow": ("eventide.sources.files.follow", "Follow"),
+    "replay": ("eventide.sources.replay.local", "ReplayInput"),
     "stdin": ("eventide.sources.standard_input", "StandardInput"),
 }
 """Where the other inputs are: most programs need none of them."""

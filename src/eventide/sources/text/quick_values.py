@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
-from eventide.sources.arrow_schema import arrow_type
+from eventide.sources.schema import arrow_type
 
 DAY = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 CLOCK = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"

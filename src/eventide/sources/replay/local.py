@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.plan.declared.stream import Stream
-from eventide.sources.replay_planning import planned
+from eventide.sources.replay.planning import planned
 
 LOOK_AGAIN = 0.01
 """Seconds between two looks at the clock while waiting."""

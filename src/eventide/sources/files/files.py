@@ -25,13 +25,10 @@ import pyarrow as pa
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Stream
-from eventide.sources.input_of import input_of, needs_path
-from eventide.sources.listing import Listing
-from eventide.sources.table_files import OPENERS, FileReader, TableFile
-from eventide.sources.text_files import TextFile
-from eventide.sources.text_options import local_options
-from eventide.sources.text_rows import LineFormat
-from eventide.sources.time_units import UnitWatch
+from eventide.sources.files.listing import Listing
+from eventide.sources.files.readers import OPENERS, FileReader, TableFile, TextFile
+from eventide.sources.options import UnitWatch, input_of, needs_path
+from eventide.sources.text.reader import LineFormat, local_options
 
 LINES = frozenset({"csv", "json", "text"})
 FORMATS = LINES | OPENERS.keys()

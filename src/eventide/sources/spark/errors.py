@@ -1,4 +1,6 @@
-"""What Spark says when a source cannot be opened, in our words, with the way out.
+"""Spark's errors about sources in our words; its process may also be gone.
+
+What Spark says when a source cannot be opened, in our words, with the way out.
 
 Law: whatever Spark raises while a stream is being opened leaves here as one `InputError` that names the stream; a
 format that is not there gets the names that are near it, or the package that brings it. Only that Spark is gone is no
@@ -8,21 +10,51 @@ matter of the input.
 "stream 's': there is no format 'jsn': did you mean json? A format of a package needs `--package group:name:version`"
 >>> unknown_format("stream 's'", "kafka", "4.3.0").args[0]
 "stream 's': Spark has no 'kafka' here: add `--package org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0`"
+
+Spark's process may end before we do: killed for memory, or by hand. Whoever asks it next has to know that.
+
+Law: what is raised because nobody answers is told as that, with code 3, and never as a fault of the input or the query.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from eventide.errors import EngineError, EventideError, InputError
-from eventide.sources.spark_gone import gone, is_gone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def is_gone(failure: BaseException) -> bool:
+    """Whether what was raised says that Spark's process does not answer any more.
+
+    >>> is_gone(ConnectionRefusedError()), is_gone(ValueError())
+    (True, False)
+    """
+    # A broken pipe is one of ours, and the other two come from the library between Python and Spark.
+    refused = isinstance(failure, ConnectionRefusedError | ConnectionResetError)
+    return refused or type(failure).__name__ == "Py4JNetworkError"
+
+
+def gone() -> str:
+    """That Spark's process has ended, and by what; a machine without memory ends processes without a word."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    try:
+        code = None if process is None else process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        return "Spark's process does not answer. Its log may say why"
+    by = "" if code is None else f" with code {code}" if code >= 0 else f", killed by {signal.Signals(-code).name}"
+    return f"Spark's process has ended{by}. Its log may say why; is there enough memory for it?"
+
 
 BUILT_IN = (
     "csv",

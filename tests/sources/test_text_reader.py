@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 
 from eventide.plan.declared.stream import Input
 from eventide.plan.expressions.columns import columns
-from eventide.sources.careful_csv import CarefulCsv
-from eventide.sources.careful_json import CarefulJson
-from eventide.sources.input_of import text_options
-from eventide.sources.line_blocks import LineBlocks
-from eventide.sources.lines import as_block, lines_of
-from eventide.sources.quick_csv import QuickCsv
-from eventide.sources.quick_json import QuickJson
-from eventide.sources.text_parser import Careful, Quick, TextParser
+from eventide.sources.options import text_options
+from eventide.sources.text.csv_lines import CarefulCsv, QuickCsv
+from eventide.sources.text.json_lines import CarefulJson, QuickJson
+from eventide.sources.text.lines import LineBlocks, as_block, lines_of
+from eventide.sources.text.reader import Careful, Quick, TextParser
 from tests.sources.nasty_lines import (
     COLUMNS,
     NESTED_COLUMNS,
