@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eventide
-from eventide.api.lengths import length
+from eventide.api.arguments import length
 from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy

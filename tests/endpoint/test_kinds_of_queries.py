@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide.api.arrow_rows import ArrowRows
+from eventide.api.inputs import ArrowRows
 from eventide.endpoint.client import Client
 from eventide.endpoint.listening import listen
 from eventide.engine.local.engine import LocalEngine

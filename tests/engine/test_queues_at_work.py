@@ -103,7 +103,7 @@ def test_early_answers_do_not_wait_for_what_is_in_the_queue(tmp_path: Path) -> N
 
 
 def test_why_tells_of_rows_that_wait(tmp_path: Path) -> None:
-    from eventide.commands.why_words import window_words
+    from eventide.report.why import window_words
 
     with Trial(program(room=25), tmp_path) as trial:
         trial.round({"s": ROWS}, 0, {"s": 99})

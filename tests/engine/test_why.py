@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from eventide.commands.why_words import operator_words, window_words
 from eventide.engine.checkpoint.record import RoundRecord
 from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.introspection.reader import read_standing
@@ -43,6 +42,7 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, TimeKind, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.report.why import operator_words, window_words
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

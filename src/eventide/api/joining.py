@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from eventide.api.expression import Expression, condition_text, value_named
-from eventide.api.lengths import Length, length
+from eventide.api.arguments import Expression, Length, condition_text, length, value_named
 from eventide.api.nodes import NOWHERE, Node, alias_of, level_of, name_of
 from eventide.api.rows import EventRows
 from eventide.errors import DeclarationError, LanguageError

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from eventide.api.arguments import Expression, Length, condition_text, group_named, length, value_named
 from eventide.api.column_text import quoted
-from eventide.api.expression import Expression, condition_text, group_named, value_named
-from eventide.api.lengths import Length, length
 from eventide.api.nodes import Node, level_of, name_of
 from eventide.api.query import UNNAMED, ContinuousQuery
 from eventide.api.rows import EventRows

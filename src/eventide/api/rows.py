@@ -20,8 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from eventide.api.expression import Expression
-from eventide.api.lengths import Length
+from eventide.api.arguments import Expression, Length
 from eventide.api.startable import UNNAMED, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.language.scope.relations import Clock

@@ -46,7 +46,7 @@ class Startable(ABC):
 
     def explain(self) -> None:
         """Print how it is computed: time, windows, what is kept, and the SQL of each step, as `eventide explain`."""
-        from eventide.commands.explain import show_program
+        from eventide.report.explain import show_program
 
         show_program(self.plan, self.called)
 

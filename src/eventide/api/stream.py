@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eventide.api.given_rows import ArrowData, Given, SparkRows, given_rows
-from eventide.api.lengths import Length, length
+from eventide.api.arguments import Length, length
+from eventide.api.inputs import ArrowData, Given, SparkRows, given_rows
 from eventide.api.rows import Reading
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy

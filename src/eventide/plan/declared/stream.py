@@ -1,4 +1,4 @@
-"""A stream as declared, a stream made of results, and options of streams that must stay secret.
+"""A stream as declared, and a stream made of the results of a query.
 
 A stream as declared: its columns, which of them tells the time, who its sources are, how its time moves.
 
@@ -20,24 +20,11 @@ it has neither sources nor a policy of its own. Results of windows over a count 
 >>> sums = Derived.of("sums", columns("sensor INT, total BIGINT"), TimeKind.TIMESTAMP, Window(60, 20))
 >>> [column.name for column in sums.columns], sums.time_kind.value
 (['sensor', 'total', 'window_start', 'window_end'], 'timestamp')
-
-Options that must not be shown: passwords, tokens, keys, and what holds them.
-
-Law: whatever is printed, logged or raised shows `***` in the place of a secret; what is given to a source or a sink has
-the secret itself.
-
->>> masked({"kafka.sasl.jaas.config": "x required password='p';", "subscribe": "orders"})
-{'kafka.sasl.jaas.config': '***', 'subscribe': 'orders'}
->>> masked_text("OPTIONS (password 'hunter2', topic 'a') -- api_key = 'k'")
-"OPTIONS (password '***', topic 'a') -- api_key = '***'"
->>> masked_text("jdbc:postgresql://eve:hunter2@db/orders?user=eve&password=hunter2")
-'jdbc:postgresql://eve:***@db/orders?user=eve&password=***'
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
@@ -225,7 +212,7 @@ def kind_of(column: Column) -> TimeKind | None:
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 
 Least = Callable[[int], int | Fraction]
-"""What a column has at least in a row of a time (`plan.carriers`); None where only the running operator knows."""
+"""What a column has at least in a row of a time (`time_columns`); None where only the running operator knows."""
 
 
 @dataclass(frozen=True)
@@ -248,35 +235,3 @@ class Derived(Stream):
         edge = "BIGINT" if kind is TimeKind.SEQUENCE else "TIMESTAMP"
         columns = (*outputs, Column(WINDOW_START, edge), Column(WINDOW_END, edge))
         return cls(query, columns, time=WINDOW_END, policy=Punctuated(), windows=windows, carries=carries)
-
-
-HIDDEN = "***"
-SECRET = (
-    r"(?:password|passwd|pwd|passphrase|secret|token|jaas|credential|private|"
-    r"(?:api|access|account|sas|shared)[._-]?key)"
-)
-NAME = re.compile(SECRET, re.IGNORECASE)
-TEXT = r"""('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")"""
-QUOTED = re.compile(rf"""([\w.\-`]*{SECRET}[\w.\-`]*['"`]?\s*[=:,]?\s*){TEXT}""", re.IGNORECASE)
-IN_ADDRESS = re.compile(r"(?<=://)([^/\s:@'\"]*):([^/\s@'\"]+)@")
-IN_QUERY = re.compile(rf"([\w.\-]*{SECRET}[\w.\-]*=)[^&;\s'\"]+", re.IGNORECASE)
-
-
-def is_secret(name: str) -> bool:
-    """Whether an option of that name holds what must not be shown.
-
-    >>> [is_secret(name) for name in ("kafka.ssl.key.password", "fs.s3a.secret.key", "key.format", "keyspace")]
-    [True, True, False, False]
-    """
-    return NAME.search(name) is not None
-
-
-def masked(options: Mapping[str, str]) -> dict[str, str]:
-    """The options as they may be shown."""
-    return {name: HIDDEN if is_secret(name) else masked_text(value) for name, value in options.items()}
-
-
-def masked_text(text: str) -> str:
-    """A line of a script, an address or a message, as it may be shown."""
-    text = QUOTED.sub(lambda found: f"{found[1]}{found[2][0]}{HIDDEN}{found[2][0]}", text)
-    return IN_QUERY.sub(rf"\1{HIDDEN}", IN_ADDRESS.sub(rf"\1:{HIDDEN}@", text))

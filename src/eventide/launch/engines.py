@@ -1,12 +1,24 @@
-"""The engine that a run asks for: Spark, with its start shown and its log named, or the local one.
+"""Start the engine that a run asks for, and folders that last as long as a command.
+
+The engine that a run asks for: Spark, with its start shown and its log named, or the local one.
 
 Law: what was made here is gone in the end: a session that was started, a temporary checkpoint, and Spark's log, unless
 something failed; then the log stays, and the error names it.
+
+Folders that last as long as a command: gone in the end, however that comes.
+
+>>> with temporary_folder("eventide-example-") as folder:
+...     folder.is_dir()
+True
+>>> folder.is_dir()
+False
 """
 
 from __future__ import annotations
 
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,16 +26,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventide.commands.comparisons import registered, with_comparisons
-from eventide.commands.functions import Failures, local_backend, register_on_spark
-from eventide.commands.notes import under_way
-from eventide.commands.settings import RunSettings
-from eventide.commands.temporary_folders import keep, temporary_folder
 from eventide.engine.local.engine import LocalEngine
 from eventide.engine.running import Running
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
+from eventide.launch.settings import RunSettings
+from eventide.launch.stderr import under_way
+from eventide.launch.user_functions import Failures, local_backend, register_on_spark, registered, with_comparisons
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
 from eventide.sources.spark.errors import gone, is_gone
@@ -31,6 +41,43 @@ from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_there: set[Path] = set()
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A folder for the time inside; `keep` lets it stay."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+    except OSError as error:
+        raise EngineError(
+            f"there is no place for temporary files: {error.strerror or error}. Set TMPDIR to a folder that you can "
+            "write to"
+        ) from error
+    _there.add(folder)
+    try:
+        yield folder
+    finally:
+        if folder in _there:
+            _remove(folder)
+
+
+def keep(folder: Path) -> None:
+    """Let a folder stay: somebody may want to look into it."""
+    _there.discard(folder)
+
+
+def remove_all() -> None:
+    """Before a process ends that does not wait for the end of anything."""
+    for folder in list(_there):
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    _there.discard(folder)
+
 
 TICK = 1.0
 DEFAULT_MASTER = "local[*]"

@@ -1,4 +1,6 @@
-"""A program described as plain data: what `explain` shows, as a tree or as JSON.
+"""A program described as plain data, bound without an engine.
+
+A program described as plain data: what `explain` shows, as a tree or as JSON.
 
 Law: nothing runs. Types are found with the local backend, so that no JVM is needed; a query with a function that only
 Spark has is described as far as that goes, and it is said.
@@ -10,35 +12,132 @@ Spark has is described as far as that goes, and it is said.
 >>> found = described(Program((s,), (Query("q", "s", Window(60, 20), named_as(total="sum(v)")),)))
 >>> found["queries"][0]["window"]["panes"], found["queries"][0]["slices"]["keep"]
 ('each window is 3 panes of 20', 'partials')
+
+The queries and operators of a program bound without an engine: types are asked of the local backend, without a JVM.
+
+Law: every query and operator is bound or has a reason why not. The reason may be that only Spark knows (`only_spark`):
+a function that the local backend does not have, or a query below of which that is true.
+
+>>> from eventide.plan.declared.query import Query, named_as
+>>> from eventide.plan.declared.stream import Stream, columns
+>>> from eventide.plan.declared.window import Window
+>>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
+>>> queries = (Query("q", "s", Window(10), named_as(n="sum(v)")), Query("r", "s", Window(10), named_as(n="sum(f(v))")))
+>>> found = bound_steps(Program((s,), queries))
+>>> found.queries["q"].types, found.unbound["r"].only_spark
+(('BIGINT',), True)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from eventide.commands.binding import BoundSteps, Unbound, bound_steps
-from eventide.commands.operator_words import described_operator
-from eventide.commands.policy_words import in_words
-from eventide.commands.temporal_words import attributes, is_same_in, of_stream
 from eventide.engine.driver_memory import budget_words
+from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.placement import DRIVER_BYTES
 from eventide.engine.round.reducer import Reducer
+from eventide.errors import DeclarationError
 from eventide.language.script import Function
+from eventide.launch.user_functions import local_backend
+from eventide.plan.binding import BoundOperator, BoundProgram, running
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.early import in_words as prods_in_words
-from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.program import Operator, Program, reads
 from eventide.plan.declared.query import Query
-from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps, masked, masked_text
+from eventide.plan.declared.secrets import masked, masked_text
+from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps
 from eventide.plan.declared.window import RowWindow, SameWindow
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.sql.merge import merge_text
 from eventide.plan.sql.reduce import kept_text
 from eventide.profile.amounts import spoken
+from eventide.report.operators import attributes, described_operator, is_same_in, of_stream
+from eventide.report.policies import in_words
+
+
+@dataclass(frozen=True)
+class Unbound:
+    """Why a query or operator could not be bound."""
+
+    reason: str
+    only_spark: bool
+
+
+@dataclass(frozen=True)
+class BoundSteps:
+    """What is bound, by name, the ways between them, and what is not bound."""
+
+    plan: BoundProgram
+    merges: Mapping[str, BoundOperator]
+    """Plain merges that do not run: whoever reads them reads their inputs."""
+
+    unbound: Mapping[str, Unbound] = field(default_factory=dict)
+
+    @property
+    def queries(self) -> Mapping[str, Bound]:
+        """The queries that are bound."""
+        return self.plan.queries
+
+    def operator(self, name: str) -> BoundOperator | None:
+        """The operator of that name, if it is bound."""
+        return self.plan.operators.get(name) or self.merges.get(name)
+
+    def ways_from(self, name: str) -> list[Bound]:
+        """Where the rows of a stream, query or operator go."""
+        return [way.bound for way in self.plan.ways_from(name)]
+
+
+def bound_steps(program: Program, functions: Sequence[Function] = (), told: Collection[str] = ()) -> BoundSteps:
+    """All of them, each after what it reads; `functions` are the user's, `told` whose rows somebody is told."""
+    backend = local_backend(functions, run=False)
+    unbound: dict[str, Unbound] = {}
+    merges: dict[str, BoundOperator] = {}
+    try:
+        for stream in program.streams:
+            backend.declare(stream)
+        whole, run = BoundProgram(program), running(program, told)
+        for step in program.steps:
+            if (below := next((read for read in reads(step) if read in unbound), None)) is not None:
+                unbound[step.name] = Unbound(f"it reads query {below!r}", True)
+                continue
+            asking = _Asking(backend)
+            try:
+                found = whole.with_step(step, asking)
+            except DeclarationError as error:
+                unbound[step.name] = Unbound(str(error), asking.unknown)
+                continue
+            if isinstance(step, Query) or step.name in run:
+                whole = found
+            else:
+                merges[step.name] = found.operators[step.name]
+        return BoundSteps(whole, merges, unbound)
+    finally:
+        backend.close()
+
+
+@dataclass
+class _Asking:
+    """Asks for types, and knows whether one was not known."""
+
+    backend: LocalBackend
+    unknown: bool = False
+
+    def declare(self, stream: Stream) -> None:
+        self.backend.declare(stream)
+
+    def type_of(self, stream: Stream, sql: str) -> str:
+        try:
+            return self.backend.type_of(stream, sql)
+        except DeclarationError:
+            self.unknown = True
+            raise
+
 
 TIMES = {
     Timestamps.INTERNAL: "the clock of the round in which a row arrives",

@@ -1,4 +1,6 @@
-"""Functions of the user: `CREATE FUNCTION name FROM 'file.py'`, made known to the engine that runs the script.
+"""Functions of the user: in queries, and as comparisons of early answers with final ones.
+
+Functions of the user: `CREATE FUNCTION name FROM 'file.py'`, made known to the engine that runs the script.
 
 Law: the file is read, not run, to find what a function takes and gives; only `run` runs it. What it gives is said by
 RETURNS, or by its annotation. The local engine must know what it takes too, from annotations; Spark need not.
@@ -10,6 +12,23 @@ RETURNS, or by its annotation. The local engine must know what it takes too, fro
 Signature(name='double', takes=('BIGINT',), gives='DOUBLE')
 >>> loaded(Function("double", str(path)))(4)
 8.0
+
+COMPARE value WITH function: the functions of a script, found and given to the queries that name them.
+
+Law: such a function takes an early and a final value, none of them NULL, and gives an error, 0 where the early one is
+as good as the final. It runs on the driver, over the few early rows that meet their final ones; it need not be known to
+the engine, so nothing has to be said of what it takes.
+
+>>> import pathlib, tempfile
+>>> import pyarrow as pa
+>>> from eventide.language.script import read_script
+>>> path = pathlib.Path(tempfile.mkdtemp(), "mine.py")
+>>> _ = path.write_text("def off_by(early, final) -> float: return abs(early - final) / 100")
+>>> script = read_script(f'''CREATE STREAM s (t BIGINT, v INT); CREATE FUNCTION off_by FROM '{path}';
+...     SELECT sum(v) AS total FROM s [RANGE 10] PROD AT 50 % COMPARE total WITH off_by''')
+>>> [(value, compare)] = with_comparisons(script.program, script.functions).queries[0].prods.compare
+>>> value, compare(pa.array([110]), pa.array([135]))
+('total', [0.25])
 """
 
 from __future__ import annotations
@@ -17,7 +36,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
@@ -30,6 +49,9 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.engine.relations.arrow_types import duckdb_type
 from eventide.errors import DeclarationError, InputError
 from eventide.language.script import Function
+from eventide.plan.declared.early import Compare, Prods
+from eventide.plan.declared.program import Program
+from eventide.results.comparison import InPairs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -174,3 +196,27 @@ def _nothing(arguments: int) -> Callable[..., Any]:
     """A function of so many arguments: DuckDB counts them."""
     found: Callable[..., Any] = eval(f"lambda {', '.join(f'a{i}' for i in range(arguments))}: None")
     return found
+
+
+def with_comparisons(program: Program, functions: Sequence[Function]) -> Program:
+    """The program with the functions in the places of their names; this runs their files."""
+    known = {function.name.lower(): function for function in functions}
+
+    def found(compare: Compare) -> Compare:
+        return InPairs(loaded(known[compare.lower()]), compare) if isinstance(compare, str) else compare
+
+    def compared(prods: Prods) -> Prods:
+        return replace(prods, compare=tuple((value, found(compare)) for value, compare in prods.compare))
+
+    queries = tuple(
+        query if query.prods is None or not query.prods.compare else replace(query, prods=compared(query.prods))
+        for query in program.queries
+    )
+    return replace(program, queries=queries)
+
+
+def registered(functions: Sequence[Function], program: Program) -> tuple[Function, ...]:
+    """The functions that an engine is told of: all but those that are there to compare and say not what they take."""
+    compared = [how for query in program.queries if query.prods is not None for _, how in query.prods.compare]
+    names = {how.lower() for how in compared if isinstance(how, str)}
+    return tuple(one for one in functions if one.name.lower() not in names or signature_of(one).takes is not None)

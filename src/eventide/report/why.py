@@ -1,13 +1,18 @@
-"""Why a window is open, in a sentence.
+"""Why a window is open: as a sentence, and as a value with its parts.
+
+Why a window is open, in a sentence.
 
 A sentence names the window, who holds it and how far that is, the rule, since when time stands, and when the window
 closes if nothing more arrives; or what has to happen, where the clock alone never closes it.
+
+Why a window is open, as a value: print it and read a sentence, or take its parts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,6 +25,7 @@ from eventide.engine.introspection.why import (
     Wait,
     rows_missing,
 )
+from eventide.engine.introspection.why_data import window_data
 from eventide.eventtime.reason import EXPECTED
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps, kind_of
 from eventide.profile.amounts import spoken
@@ -209,3 +215,31 @@ def _ending(window: OpenWindow, wait: StreamWait, telling: Telling) -> str:
         )
     ways = "TIMEOUT" if wait.reason.common or len(wait.names) < 2 else "IDLE AFTER or TIMEOUT"
     return f"closes only when {who}: no bound lets its time go on in silence; declare {ways}"
+
+
+@dataclass(frozen=True)
+class WhyOpen:
+    """An open window and what it waits for; `closes_at` is the clock at which it closes if nothing more arrives.
+
+    Times are whole numbers, microseconds or the numbers of a sequence. `closes_at` is None where only a row can close
+    it. `waits_for` is plain data: the stream, its sources that hold the window with the rule of each, or a query and
+    what that waits for.
+
+    >>> str(WhyOpen(0, 10, None, {"stream": "s"}, "window 0 to 10 waits for stream s"))
+    'window 0 to 10 waits for stream s'
+    """
+
+    window_start: int
+    window_end: int
+    closes_at: int | None
+    waits_for: dict[str, Any]
+    words: str
+
+    @classmethod
+    def of(cls, window: OpenWindow) -> WhyOpen:
+        """From what the engine knows."""
+        waits = window_data(window)["waits_for"]
+        return cls(window.start, window.end, window.closes_at, waits, window_words(window))
+
+    def __str__(self) -> str:
+        return self.words

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from eventide.commands.leaving import run_to_its_end
-from eventide.commands.standard_streams import prepare, was_closed
-from eventide.commands.temporary_folders import remove_all, temporary_folder
+from eventide.commands.process import prepare, run_to_its_end, was_closed
 from eventide.errors import EngineError
+from eventide.launch.engines import remove_all, temporary_folder
 from tests.commands.processes import ANSWERS, COMMAND, ENVIRONMENT, Ran, doors
 
 

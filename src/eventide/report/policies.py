@@ -1,4 +1,4 @@
-"""A policy in words, as `explain` tells it: what is promised, and by what.
+"""A policy in words: what is promised, and by what.
 
 >>> in_words(DropRatio(0.01), plain=False)
 'as early as losing at most 1 % of the rows allows'
