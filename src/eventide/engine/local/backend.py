@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -20,6 +20,8 @@ from eventide.plan.sql.reduce import MALFORMED, batch_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+T = TypeVar("T")
 
 NO_CLUSTER = "the local engine has no cluster: continue what has state there with the Spark engine"
 
@@ -92,6 +94,10 @@ class LocalBackend:
     def frame_over(self, sql: str, given: Given) -> DataFrame:
         """Not here: what the local engine keeps stays with the driver."""
         raise EngineError(NO_CLUSTER)
+
+    def together(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        """One after the other: DuckDB uses every core for each."""
+        return [one() for one in work]
 
     def close(self) -> None:
         """Nothing will be asked any more."""
