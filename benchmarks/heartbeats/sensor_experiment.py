@@ -10,8 +10,7 @@ from benchmarks.harness import as_duration, as_percent, show_table
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.kim import Kim, KimAdhoc
-from eventide.profile.dry_run import dry_runs, timetable
-from eventide.profile.outcome import Outcome
+from eventide.profile.dry_run import Outcome, dry_runs, timetable
 from eventide.testing.building import MILLISECOND
 from eventide.testing.systems import kim_experiment
 

@@ -27,7 +27,7 @@ from eventide.language.script import read_script
 from eventide.plan.declared.stream import Stream
 from eventide.results.results import Results
 from eventide.testing.transcript import Transcript
-from eventide.testing.transcript_rows import table_of
+from eventide.testing.transcript_format import table_of
 from tests.docs.blocks import Block, tagged
 from tests.docs.made_rows import rows_of, write_rows
 

@@ -15,7 +15,7 @@ import pytest
 
 from eventide.api.inputs import ArrowRows
 from eventide.endpoint.client import Client
-from eventide.endpoint.listening import listen
+from eventide.endpoint.lifecycle import listen
 from eventide.engine.local.engine import LocalEngine
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER, NEVER

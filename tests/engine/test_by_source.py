@@ -26,9 +26,8 @@ from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
-from eventide.testing.oracle import Round
+from eventide.testing.oracle import ALL, Promises, Round, answers_by_source, promised
 from eventide.testing.questions import Question
-from eventide.testing.source_oracle import ALL, Promises, answers_by_source, promised
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import AGGREGATES, CONDITIONS, REDUCIBLE
 

@@ -29,8 +29,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.endpoint.address import EXPOSED, LOOPBACK, Address
-from eventide.endpoint.asked import groups_of
-from eventide.endpoint.listening import Endpoint, listen
+from eventide.endpoint.lifecycle import Endpoint, listen
+from eventide.endpoint.prod_request import groups_of
 from eventide.engine.introspection.status import Status, StreamStatus
 from eventide.engine.running import Running
 from eventide.errors import EngineError, EventideError, LostRowsWarning

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from eventide.endpoint.address import EXPOSED, Address
-from eventide.endpoint.listening import Endpoint, listen, listen_not
+from eventide.endpoint.lifecycle import Endpoint, listen, listen_not
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError, EngineError
 from eventide.launch.stderr import say

@@ -51,7 +51,7 @@ from eventide.errors import DeclarationError, InputError
 from eventide.language.script import Function
 from eventide.plan.declared.early import Compare, Prods
 from eventide.plan.declared.program import Program
-from eventide.results.comparison import InPairs
+from eventide.results.error import InPairs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,6 +17,8 @@ them the same results from the cluster.
 >>> from eventide.sinks.memory import Memory
 >>> isinstance(Memory(), Sink)
 True
+
+The formats in which a directory of results can be written.
 """
 
 from __future__ import annotations
@@ -41,3 +43,6 @@ class Sink(Protocol):
     def close(self) -> None:
         """No more results will come in this run. May be called again, once for each query."""
         ...
+
+
+FORMATS = ("parquet", "json", "csv")

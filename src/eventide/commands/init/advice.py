@@ -34,13 +34,12 @@ from eventide.errors import InputError
 from eventide.plan.declared.stream import TimeKind, kind_of
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
 from eventide.profile.amounts import percent, spoken
-from eventide.profile.candidates import OURS, candidates
 from eventide.profile.disorder import disorder
 from eventide.profile.dry_run import dry_runs, timetable
-from eventide.profile.files import Columns, parts_of
+from eventide.profile.files import Columns, guess_unit, parts_of
+from eventide.profile.profiling import OURS, candidates
 from eventide.profile.reading import Reading, read
-from eventide.profile.rounds import usual_round
-from eventide.profile.time_columns import guess_unit
+from eventide.profile.recording import usual_round
 
 OF_TIME = ("ts", "time", "timestamp", "event_time", "eventtime", "datetime", "date", "when", "t", "at", "occurred")
 IN_TIME = ("time", "date", "_ts", "_at", "stamp", "epoch", "millis")

@@ -42,8 +42,7 @@ from eventide.plan.bound.query import Bound
 from eventide.plan.declared.early import COMPLETENESS, ERROR, POINT, added_columns
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.declared.window import RowWindow
-from eventide.results.error import Floats
-from eventide.results.estimate import estimated
+from eventide.results.error import Floats, estimated
 from eventide.results.results import Kind, Results
 
 if TYPE_CHECKING:

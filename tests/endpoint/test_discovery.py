@@ -19,9 +19,8 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from eventide.endpoint.address import Address
 from eventide.endpoint.client import Client
-from eventide.endpoint.listening import listen
-from eventide.endpoint.private_file import write_whole
-from eventide.endpoint.published import Published
+from eventide.endpoint.discovery import Published, write_whole
+from eventide.endpoint.lifecycle import listen
 from eventide.errors import DeclarationError, EngineError, InputError
 from eventide.storage.remote import RemoteStorage
 from tests.commands.processes import ENVIRONMENT, REPOSITORY

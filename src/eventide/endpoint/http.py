@@ -1,20 +1,40 @@
-"""A request, read from a socket within limits.
+"""Requests read from a socket within limits, and answers as bytes.
+
+A request, read from a socket within limits.
 
 Law: whatever is sent, and however slowly, reading ends: after so many seconds in all, after so many bytes of head,
 after so many of body. What is no request of HTTP/1.0 or 1.1, word for word, is refused. One connection brings one
 request, so nothing that follows it is ever looked at.
+
+An answer as bytes.
+
+Law: every answer is JSON, is kept by nobody on the way, and ends its connection. No header invites the page of another
+server to read it (CORS).
+
+>>> print(Response(200, b"{}").sent().decode().replace(chr(13), ""))  # doctest: +NORMALIZE_WHITESPACE
+HTTP/1.1 200 OK
+Content-Type: application/json; charset=utf-8
+Content-Length: 2
+Cache-Control: no-store
+X-Content-Type-Options: nosniff
+Connection: close
+<BLANKLINE>
+{}
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
 
-from eventide.endpoint.limits import Limits
-from eventide.endpoint.refusal import Refusal
+from eventide.endpoint.limits import Limits, Refusal
 
 LINE = re.compile(rb"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.([01])")
 HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}):[ \t]*([\x09\x20-\x7e\x80-\xff]*)")
@@ -111,3 +131,57 @@ def _piece(connection: socket.socket, deadline: float, limits: Limits) -> bytes:
     if not piece:
         raise GoneError
     return piece
+
+
+@dataclass(frozen=True)
+class Response:
+    """A status, a text of JSON, and headers beside the usual ones."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Any) -> Response:
+        """Plain data; numbers that JSON does not have are null.
+
+        >>> Response.of({"lag": float("nan"), "rows": 3}).body
+        b'{"lag":null,"rows":3}\\n'
+        """
+        return cls(200, as_json(data))
+
+    @classmethod
+    def refusing(cls, refusal: Refusal) -> Response:
+        """Why there is no answer."""
+        return cls(refusal.status, as_json(refusal.body()), refusal.headers)
+
+    def sent(self) -> bytes:
+        """All of it, as it goes through the socket."""
+        headers = {
+            "Content-Type": "application/json; charset=utf-8",
+            "Content-Length": str(len(self.body)),
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Connection": "close",
+            **self.headers,
+        }
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}", *(f"{k}: {v}" for k, v in headers.items())]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body
+
+
+def as_json(data: Any) -> bytes:
+    """Plain data as one line."""
+    return json.dumps(_plain(data), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(name): _plain(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_plain(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    if data is None or isinstance(data, str | bool | int | float):
+        return data
+    # Numbers of NumPy's.
+    return _plain(data.item()) if hasattr(data, "item") else str(data)

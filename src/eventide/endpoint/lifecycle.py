@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Self
 
 from eventide.endpoint.address import Address
-from eventide.endpoint.gate import Gate
+from eventide.endpoint.auth import Gate
+from eventide.endpoint.discovery import Published, clear, new_token
 from eventide.endpoint.limits import Limits
-from eventide.endpoint.private_file import new_token
-from eventide.endpoint.published import Published, clear
 from eventide.endpoint.routes import Routes, Words
 from eventide.endpoint.server import Server
 from eventide.engine.running import Running
