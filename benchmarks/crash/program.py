@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.crash.moment import QUERIES, Moment
 from benchmarks.crash.recording import SECOND
 from eventide.engine.local.engine import LocalEngine
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
-    parser.add_argument("--driver-bytes", type=int, default=DRIVER_BYTES, help="the driver's memory for state")
+    parser.add_argument("--driver-memory", type=int, default=DRIVER_MEMORY, help="the driver's memory for state")
     parser.add_argument("--query", action="append", choices=QUERIES, help="only these (default: all)")
     parser.add_argument("--moment", type=Moment.of, help=f"die there: {Moment.FORMS}")
     parser.add_argument("--endless", action="store_true", help="go on until SIGINT or SIGTERM")
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         settings = dict(setting.split("=", 1) for setting in asked.conf)
         spark = local_session(asked.master, settings, log_file=asked.folder / "spark.log")
-    placed = {} if spark is None else {"driver_bytes": asked.driver_bytes}
+    placed = {} if spark is None else {"driver_memory": asked.driver_memory}
     running = engine(asked.folder, spark, asked.moment, asked.query or QUERIES, **placed)
     if asked.tell:
         running.on_round(lambda work: print(f"round {work.number}", flush=True))

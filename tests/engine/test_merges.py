@@ -15,7 +15,7 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.relations.segments import MOST_SEGMENTS
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.plan.declared.join import Band, Join, JoinKind, Side
@@ -49,10 +49,10 @@ def test_local_engine_merges_as_brute_force_does(workbench: Workbench, scenario:
 @settings(max_examples=3, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 @given(scenario=scenarios(rounds=3), on_the_cluster=st.booleans())
 def test_spark_engine_merges_as_brute_force_does(spark: SparkSession, scenario: Scenario, on_the_cluster: bool) -> None:
-    driver_bytes = 0 if on_the_cluster else DRIVER_BYTES
+    driver_memory = 0 if on_the_cluster else DRIVER_MEMORY
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
+        Trial(scenario.program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
     ):
         agree(scenario, trial)
 

@@ -110,7 +110,7 @@ def test_variant_of_a_transcript_holds_on_spark(transcript: Transcript, variant:
 def test_transcript_holds_with_slices_on_the_cluster(
     transcript: Transcript, variant: Variant, spark: SparkSession
 ) -> None:
-    run_transcript(transcript, "spark", variant, spark, driver_bytes=0)
+    run_transcript(transcript, "spark", variant, spark, driver_memory=0)
 
 
 def test_what_is_always_run_is_there() -> None:

@@ -241,7 +241,8 @@ def test_a_prod_alone_does_not_make_the_clock_ask_again(tmp_path: Path) -> None:
     for clock, k, ask in ((15, "a", False), (25, "b", True), (35, "c", False)):
         engine.round({"s": pa.table([[clock], [k], [ask]], schema=pa.schema(kinds))}, clock)
     engine.close()
-    assert [(row["round"], row["k"]) for row in sink.rows("counts")] == [(0, "a"), (2, "a"), (2, "c")]
+    # Groups of a window come in any order.
+    assert sorted((row["round"], row["k"]) for row in sink.rows("counts")) == [(0, "a"), (2, "a"), (2, "c")]
 
 
 def test_groups_are_traced_through_merges_and_joins() -> None:

@@ -363,7 +363,7 @@ def test_slices_on_the_cluster_are_explained_too(spark: SparkSession, tmp_path: 
     from eventide.engine.spark.backend import SparkBackend
 
     program = fleet(OwnProgress(), SUMS)
-    engine = Engine(program, SparkBackend(spark), str(tmp_path), driver_bytes=0)
+    engine = Engine(program, SparkBackend(spark), str(tmp_path), driver_memory=0)
     engine.round(rows((5, "a", 1), (14, "b", 2)), clock=0)
     engine.round(rows((15, "b", 1)), clock=1)
     assert engine.status().queries[0].placement == "cluster"

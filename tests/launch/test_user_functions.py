@@ -70,3 +70,40 @@ def test_a_function_that_fails_is_told_by_its_own_name_with_what_it_raised(mine:
     assert ran.answers == []
     assert "the function lengthOf failed, first with ValueError: no length of " in ran.err
     assert "lengthOf(door) > 3 fails" in ran.err or "lengthOf(door) fails" in ran.err
+
+
+@pytest.mark.parametrize("given", ["object()", "(n for n in [1])", "[object()]", "exit(0)", "{1: print}"])
+def test_what_is_no_value_of_a_column_has_its_row_rejected_and_the_engine_goes_on(
+    mine: Path, here: Here, given: str
+) -> None:
+    """An object or a generator stopped the engine with an error of DuckDB's."""
+    with (mine / "mine.py").open("a", encoding="utf-8") as file:
+        file.write(f"def odd(door: str) -> int:\n    return {given} if door == 'south' else 1\n")
+    used = QUERY.replace("GROUP BY", "WHERE odd(door) = 1 GROUP BY")
+    doors(mine, STREAM + "CREATE FUNCTION odd FROM 'mine.py';\n" + used)
+    ran = here("run", "doors.sql", "--engine", "local", "--json")
+    assert ran.code == 0
+    assert ran.answers == ANSWERS
+    assert "the function odd failed, first with " in ran.err
+    assert "odd(door)" in ran.err
+
+
+def test_a_file_that_ends_the_program_when_it_is_loaded_is_refused(mine: Path, here: Here) -> None:
+    """The run ended with code 0, and nothing was said."""
+    with (mine / "mine.py").open("a", encoding="utf-8") as file:
+        file.write("import sys\nsys.exit(0)\n")
+    ran = here("run", "doors.sql", "--engine", "local", "--json")
+    assert ran.code == 2
+    assert "mine.py ends the program when it is loaded (exit code 0): let it define its functions only" in ran.err
+
+
+def test_what_functions_print_does_not_stand_among_the_results(mine: Path, here: Here) -> None:
+    with (mine / "mine.py").open("a", encoding="utf-8") as file:
+        file.write("print('loaded')\ndef told(door: str) -> bool:\n    print('asked')\n    return door == 'north'\n")
+    doors(
+        mine, STREAM + "CREATE FUNCTION told FROM 'mine.py';\n" + NORTH.replace("isNamed(door, 'north')", "told(door)")
+    )
+    ran = here("run", "doors.sql", "--engine", "local", "--json")
+    assert ran.answers == ANSWERS
+    assert "loaded\n" in ran.err
+    assert "asked\n" in ran.err

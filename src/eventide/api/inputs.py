@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 AHEAD = 2
 """Batches that are drawn before they are asked for."""
 
+PATIENCE = 5.0
+"""Seconds that an iterator has for each batch of a round that is run again."""
+
 
 class ArrowRows:
     """The batches of a collection, or of an iterator that may let one wait."""
@@ -50,6 +53,7 @@ class ArrowRows:
         self._next = _Drawn(batches) if waits else _AtHand(batches)
         self._rest: Batches | None = None
         self._rows = 0
+        self._noted = 0
         self.ended = False
 
     @property
@@ -83,6 +87,21 @@ class ArrowRows:
         """Draw and pass over as many rows."""
         while self._rows < int(position["rows"]) and not self.ended:
             self.take(int(position["rows"]) - self._rows, 0.05)
+        self._noted = self._rows
+
+    def portion(self) -> dict[str, Any]:
+        """How many rows were taken since this was last asked."""
+        rows, self._noted = self._rows - self._noted, self._rows
+        return {"rows": rows}
+
+    def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
+        """Take as many rows again, if the iterator gives them soon."""
+        taken: list[pa.Table] = []
+        wanted = int(portion["rows"])
+        while wanted and (rows := self.take(wanted, PATIENCE)) is not None:
+            taken.append(rows)
+            wanted -= rows.num_rows
+        return pa.concat_tables(taken) if taken else None, wanted == 0
 
     def close(self) -> None:
         """Draw no more."""

@@ -93,12 +93,13 @@ class SqlScript:
         format: str = "parquet",
         bounded: bool | None = None,
         driver_memory: int | str | None = None,
+        replace: bool = False,
     ) -> RunningQueries:
         """Start all queries of the script together.
 
         `sinks`, by the name of the query, go before what the script names. On Spark, which is the default, in the
         session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
-        of Arrow data. `checkpoint`, `bounded` and `driver_memory` as in `ContinuousQuery.start`.
+        of Arrow data. `checkpoint`, `bounded`, `driver_memory` and `replace` as in `ContinuousQuery.start`.
         """
         if not self.plan.steps:
             raise DeclarationError("this script has no query to start: add a SELECT")
@@ -137,7 +138,7 @@ class SqlScript:
                     pace=settings.pace,
                     scheduling=settings.scheduling,
                 )
-            from eventide.engine.round.placement import DRIVER_BYTES
+            from eventide.engine.round.placement import DRIVER_MEMORY
             from eventide.engine.spark.engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
@@ -151,14 +152,14 @@ class SqlScript:
                 frames,
                 every=pause,
                 tick=tick,
-                driver_bytes=DRIVER_BYTES if memory is None else memory,
+                driver_memory=DRIVER_MEMORY if memory is None else memory,
                 flush_rows=flush,
                 pace=settings.pace,
                 scheduling=settings.scheduling,
             )
 
         place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
-        return running_in(made, place, opened, given, format, ends)
+        return running_in(made, place, opened, given, format, ends, replace)
 
     def run(self, *, spark: SparkSession | None = None, engine: str | None = None) -> dict[str, pa.Table]:
         """All results of every query, after taking what is there now and closing every window.

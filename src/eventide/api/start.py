@@ -21,6 +21,7 @@ from eventide.api.startable import GivenSink, Startable
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
+from eventide.launch.ownership import IN_PYTHON, claim_outputs
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import TimeKind
 from eventide.sinks.sink import Sink
@@ -38,11 +39,13 @@ def start(
     every: str | None = None,
     bounded: bool | None = None,
     driver_memory: int | str | None = None,
+    replace: bool = False,
     **named: Startable,
 ) -> RunningQueries:
     """Start queries together; a query under a name (`speeds=q`) is called so. `sinks` are by the name of the query.
 
     `driver_memory`: so much state, of all of them together, stays with the driver (`'1 GB'`), where they run on Spark.
+    `replace`: delete what other checkpoints have written of these queries into the directories of `sinks`.
 
     >>> import pyarrow as pa
     >>> from eventide.api.stream import stream
@@ -69,6 +72,7 @@ def start(
         every,
         bounded,
         driver_memory,
+        replace,
     )
 
 
@@ -80,6 +84,7 @@ def start_all(
     every: str | None,
     bounded: bool | None,
     driver_memory: int | str | None = None,
+    replace: bool = False,
 ) -> RunningQueries:
     """The queries, checked and running."""
     streams, program = planned(queries)
@@ -93,6 +98,7 @@ def start_all(
         sinks,
         format,
         at_hand if bounded is None else bounded,
+        replace,
     )
 
 
@@ -103,10 +109,13 @@ def running_in(
     given: Mapping[str, GivenSink],
     format: str,
     bounded: bool,
+    replace: bool = False,
 ) -> RunningQueries:
     """Make an engine over the checkpoint, or over one that is gone with the engine, and start it."""
     place = Storage.temporary() if checkpoint is None else fspath(checkpoint)
     try:
+        lasting = None if isinstance(place, Storage) else place
+        claim_outputs(opened, place, lasting, replace, IN_PYTHON)
         engine = made(place)
     except BaseException:
         if isinstance(place, Storage):
@@ -115,7 +124,7 @@ def running_in(
     if isinstance(place, Storage):
         # With the engine, not with the handle: who needs no handle may drop it.
         weakref.finalize(engine, shutil.rmtree, place.where, ignore_errors=True)
-    running = RunningQueries(engine, opened, _folders(given, format), None if isinstance(place, Storage) else place)
+    running = RunningQueries(engine, opened, _folders(given, format), lasting)
     engine.start(bounded=bounded)
     return running
 
@@ -140,12 +149,12 @@ def _engine(
             raise DeclarationError(
                 "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
             )
-        from eventide.engine.round.placement import DRIVER_BYTES
+        from eventide.engine.round.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
         spark = next(iter(frames.values())).sparkSession
-        size = DRIVER_BYTES if memory is None else memory
-        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_bytes=size)
+        size = DRIVER_MEMORY if memory is None else memory
+        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_memory=size)
     from eventide.engine.local.engine import LocalEngine
 
     seconds = 0.0 if every is None else length(every, TimeKind.TIMESTAMP, "every") / 1_000_000

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-COMMANDS = ("run", "check", "explain", "why", "prod", "init", "profile", "version")
+COMMANDS = ("run", "check", "explain", "why", "prod", "init", "profile", "checkpoint", "version")
 """In the order in which help lists them."""
 
 ALLOCATIONS = 100_000

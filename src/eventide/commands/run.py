@@ -1,4 +1,4 @@
-"""`eventide run`, its options, and whose results a directory holds.
+"""`eventide run` and its options.
 
 `eventide run`: a script at work, until its inputs end or somebody stops it.
 
@@ -10,22 +10,15 @@ What the command line gives to a run, looked at before anything is started.
 
 Law: an option that cannot mean anything is refused with what to write instead; Spark would take some of them in
 silence, and fail of others after half a minute, with words about something else.
-
-Whose results a directory holds: the checkpoint that wrote them, by an id that both keep.
-
-Law: an engine that starts anew forgets all earlier results of its queries. In a directory it does so only where they
-are its own, or where the user said `--replace`: results of another checkpoint, or of one that was lost, are refused.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-import uuid
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -35,7 +28,7 @@ from eventide.commands.process import TerminatedError, code_of, was_closed
 from eventide.commands.service import checked_listening, checked_log, listening, logging_of
 from eventide.engine.running import Running
 from eventide.engine.scheduling.trace import written_to
-from eventide.errors import CheckpointError, DeclarationError
+from eventide.errors import DeclarationError
 from eventide.language.script import Script
 from eventide.launch.engines import (
     DEFAULT_MASTER,
@@ -46,15 +39,13 @@ from eventide.launch.engines import (
     reads_standard_input,
     remove_all,
 )
+from eventide.launch.ownership import claim_outputs
 from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, script_of, shown_as
 from eventide.launch.stderr import passing, say, say_warnings
 from eventide.launch.user_functions import Failures
 from eventide.plan.declared.program import Program
 from eventide.report.status import Losses, StatusLine, beyond_permitted
-from eventide.sinks.directory import Directory, Owner
-from eventide.sinks.sink import Sink
 from eventide.sources.files.files import FORMATS
-from eventide.storage.storage import Storage
 
 MEANING = {
     "spark.sql.ansi.enabled": (
@@ -133,50 +124,6 @@ hours; the local engine has no such setting']
     ]
 
 
-NAME = "owner.json"
-"""The file of a checkpoint that has its id."""
-
-
-def claim_outputs(sinks: Mapping[str, Sink], checkpoint: str | Storage, given: str | None, replace: bool) -> None:
-    """Make the checkpoint the owner of the directories that its queries write to; refuse those of another."""
-    directories = {query: sink for query, sink in sinks.items() if isinstance(sink, Directory)}
-    if not directories:
-        return
-    storage = Storage.at(checkpoint)
-    fresh = not storage.list("", hidden=True)
-    id = _id_in(storage) if storage.exists(NAME) else uuid.uuid4().hex
-    owner = Owner(id, None if given is None else os.path.abspath(given))
-    for query, directory in directories.items():
-        other = directory.owner_of(query)
-        strange = other is not None and other.id != id
-        # Without a mark they are older than marks are: whoever goes on from a checkpoint wrote them.
-        unknown = other is None and fresh and directory.holds(query)
-        if (strange or unknown) and not replace:
-            raise DeclarationError(_refusal(query, directory, other))
-    if not storage.exists(NAME):
-        storage.write(NAME, json.dumps({"id": id}).encode())
-    for query, directory in directories.items():
-        directory.claim(query, owner)
-
-
-def _id_in(storage: Storage) -> str:
-    try:
-        return str(json.loads(storage.read(NAME))["id"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{storage.where}: {NAME} is damaged: remove it, and say --replace once; results of committed rounds stay"
-        ) from error
-
-
-def _refusal(query: str, directory: Directory, other: Owner | None) -> str:
-    theirs = None if other is None else other.checkpoint
-    back = f"go on from their own (--checkpoint {theirs})" if theirs else "keep them by another directory behind INTO"
-    return (
-        f"{directory.where} has results of query {query!r} from another checkpoint, and this run would delete them: "
-        f"{back}, or say --replace to delete them"
-    )
-
-
 LOOKED_AT = 100
 """Rows of a file that are looked at before Spark reads it."""
 
@@ -238,6 +185,9 @@ def _run(script: Script, request: RunRequest) -> None:
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
+        if request.json:
+            # What functions of the user print would stand among the results.
+            stack.enter_context(redirect_stdout(sys.stderr))
         checkpoint = stack.enter_context(checkpoint_at(given))
         claim_outputs(outputs.sinks, checkpoint, given, request.replace)
         if not bounded:

@@ -137,7 +137,7 @@ class Running(ABC):
         with self.exclusively():
             self._going_on(f"end source {source!r}")
             engine = self.engine
-            if engine.checkpoint.pending(engine.state.round) is not None:
+            if engine.pending is not None:
                 raise EngineError(f"cannot end source {source!r} while a round is run again: try after the next round")
             log.info("source is over", extra={"stream": stream, "source": source})
             self.noted(engine.round({}, positions=engine.state.positions, over={stream: [source]}))
@@ -287,9 +287,8 @@ class Running(ABC):
 
     def _commit_change(self) -> None:
         """A round without rows, so that a restart knows of the change."""
-        meant = self.engine.checkpoint.pending(self.engine.state.round)
         # Before the first round nothing has to be told; and rows that are about to come again take it with them.
-        if self.engine.state.record is not None and meant is None:
+        if self.engine.state.record is not None and self.engine.pending is None:
             self.noted(self.engine.round({}, positions=self.engine.state.positions))
 
     def _give_back_signals(self) -> None:

@@ -176,10 +176,10 @@ def _on_spark(
             "Spark is not installed: `pip install 'eventide[spark]'` adds it (it needs Java 17, too), and "
             "`--engine local` runs without it"
         )
-    from eventide.engine.round.placement import DRIVER_BYTES
+    from eventide.engine.round.placement import DRIVER_MEMORY
     from eventide.engine.spark.engine import SparkEngine
 
-    memory = DRIVER_BYTES if settings.driver_memory is None else settings.driver_memory
+    memory = DRIVER_MEMORY if settings.driver_memory is None else settings.driver_memory
     with temporary_folder("eventide-spark-") as logs:
         log_file = logs / "spark.log"
         try:
@@ -194,7 +194,7 @@ def _on_spark(
                     sinks,
                     every=every,
                     tick=settings.tick or TICK,
-                    driver_bytes=memory,
+                    driver_memory=memory,
                     scheduling=settings.scheduling,
                     trace=trace,
                     flush_rows=settings.flush_rows,

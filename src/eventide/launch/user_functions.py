@@ -37,11 +37,15 @@ import ast
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, time, timedelta
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
+import numpy as np
 from duckdb.func import FunctionNullHandling
 
 from eventide.engine.duckdb.executor import Workbench
@@ -64,6 +68,10 @@ TYPES = {
     "datetime": "TIMESTAMP",
     "date": "DATE",
 }
+
+
+VALUES = (bool, int, float, str, bytes, bytearray, Decimal, date, time, timedelta, UUID, np.generic, np.ndarray)
+"""What DuckDB makes a value of; a `datetime` is a `date`, too."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,11 @@ def loaded(function: Function) -> Callable[..., Any]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
+    except SystemExit as error:
+        raise InputError(
+            f"{function.file} ends the program when it is loaded (exit code {error.code}): let it define its functions "
+            "only, and put what a script does behind `if __name__ == '__main__':`"
+        ) from error
     except Exception as error:
         raise InputError(f"{function.file} cannot be run: {type(error).__name__}: {error}") from error
     call: Callable[..., Any] = getattr(module, name)
@@ -127,8 +140,11 @@ class Failures:
         @wraps(function)
         def noting(*given: Any) -> Any:
             try:
-                return function(*given)
-            except Exception as error:
+                found = function(*given)
+                if not is_value(found):
+                    raise TypeError(f"it gave {type(found).__name__}, which is no value of a column")
+                return found
+            except (Exception, SystemExit) as error:
                 self.first.setdefault(name, f"{type(error).__name__}: {error}")
                 raise
 
@@ -137,6 +153,19 @@ class Failures:
     def sentences(self) -> list[str]:
         """What to tell in the end."""
         return [f"the function {name} failed, first with {raised}" for name, raised in self.first.items()]
+
+
+def is_value(found: Any) -> bool:
+    """Whether an engine can make something of what a function gave: a plain value, or lists and mappings of such.
+
+    >>> is_value([1, None, {"a": 2.5}]), is_value(n for n in "ab"), is_value([object()])
+    (True, False, False)
+    """
+    if isinstance(found, list | tuple):
+        return all(map(is_value, found))
+    if isinstance(found, dict):
+        return all(map(is_value, found)) and all(map(is_value, found.values()))
+    return found is None or isinstance(found, VALUES)
 
 
 def register_on_spark(spark: SparkSession, functions: Sequence[Function]) -> None:

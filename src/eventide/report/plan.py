@@ -39,7 +39,7 @@ from sqlglot.errors import SqlglotError
 
 from eventide.engine.driver_memory import budget_words
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.reducer import Reducer
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
@@ -155,7 +155,7 @@ def described(
 
     `memory` is the budget of state that stays with the driver, where another one is given than usual.
     """
-    budget = DRIVER_BYTES if memory is None else memory
+    budget = DRIVER_MEMORY if memory is None else memory
     places = dict(outputs or {})
     bound = bound_steps(program, functions, places)
     return {

@@ -6,6 +6,9 @@ Law: whoever takes, notes `position()`, and later seeks it in a new input of the
 that had not been taken then: none twice, none left out. `take` never gives more than `max_rows` rows and waits at most
 `wait` seconds; None means that there is nothing now. Whether there will be more, `ended` and `caught_up` say.
 
+A round that a crash broke off is run again with the rows that it had, whatever has come since: `portion()` says which
+they are before the round begins, and `repeat` takes them again after the restart.
+
 What to say when the local engine has no such input.
 
 >>> unknown_input("stream 's'", "kafka").args[0]
@@ -64,6 +67,17 @@ class LocalInput(Protocol):
 
     def seek(self, position: dict[str, Any]) -> None:
         """Continue from a position noted before; called before the first `take`."""
+        ...
+
+    def portion(self) -> dict[str, Any]:
+        """Which rows were taken since this was last asked, as plain JSON."""
+        ...
+
+    def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
+        """Take the rows of a portion again, from the position before it; and whether they are all, as they were.
+
+        What cannot be had again is not replaced by other rows: those come with the next `take`.
+        """
         ...
 
     def close(self) -> None:

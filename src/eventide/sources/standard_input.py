@@ -143,6 +143,7 @@ class StandardInput:
             self._text = TextRows(how, "standard input", self._pipe, growing=True)
         self._rest: pa.Table | None = None
         self._rows = 0
+        self._noted = 0
         self._ended = False
         self._units = UnitWatch(stream)
 
@@ -196,7 +197,7 @@ class StandardInput:
 
     def seek(self, position: dict[str, Any]) -> None:
         """Accept the position if nothing of it is lost."""
-        self._rows = int(position["rows"])
+        self._rows = self._noted = int(position["rows"])
         self._ended = bool(position["ended"]) and not self._resume
         if self._rows and not self._ended and not self._resume:
             raise InputError(
@@ -204,6 +205,15 @@ class StandardInput:
                 "with a new checkpoint, read from a file, or give the option resume=true if the pipe brings what "
                 "comes next"
             )
+
+    def portion(self) -> dict[str, Any]:
+        """How many rows were taken since this was last asked."""
+        rows, self._noted = self._rows - self._noted, self._rows
+        return {"rows": rows}
+
+    def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
+        """Nothing: what a pipe has given, it does not give again."""
+        return None, not portion["rows"]
 
     def close(self) -> None:
         """Read no more; the thread that waits for the writer ends with the process."""

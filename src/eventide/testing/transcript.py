@@ -66,7 +66,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError, EventideError
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.testing.transcript_format import KINDS, Expect, Step, Transcript
@@ -162,18 +162,18 @@ def run_transcript(
     engine: EngineName = "local",
     variant: Variant = Variant.WRITTEN,
     spark: SparkSession | None = None,
-    driver_bytes: int = DRIVER_BYTES,
+    driver_memory: int = DRIVER_MEMORY,
 ) -> None:
     """Run a transcript, given or in a file; an AssertionError tells the first step that went otherwise.
 
-    Spark keeps slices above `driver_bytes` on the cluster: with 0, all of them.
+    Spark keeps slices above `driver_memory` on the cluster: with 0, all of them.
     """
     told = transcript if isinstance(transcript, Transcript) else Transcript.read(transcript)
     if told.fails is None:
-        _run(told, engine, variant, spark, driver_bytes)
+        _run(told, engine, variant, spark, driver_memory)
         return
     try:
-        _run(told, engine, variant, spark, driver_bytes)
+        _run(told, engine, variant, spark, driver_memory)
     except AssertionError as failure:
         _demand(re.search(told.fails, str(failure)), f"it failed, but not as {told.fails!r} says: {failure}")
     else:
@@ -185,7 +185,9 @@ def _demand(holds: object, otherwise: str) -> None:
         raise AssertionError(otherwise)
 
 
-def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSession | None, driver_bytes: int) -> None:
+def _run(
+    told: Transcript, engine: EngineName, variant: Variant, spark: SparkSession | None, driver_memory: int
+) -> None:
     if told.refused is not None:
         _check_refused(told, engine, spark)
         return
@@ -193,7 +195,7 @@ def _run(told: Transcript, engine: EngineName, variant: Variant, spark: SparkSes
     with (
         tempfile.TemporaryDirectory(prefix="transcript-") as folder,
         Trial(
-            told.program, Path(folder), engine, spark, None, driver_bytes, told.flush_rows, scheduling=told.scheduling
+            told.program, Path(folder), engine, spark, None, driver_memory, told.flush_rows, scheduling=told.scheduling
         ) as trial,
     ):
         for step in told.steps:

@@ -35,7 +35,7 @@ from eventide.engine.operators.frontier import before
 from eventide.engine.operators.window_aggregate import WindowAggregate
 from eventide.engine.relations.backend import Backend
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, Timing
@@ -90,7 +90,7 @@ class Trial:
     """A running program; use it as a context, so that it is closed in the end.
 
     Many trials start faster where they share a `workbench`; without one, a restart has nothing of the engine before.
-    With 0 `driver_bytes`, Spark keeps all slices on the cluster. `scheduling` and `trace` are the engine's.
+    With 0 `driver_memory`, Spark keeps all slices on the cluster. `scheduling` and `trace` are the engine's.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Trial:
         engine: EngineName = "local",
         spark: SparkSession | None = None,
         workbench: Workbench | None = None,
-        driver_bytes: int = DRIVER_BYTES,
+        driver_memory: int = DRIVER_MEMORY,
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
@@ -113,7 +113,7 @@ class Trial:
         self._checkpoint = checkpoint
         self._spark = spark if engine == "spark" else None
         self._workbench = workbench
-        self._driver_bytes = driver_bytes
+        self._driver_memory = driver_memory
         self._scheduling = scheduling
         self._trace = trace
         self._flush_rows = flush_rows
@@ -196,7 +196,7 @@ class Trial:
             # The machine outlives a trial, so no disk is waited for.
             Storage.at(self._checkpoint, sync=False),
             sinks,
-            driver_bytes=self._driver_bytes,
+            driver_memory=self._driver_memory,
             scheduling=self._scheduling,
             trace=self._trace,
             flush_rows=self._flush_rows,

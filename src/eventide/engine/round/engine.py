@@ -14,12 +14,12 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import Intent
+from eventide.engine.checkpoint.written_results import missing_words, rounds_of, without
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.early.step import EarlyStep
 from eventide.engine.introspection.status import QueryStatus, Status
@@ -31,7 +31,7 @@ from eventide.engine.relations.files import RelationFiles
 from eventide.engine.round.downstream import feeds_of
 from eventide.engine.round.engine_state import EngineState
 from eventide.engine.round.heartbeats import Ingestion
-from eventide.engine.round.placement import DRIVER_BYTES, place
+from eventide.engine.round.placement import DRIVER_MEMORY, place
 from eventide.engine.round.reduce import ReduceStep
 from eventide.engine.round.reducer import Reducer
 from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
@@ -40,6 +40,7 @@ from eventide.engine.round.steps import FEW_ROWS, RoundSteps
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.scheduler import Scheduler
 from eventide.engine.scheduling.trace import Trace
+from eventide.engine.steady_clock import SteadyClock
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.early.prod import Prod
@@ -52,7 +53,7 @@ from eventide.plan.declared.input_managers import as_run
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Timestamps
-from eventide.sinks.sink import Sink
+from eventide.sinks.sink import FileSink, Sink
 from eventide.storage.storage import Storage
 
 __all__ = ["Engine", "Observer", "RoundReport"]
@@ -61,7 +62,7 @@ __all__ = ["Engine", "Observer", "RoundReport"]
 class Engine:
     """Runs a program round by round, from its last committed round on.
 
-    `now` is the wall clock in microseconds, for rounds that are not told their clock. `driver_bytes`: so much state
+    `now` is the wall clock in microseconds, for rounds that are not told their clock. `driver_memory`: so much state
     stays with the driver, of all operators together. `flush_rows`: about so many results of a query are emitted in one
     round, the others in the next ones. `scheduling` says when idle streams are asked and by which heartbeats operators
     go; `trace` is told every decision about that. `pace` says how many rows go through the queues before expensive
@@ -76,7 +77,7 @@ class Engine:
         sinks: Mapping[str, Sink] | None = None,
         observer: Observer | None = None,
         now: Callable[[], int] | None = None,
-        driver_bytes: int = DRIVER_BYTES,
+        driver_memory: int = DRIVER_MEMORY,
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
@@ -88,7 +89,7 @@ class Engine:
         self._flush_rows = flush_rows
         self.sinks = dict(sinks or {})
         self.observer = observer or (lambda round, step: None)
-        self._now = now or (lambda: time.time_ns() // 1000)
+        self._now = now or SteadyClock()
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
         self.scheduling = scheduling or Scheduling()
         program = as_run(program, self.scheduling.heartbeats)
@@ -106,7 +107,7 @@ class Engine:
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
             files = RelationFiles(self.checkpoint, backend.has_cluster)
-            self.executor = Executor(backend, files, driver_bytes)
+            self.executor = Executor(backend, files, driver_memory)
             self.state = EngineState(self.plan, self.checkpoint, self.executor)
             self.write_statements()
             self.early.publish()
@@ -133,6 +134,11 @@ class Engine:
     def next_round(self) -> int:
         """The number of the round to come."""
         return self.state.round + 1
+
+    @property
+    def pending(self) -> Intent | None:
+        """What the round to come was going to be when the engine died, if it got so far."""
+        return self.checkpoint.pending(self.state.round)
 
     @property
     def last_batch(self) -> int:
@@ -162,19 +168,22 @@ class Engine:
         batch: int | None = None,
         positions: Positions | None = None,
         over: Mapping[str, Iterable[str]] | None = None,
+        portions: Mapping[str, dict[str, Any]] | None = None,
     ) -> RoundReport:
         """Run one round over these rows, by stream. `heartbeats` are promises given from outside.
 
         `over` names sources that are over with this round: time does not wait for them, until one speaks again.
+        `portions` says which rows of the inputs these are: only the same ones are a round that died, run again.
         """
         ends = {name: list(sources) for name, sources in (over or {}).items()}
         for name in ends:
             self.program.stream(name, "sources are over of").check_named_sources()
-        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False, over=ends)
+        promised, read, taken = dict(heartbeats or {}), dict(positions or {}), dict(portions or {})
+        return self._run(rows, clock, promised, batch, read, ending=False, over=ends, portions=taken)
 
     def tick(self, clock: int | None = None) -> RoundReport | None:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
-        meant = self.checkpoint.pending(self.state.round)
+        meant = self.pending
         if meant is not None:
             if meant.batch is None and not meant.ends:
                 return self.resume()
@@ -192,7 +201,7 @@ class Engine:
 
         Not the last round of a bounded run: more may have come since, and goes before the end.
         """
-        meant = self.checkpoint.pending(self.state.round)
+        meant = self.pending
         if meant is None or meant.batch is not None or meant.ends:
             return None
         positions = self.state.positions
@@ -263,6 +272,7 @@ class Engine:
         positions: Positions,
         ending: bool,
         over: dict[str, list[str]] | None = None,
+        portions: dict[str, dict[str, Any]] | None = None,
     ) -> RoundReport:
         for name in (*rows, *promises):
             self.program.stream(name, "rows came for")
@@ -274,12 +284,13 @@ class Engine:
         last = self.state.clock
         least = last + 1 if self._stamps and last != NEVER else last
         clock = max(self._now() if clock is None else clock, least)
-        before = self.checkpoint.pending(self.state.round)
-        if before is not None and (before.batch != batch or before.ends != ending):
-            # What died was another kind of round: with rows where this has none, or the other way around.
+        before = self.pending
+        taken = portions or {}
+        if before is not None and (before.batch, before.ends, before.portions) != (batch, ending, taken):
+            # What died was another round: of other rows, or with rows where this has none.
             self.forget_intent()
         budgets = self.pace.budgets(self.program.operators)
-        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets))
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets, taken))
         given = RoundInput(
             self.next_round, batch, meant.clock, rows, positions, meant.heartbeats, meant.over, meant.budgets, ending
         )
@@ -302,6 +313,27 @@ class Engine:
         self.side_tables.rewind(self.state.round)
         for name, sink in self.sinks.items():
             sink.rewind(name, self.state.round)
+        self._look_for_results()
+
+    @property
+    def directories(self) -> dict[str, tuple[str, str]]:
+        """Where results stay as files that another process can find, by query, and the format of these."""
+        return {
+            name: (sink.place, sink.format)
+            for name, sink in self.sinks.items()
+            if isinstance(sink, FileSink) and sink.place is not None
+        }
+
+    def _look_for_results(self) -> None:
+        """Warn of files of earlier rounds that somebody has removed: they are not written again."""
+        directories = self.directories
+        for name, written in self.state.outputs.items():
+            sink = self.sinks[name] if name in directories else None
+            if isinstance(sink, FileSink) and directories[name][:1] == (written["directory"],):
+                missing = sink.missing(name, rounds_of(written))
+                if missing:
+                    self.checkpoint.warn(missing_words(name, written, list(missing.values())))
+                    self.state.outputs = {**self.state.outputs, name: without(written, missing)}
 
     def write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their state, change."""
@@ -316,7 +348,7 @@ class Engine:
 
     def on_cluster(self) -> frozenset[str]:
         """The operators whose state is on the cluster; all of them where nothing stays with the driver."""
-        everything = self.backend.has_cluster and self.executor.driver_bytes == 0
+        everything = self.backend.has_cluster and self.executor.driver_memory == 0
         operators = self.state.operators.items()
         return frozenset(name for name, one in operators if everything or place(one) == "cluster")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from eventide.engine.checkpoint.written_results import noted
 from eventide.engine.early.step import EarlyOutcome
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.advance import Advancing
@@ -139,7 +140,9 @@ class RoundSteps:
             for name in advanced.operators
         }
         heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
-        engine.state.commit(engine.program, given, heartbeats, early.operators, saved)
+        gave = {name for name, results in early.results.items() if results.rows}
+        outputs = noted(engine.state.outputs, engine.directories, gave, given.number)
+        engine.state.commit(engine.program, given, heartbeats, early.operators, saved, outputs)
         engine.early.commit(early, states)
         if engine.on_cluster() != placed:
             engine.write_statements()

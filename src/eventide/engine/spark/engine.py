@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eventide.engine.relations.faults import of_spark
 from eventide.engine.round.engine import Engine, Observer
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
@@ -61,7 +61,7 @@ class SparkEngine(Running):
         every: str | None = None,
         tick: float = 1.0,
         observer: Observer | None = None,
-        driver_bytes: int = DRIVER_BYTES,
+        driver_memory: int = DRIVER_MEMORY,
         by_files: bool = True,
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
@@ -83,7 +83,7 @@ class SparkEngine(Running):
                 checkpoint,
                 sinks,
                 observer,
-                driver_bytes=driver_bytes,
+                driver_memory=driver_memory,
                 flush_rows=flush_rows,
                 scheduling=scheduling,
                 trace=trace,
@@ -187,7 +187,8 @@ class SparkEngine(Running):
                 raise _StoppedError
             try:
                 self._log.confirm(number)
-                self.noted(self.engine.round(self._rows(batch, number), batch=number))
+                portions = {"spark": self._log.portion(number)}
+                self.noted(self.engine.round(self._rows(batch, number), batch=number, portions=portions))
             except BaseException as failure:
                 # Spark would tell it as a Java exception; what we know is kept for whoever waits.
                 self.failure = self.failure or failure

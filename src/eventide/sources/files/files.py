@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -58,6 +58,7 @@ class Files:
         self._queue: list[str] = []
         self._open: tuple[str, FileReader] | None = None
         self._mark: _Mark | None = None
+        self._parts: list[_Part] = []
         self._units = UnitWatch(stream)
         self._caught_up = False
 
@@ -94,16 +95,37 @@ class Files:
                     break
                 opened += 1
             assert self._open is not None
-            name, reader = self._open
-            table = reader.read(wanted)
-            if table is None:
-                reader.close()
-                self._listing.done(name)
-                self._open = None
-            elif table.num_rows:
+            table = self._read_on(*self._open, wanted)
+            if table is not None and table.num_rows:
                 taken.append(table)
                 wanted -= table.num_rows
         return pa.concat_tables(taken) if taken else None
+
+    def _read_on(self, path: str, reader: FileReader, max_rows: int) -> pa.Table | None:
+        """The next rows of the open file, which is closed at its end; both are noted, to be done again if need be."""
+        start = reader.offset
+        table = reader.read(max_rows)
+        rows = 0 if table is None else table.num_rows
+        part = _Part(
+            self._listing.name_of(path), start, reader.offset, rows, table is None, self._opened_as().saved(path)
+        )
+        last = self._parts[-1] if self._parts else None
+        if last is not None and (last.file, last.stop, last.done) == (part.file, part.start, False):
+            self._parts[-1] = replace(part, start=last.start, rows=last.rows + rows)
+        else:
+            self._parts.append(part)
+        if table is None:
+            self._finish(path, reader)
+        return table
+
+    def _finish(self, path: str, reader: FileReader) -> None:
+        reader.close()
+        self._listing.done(path)
+        self._open = None
+
+    def _opened_as(self) -> _Mark:
+        assert self._mark is not None
+        return self._mark
 
     def _open_next(self) -> bool:
         """Open the file that comes next; the folder is looked at again only when all files found are read."""
@@ -132,8 +154,7 @@ class Files:
         if self._open is None:
             return None
         path, reader = self._open
-        assert self._mark is not None
-        return {"file": self._listing.name_of(path), "offset": reader.offset, **self._mark.saved(path)}
+        return {"file": self._listing.name_of(path), "offset": reader.offset, **self._opened_as().saved(path)}
 
     def seek(self, position: dict[str, Any]) -> None:
         """Read on from there."""
@@ -151,6 +172,40 @@ class Files:
                     f"stream {self._stream.name!r}: {path} was read in part and cannot be read on: {reason}"
                 ) from failure
 
+    def portion(self) -> dict[str, Any]:
+        """What was read of which files since this was last asked."""
+        parts, self._parts = self._parts, []
+        return {"files": [asdict(part) for part in parts]}
+
+    def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
+        """Read the same parts of the same files again; those that have come since wait for the next `take`."""
+        taken: list[pa.Table] = []
+        try:
+            exact = all(self._again(_Part(**part), taken) for part in portion["files"])
+        except (InputError, OSError):
+            exact = False
+        self._parts = []
+        return pa.concat_tables(taken) if taken else None, exact
+
+    def _again(self, part: _Part, taken: list[pa.Table]) -> bool:
+        """Add the rows of a part; whether they are what they were."""
+        path = self._listing.path_of(part.file)
+        self._check_same(path, part.mark)
+        if self._open is None:
+            self._begin(path, part.start)
+        assert self._open is not None
+        opened, reader = self._open
+        if opened != path or reader.offset != part.start:
+            return False
+        wanted = part.rows
+        while reader.offset < part.stop and (table := reader.read(max(1, wanted))) is not None:
+            wanted -= table.num_rows
+            taken.append(table)
+        exact = wanted == 0 and reader.offset == part.stop
+        if exact and part.done:
+            self._finish(path, reader)
+        return exact
+
     def _check_same(self, path: str, before: dict[str, Any]) -> None:
         """Refuse a file that is not the one that was read in part: the rest of that one would be lost silently."""
         if "digest" not in before:
@@ -167,6 +222,18 @@ class Files:
         if self._open is not None:
             self._open[1].close()
             self._open = None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What was read of a file: from where to where, how many rows, whether to its end, and which file that was."""
+
+    file: str
+    start: int
+    stop: int
+    rows: int
+    done: bool
+    mark: dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ import logging
 import os
 import time
 import weakref
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -144,6 +144,11 @@ class FollowedFile:
         self._rows.finish()
         return self._rows.read(max_rows)
 
+    @property
+    def offset(self) -> int:
+        """Bytes read so far."""
+        return self._rows.offset
+
     def rewritten(self) -> bool:
         """Whether the file was emptied since, or begins otherwise than what was read of it."""
         if os.fstat(self._raw.descriptor).st_size < self._rows.offset:
@@ -224,6 +229,7 @@ class Follow:
         self._file: FollowedFile | None = None
         self._after: Mark | None = None
         self._told: set[str] = set()
+        self._steps: list[dict[str, Any]] = []
         self._units = UnitWatch(stream)
         self._caught_up = False
 
@@ -257,22 +263,29 @@ class Follow:
                 if self._file.rewritten():
                     self._emptied(self._file.mark())
                     continue
+                start = self._file.offset
                 taken = self._file.read(max_rows)
                 if taken is not None and taken.num_rows:
-                    return taken
+                    return self._noted(self._file, start, taken, to_the_end=False)
                 if taken is None and not self._file.replaced(self._path):
                     return None
                 if taken is None:
                     # Written between our last look and the renaming, or never ended.
                     taken = self._file.read_to_the_end(max_rows)
                     if taken is not None:
-                        return taken
+                        return self._noted(self._file, start, taken, to_the_end=True)
                     self._after = self._file.mark()
                     self.close()
         except FileNotFoundError:
             return None
         except OSError as failure:
             raise InputError(f"{self._how.owner}: {self._path} cannot be followed: {failure.strerror}") from failure
+
+    def _noted(self, file: FollowedFile, start: int, taken: pa.Table, to_the_end: bool) -> pa.Table:
+        """Keep in mind which rows were taken, to be taken again if need be."""
+        step = {"file": file.mark().saved(), "start": start, "rows": taken.num_rows, "to_the_end": to_the_end}
+        self._steps.append(step)
+        return taken
 
     def _next(self) -> FollowedFile:
         """The file behind the one that was read: one that bore the name meanwhile, or the one that bears it now."""
@@ -313,6 +326,43 @@ class Follow:
                     self._path,
                     mark.offset,
                 )
+
+    def portion(self) -> dict[str, Any]:
+        """What was read of which files since this was last asked."""
+        steps, self._steps = self._steps, []
+        return {"steps": steps}
+
+    def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
+        """Read the same lines again, wherever their files are now."""
+        taken: list[pa.Table] = []
+        exact = True
+        for step in portion["steps"]:
+            mark = Mark.restored(step["file"])
+            rows = self._again(mark, int(step["start"]), int(step["rows"]), bool(step["to_the_end"]))
+            taken += rows
+            exact = sum(one.num_rows for one in rows) == step["rows"]
+            if not exact:
+                break
+        return pa.concat_tables(taken) if taken else None, exact
+
+    def _again(self, mark: Mark, start: int, rows: int, to_the_end: bool) -> list[pa.Table]:
+        """The rows of a file from one byte to another; none if the file is not what it was."""
+        where = mark.found(self._path) or copy_of(self._path, mark)
+        if where is None:
+            return []
+        if self._file is None or self._file.mark().number != mark.number or self._file.offset != start:
+            if self._file is not None:
+                self._after = self._file.mark()
+            self.close()
+            self._file = FollowedFile(
+                self._how, where, replace(mark, offset=start, names=mark.names if start else None)
+            )
+        read = self._file.read_to_the_end if to_the_end else self._file.read
+        taken: list[pa.Table] = []
+        while self._file.offset < mark.offset and (table := read(max(1, rows))) is not None:
+            taken.append(table)
+            rows -= table.num_rows
+        return taken
 
     def close(self) -> None:
         """Close the file that is open."""

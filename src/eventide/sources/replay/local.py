@@ -44,6 +44,7 @@ class ReplayInput:
         self._clock = clock
         self._start: int | None = None
         self._rows = 0
+        self._noted = 0
 
     @property
     def ended(self) -> bool:
@@ -80,7 +81,21 @@ class ReplayInput:
     def seek(self, position: dict[str, Any]) -> None:
         """Go on from there."""
         self._rows = int(position["rows"])
+        self._noted = self._rows
         self._start = None if position["start"] is None else int(position["start"])
+
+    def portion(self) -> dict[str, Any]:
+        """How many rows were taken since this was last asked, and when the replay began."""
+        rows, self._noted = self._rows - self._noted, self._rows
+        return {"rows": rows, "start": self._start}
+
+    def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
+        """Take as many rows again, which were due then, and go on by the clock of then."""
+        self._start = None if portion["start"] is None else int(portion["start"])
+        wanted = int(portion["rows"])
+        start, self._rows = self._rows, min(self._rows + wanted, self._schedule.rows)
+        taken = pa.Table.from_batches(self._schedule.read(start, self._rows)) if self._rows > start else None
+        return taken, self._rows - start == wanted
 
     def close(self) -> None:
         """The file is closed when nobody reads it any more."""
