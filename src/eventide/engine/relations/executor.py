@@ -22,8 +22,8 @@ from eventide.engine.relations.relation import Layout, Relation, Summary, number
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, Step, StepResults
 from eventide.errors import DataFaultError
-from eventide.plan.dialect import tables_in
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.duckdb.transpile import tables_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -43,17 +43,16 @@ from eventide.engine.scheduling.trace import Trace
 from eventide.engine.steady_clock import SteadyClock
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError, EngineError
-from eventide.eventtime.asking import Asker
+from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.options import Asker, Scheduling
 from eventide.plan.binding import BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.input_managers import as_run
-from eventide.plan.program import Program
-from eventide.plan.query import Query
-from eventide.plan.stream import Timestamps
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.input_managers import as_run
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import Timestamps
 from eventide.sinks.sink import FileSink, Sink
 from eventide.storage.storage import Storage
 
