@@ -17,7 +17,7 @@ from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.state_tasks import StateFiles, StateTask, TaskStep, run
 from eventide.engine.spark.worker import as_bytes, from_bytes
 from eventide.errors import DataFaultError
-from eventide.plan.expressions.columns import columns
+from eventide.plan.declared.stream import columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
