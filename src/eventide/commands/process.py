@@ -20,7 +20,7 @@ Ctrl-C and SIGTERM while no engine takes care of them: the command ends, and cle
 
 Law: what was interrupted ends as interrupted, whatever it made of that. DuckDB, for one, raises an error of its own.
 
->>> with hurry_heard():
+>>> with signals_heard():
 ...     try:
 ...         signal.raise_signal(signal.SIGTERM)
 ...     except TerminatedError:
@@ -127,7 +127,7 @@ RAISED: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, sign
 
 
 @contextmanager
-def hurry_heard() -> Iterator[None]:
+def signals_heard() -> Iterator[None]:
     """Inside, Ctrl-C raises KeyboardInterrupt and SIGTERM TerminatedError, where the user lets them through at all."""
     came: list[int] = []
 
@@ -185,7 +185,7 @@ def run_to_its_end(command: Callable[[], object], debug: bool) -> NoReturn:
         # A library that logs what nobody asked for would otherwise turn on the screen for all of them.
         logging.getLogger().addHandler(logging.NullHandler())
     try:
-        with hurry_heard():
+        with signals_heard():
             try:
                 command()
             finally:

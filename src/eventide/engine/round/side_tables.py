@@ -108,7 +108,7 @@ def late_rows(query: Bound, rows: pa.Table, round: int, heartbeat: int) -> pa.Ta
         behind = pc.max_element_wise(behind, rows.column("__behind"))
     named = source_names(rows, stream.source) if stream.source else pa.nulls(count, pa.string())
     added: dict[str, Any] = {
-        "_query": pa.repeat(pa.scalar(query.told_as), count),
+        "_query": pa.repeat(pa.scalar(query.display_name), count),
         "_source": named,
         "_time": times.cast(kind),
         "_heartbeat": behind.cast(kind),
@@ -127,7 +127,7 @@ def late_rows_text(query: Bound, sql: str, own: bool, round: int, heartbeat: int
     instant = "{}" if stream.time_kind is TimeKind.SEQUENCE else "timestamp_micros({})"
     behind = f"greatest(CAST({heartbeat} AS BIGINT), __behind)" if own else f"CAST({heartbeat} AS BIGINT)"
     told = {
-        "_query": str(exp.Literal.string(query.told_as).sql(SPARK)),
+        "_query": str(exp.Literal.string(query.display_name).sql(SPARK)),
         "_source": "names.__name" if stream.source else "CAST(NULL AS STRING)",
         "_time": instant.format("__t"),
         "_heartbeat": instant.format(behind),
