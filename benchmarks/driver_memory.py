@@ -1,6 +1,6 @@
 """Where the state of Eventide's side is: within the default budget of the driver's memory, or all of it on the cluster.
 
->>> DRIVER_BYTES_AT["cluster"]
+>>> DRIVER_MEMORY_AT["cluster"]
 0
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 
-DRIVER_BYTES_AT = {"default": DRIVER_BYTES, "cluster": 0}
+DRIVER_MEMORY_AT = {"default": DRIVER_MEMORY, "cluster": 0}
 """The budget of the driver's memory by the name of the place."""
 
 
@@ -24,7 +24,7 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     """
     parser.add_argument(
         "--place",
-        choices=DRIVER_BYTES_AT,
+        choices=DRIVER_MEMORY_AT,
         default="default",
         help="where state may be: within the default memory of the driver, or on the cluster alone",
     )

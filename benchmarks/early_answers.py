@@ -43,7 +43,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.disorder import Disorder, Disordered
-from benchmarks.driver_memory import DRIVER_BYTES_AT, add_place
+from benchmarks.driver_memory import DRIVER_MEMORY_AT, add_place
 from benchmarks.harness import as_duration, as_percent, asked, finish, parser, say, scratch, show_table
 from benchmarks.question import QUERY, TUMBLING, Truth
 from benchmarks.spark_native.latency import closers, feed, times
@@ -184,7 +184,7 @@ class Feeding:
             self.task.question.program(self.task.data, 1),
             self.task.checkpoint,
             {QUERY: self._sink},
-            driver_bytes=DRIVER_BYTES_AT[place],
+            driver_memory=DRIVER_MEMORY_AT[place],
         ).start()
         [self._query] = spark.streams.active
         self._round_ms: list[float] = []

@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.crash.moment import QUERIES, Moment
 from benchmarks.crash.recording import SECOND
 from eventide.engine.local.engine import LocalEngine
-from eventide.engine.round.placement import DRIVER_BYTES
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.order import order_by
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Input, Stream, Timestamps, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query, named_as, order_by
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Sink
 
@@ -136,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
-    parser.add_argument("--driver-bytes", type=int, default=DRIVER_BYTES, help="the driver's memory for state")
+    parser.add_argument("--driver-memory", type=int, default=DRIVER_MEMORY, help="the driver's memory for state")
     parser.add_argument("--query", action="append", choices=QUERIES, help="only these (default: all)")
     parser.add_argument("--moment", type=Moment.of, help=f"die there: {Moment.FORMS}")
     parser.add_argument("--endless", action="store_true", help="go on until SIGINT or SIGTERM")
@@ -148,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         settings = dict(setting.split("=", 1) for setting in asked.conf)
         spark = local_session(asked.master, settings, log_file=asked.folder / "spark.log")
-    placed = {} if spark is None else {"driver_bytes": asked.driver_bytes}
+    placed = {} if spark is None else {"driver_memory": asked.driver_memory}
     running = engine(asked.folder, spark, asked.moment, asked.query or QUERIES, **placed)
     if asked.tell:
         running.on_round(lambda work: print(f"round {work.number}", flush=True))

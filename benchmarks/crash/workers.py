@@ -115,7 +115,7 @@ def _program(
     """The program on the cluster, and the rounds that it tells of; left when it has ended."""
     command = [sys.executable, "-m", "benchmarks.crash.program", str(place), "--engine", "spark", "--tell"]
     command += [part for query in chosen for part in ("--query", query)]
-    command += ["--master", cluster.url, "--driver-bytes", "0", "--conf", "spark.executor.memory=512m"]
+    command += ["--master", cluster.url, "--driver-memory", "0", "--conf", "spark.executor.memory=512m"]
     environment = {"JAVA_TOOL_OPTIONS": QUICK_JVM, **os.environ}
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

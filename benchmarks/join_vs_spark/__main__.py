@@ -29,7 +29,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.disorder import START, Disorder
-from benchmarks.driver_memory import DRIVER_BYTES_AT, add_place
+from benchmarks.driver_memory import DRIVER_MEMORY_AT, add_place
 from benchmarks.harness import as_percent, asked, database, finish, parser, say, scratch, show_table
 from benchmarks.join_vs_spark.questions import EPOCHS, QUESTIONS, Compared, Inputs, Question, Truth
 from benchmarks.join_vs_spark.sides import EVENTIDE, NATIVE, SIDES, Side, Task
@@ -88,7 +88,7 @@ def measure_speaking(
     spark: SparkSession, inputs: Inputs, warming: Inputs, sizes: Sizes, place: str, folder: Path
 ) -> Measured:
     """Warm up, take turns, compare."""
-    memory = DRIVER_BYTES_AT[place]
+    memory = DRIVER_MEMORY_AT[place]
     measured = Measured({}, {})
     for question in QUESTIONS:
         truth = Truth(question, inputs)
@@ -119,7 +119,7 @@ def measure_silence(
     """The epoch join, once for each side; what was told before the end."""
     truth, told, compared = Truth(EPOCHS, inputs), {}, {}
     for side in SIDES:
-        task = Task(EPOCHS, inputs, FILES_A_ROUND, folder / f"silent-{side.name}", DRIVER_BYTES_AT[place])
+        task = Task(EPOCHS, inputs, FILES_A_ROUND, folder / f"silent-{side.name}", DRIVER_MEMORY_AT[place])
         side.run(spark, task)
         files = str(task.results / side.pattern)
         compared[side.name] = truth.compare(files)

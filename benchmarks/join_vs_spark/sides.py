@@ -16,7 +16,7 @@ from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import COLUMNS, Disordered
 from benchmarks.join_vs_spark.questions import JOINED, Inputs, Question
 from benchmarks.places import Places
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.spark.engine import SparkEngine
 from eventide.sinks.directory import Directory
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 class Task(Places):
     """A join of files, `max_files` of each stream a round, and a folder for what comes of it.
 
-    `driver_bytes`: the driver's memory for the state of Eventide.
+    `driver_memory`: the driver's memory for the state of Eventide.
     """
 
     question: Question
     inputs: Inputs
     max_files: int
     folder: Path
-    driver_bytes: int = DRIVER_BYTES
+    driver_memory: int = DRIVER_MEMORY
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Side:
 def _eventide(spark: SparkSession, task: Task) -> float:
     program = task.question.program(task.inputs, task.max_files)
     sinks = {JOINED: Directory(task.results)}
-    return to_the_end(SparkEngine(spark, program, task.checkpoint, sinks, driver_bytes=task.driver_bytes))
+    return to_the_end(SparkEngine(spark, program, task.checkpoint, sinks, driver_memory=task.driver_memory))
 
 
 def _native(spark: SparkSession, task: Task) -> float:

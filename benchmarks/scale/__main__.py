@@ -73,7 +73,7 @@ def measure(
         results = windows.measure(of_windows, folder)
     if any(name != WINDOWS for name in only):
         found = operators.measure(only, of_operators, folder)
-        results = together(results, operators.headline(found, of_operators.driver_bytes))
+        results = together(results, operators.headline(found, of_operators.driver_memory))
     return results
 
 

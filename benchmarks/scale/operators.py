@@ -46,7 +46,7 @@ class Sizes:
     rows: int
     rounds: int
     rate: int
-    driver_bytes: int
+    driver_memory: int
 
     def seconds(self, question: Question, scale: int) -> int:
         """How long the story is."""
@@ -60,9 +60,9 @@ class Sizes:
         return tuple(Disorder(rows, keys, files, seconds, seed=seed) for seed in range(1, question.inputs + 1))
 
 
-TINY = Sizes(wide_rows=32_000, rows=32_000, rounds=2, rate=100, driver_bytes=16 * 2**10)
-QUICK = Sizes(wide_rows=4_800_000, rows=3_200_000, rounds=4, rate=4_000, driver_bytes=4 * 2**20)
-FULL = Sizes(wide_rows=40_000_000, rows=20_000_000, rounds=8, rate=4_000, driver_bytes=16 * 2**20)
+TINY = Sizes(wide_rows=32_000, rows=32_000, rounds=2, rate=100, driver_memory=16 * 2**10)
+QUICK = Sizes(wide_rows=4_800_000, rows=3_200_000, rounds=4, rate=4_000, driver_memory=4 * 2**20)
+FULL = Sizes(wide_rows=40_000_000, rows=20_000_000, rounds=8, rate=4_000, driver_memory=16 * 2**20)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def run(
         question.program(data, int(HELD * sizes.seconds(question, scale) * SECOND)),
         str(folder / "checkpoint"),
         {ANSWERS: Directory(folder / "results")},
-        driver_bytes=sizes.driver_bytes,
+        driver_memory=sizes.driver_memory,
     )
     watch, jvm, rows = Watch(engine), jvm_of(spark), sum(one.rows for one in data)
     with PeakMemory([os.getpid(), jvm]) as peak:
@@ -210,7 +210,7 @@ def measure(names: Sequence[str], sizes: Sizes, folder: Path) -> list[Measured]:
     return found
 
 
-def headline(found: Sequence[Measured], driver_bytes: int) -> dict[str, Any]:
+def headline(found: Sequence[Measured], driver_memory: int) -> dict[str, Any]:
     """The keys of the last line that are about operators."""
     ran = [one for one in found if one.runs]
     return {
@@ -218,7 +218,7 @@ def headline(found: Sequence[Measured], driver_bytes: int) -> dict[str, Any]:
         "driver_rss_mb": max((run.python_mb for one in ran for run in one.runs), default=0.0),
         "seconds_per_row_growth": {one.question: one.cost_growth for one in ran},
         "rows_equal": all(one.equal for one in found),
-        "state_over_budget": {one.question: one.runs[-1].state_mb * 2**20 / driver_bytes for one in ran},
+        "state_over_budget": {one.question: one.runs[-1].state_mb * 2**20 / driver_memory for one in ran},
         "operator_rows_per_second": {one.question: [run.rows / run.seconds for run in one.runs] for one in ran},
         "operator_rss_mb": {one.question: [run.python_mb for run in one.runs] for one in ran},
         "failed": {one.question: one.failure for one in found if one.failure},
@@ -228,7 +228,7 @@ def headline(found: Sequence[Measured], driver_bytes: int) -> dict[str, Any]:
 def show(found: Sequence[Measured], sizes: Sizes) -> None:
     """Print one line for each run."""
     show_table(
-        f"operators, {sizes.driver_bytes / 2**20:.3g} MB of the driver's memory for state",
+        f"operators, {sizes.driver_memory / 2**20:.3g} MB of the driver's memory for state",
         ["operator", "data", "rows", "rows/s", "Python MB", "JVM MB", "state MB", "state is", "batch answer"],
         [
             (

@@ -25,7 +25,7 @@ from benchmarks.disorder import SECOND, Disorder, Disordered
 from benchmarks.harness import say, show_table
 from benchmarks.processes import PeakMemory, elsewhere, jvm_of
 from benchmarks.question import QUERY, TUMBLING, Truth
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.report import RoundReport
 from eventide.engine.spark.engine import SparkEngine
 from eventide.engine.spark.session import local_session
@@ -51,14 +51,14 @@ class Sizes:
     rows_a_file: int
     groups: tuple[int, ...]
     slices: tuple[int, ...]
-    driver_bytes: int
+    driver_memory: int
 
 
 TINY = Sizes(2_000, 2_000, 2_000, 500, (10, 100), (1, MOST_SLICES), 2**10)
 QUICK = Sizes(2_000_000, 1_500_000, 3_000_000, 125_000, (1_000, 30_000, MOST_GROUPS), (1, MOST_SLICES), 32 * 2**20)
 FULL = Sizes(
     16_000_000, 12_000_000, 24_000_000, 500_000, (1_000, 10_000, 100_000, MOST_GROUPS), (1, 6, 20, MOST_SLICES),
-    DRIVER_BYTES,
+    DRIVER_MEMORY,
 )  # fmt: skip
 GROUPS_OF_SLICES = 10_000
 PANES_OF_GROUPS = 8
@@ -135,7 +135,7 @@ def disorder(rows: int, groups: int, panes: int, rows_a_file: int) -> Disorder:
     return Disorder(rows, groups, max(1, rows // rows_a_file), panes * TUMBLING.slide, MEAN_DELAY)
 
 
-def run(spark: SparkSession, data: Disordered, groups: int, slices: int, driver_bytes: int, folder: Path) -> Cell:
+def run(spark: SparkSession, data: Disordered, groups: int, slices: int, driver_memory: int, folder: Path) -> Cell:
     """One bounded run from start to end; its results are checked and removed."""
     late = trailing(data, slices)
     gc.collect()
@@ -145,7 +145,7 @@ def run(spark: SparkSession, data: Disordered, groups: int, slices: int, driver_
         TUMBLING.program(late, FILES_A_ROUND),
         str(folder / "checkpoint"),
         {QUERY: Directory(folder / "results")},
-        driver_bytes=driver_bytes,
+        driver_memory=driver_memory,
     )
     watch = StateWatch(engine)
     jvm = jvm_of(spark)
@@ -177,22 +177,22 @@ def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
             data = elsewhere(made, shape, folder / f"groups-{groups}")
             if place == 0:
                 warming = data.first(3 * FILES_A_ROUND, folder / "warming")
-                run(spark, warming, groups, 1, sizes.driver_bytes, folder / "run")
-            by_groups.append(run(spark, data, groups, 1, sizes.driver_bytes, folder / "run"))
+                run(spark, warming, groups, 1, sizes.driver_memory, folder / "run")
+            by_groups.append(run(spark, data, groups, 1, sizes.driver_memory, folder / "run"))
             shutil.rmtree(data.folder)
         show("groups", by_groups)
         shape = disorder(sizes.rows_by_slices, GROUPS_OF_SLICES, PANES_OF_SLICES, sizes.rows_a_file)
         data = elsewhere(made, shape, folder / "slices")
         for slices in sizes.slices:
-            by_slices.append(run(spark, data, GROUPS_OF_SLICES, slices, sizes.driver_bytes, folder / "run"))
+            by_slices.append(run(spark, data, GROUPS_OF_SLICES, slices, sizes.driver_memory, folder / "run"))
         show("open slices", by_slices)
         shape = disorder(sizes.rows_of_both, MOST_GROUPS, PANES_OF_SLICES, sizes.rows_a_file)
         data = elsewhere(made, shape, folder / "both")
         both = [
             run(spark, data, MOST_GROUPS, MOST_SLICES, limit, folder / "run")
-            for limit in (sizes.driver_bytes, NO_LIMIT)
+            for limit in (sizes.driver_memory, NO_LIMIT)
         ]
-        say(f"slices move to the cluster above {sizes.driver_bytes / 2**20:.0f} MB; in the second line they never do")
+        say(f"slices move to the cluster above {sizes.driver_memory / 2**20:.0f} MB; in the second line they never do")
         show("both", both)
     finally:
         spark.stop()

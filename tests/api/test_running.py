@@ -18,8 +18,8 @@ import eventide
 from eventide.api.query import ContinuousQuery
 from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError, EngineError
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.plan.program import Program
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.plan.declared.program import Program
 from eventide.sinks.memory import Memory
 
 TIMES = [1, 12, 5, 25, 31, 48]

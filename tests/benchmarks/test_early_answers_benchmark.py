@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.driver_memory import DRIVER_BYTES_AT
+from benchmarks.driver_memory import DRIVER_MEMORY_AT
 from benchmarks.early_answers import WAYS, Ran, Sizes, headline, ratio, take_turns
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize("place", DRIVER_BYTES_AT)
+@pytest.mark.parametrize("place", DRIVER_MEMORY_AT)
 def test_the_ways_take_turns_over_the_same_stream_and_final_answers_are_right(
     spark: SparkSession, place: str, tmp_path: Path
 ) -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import Disorder
-from benchmarks.driver_memory import DRIVER_BYTES_AT, add_place
+from benchmarks.driver_memory import DRIVER_MEMORY_AT, add_place
 from benchmarks.harness import database, parser
 from benchmarks.join_vs_spark.__main__ import Measured
 from benchmarks.join_vs_spark.questions import EPOCHS, INTERVAL, JOINED, QUESTIONS, Compared, Inputs, Question, Truth
 from benchmarks.join_vs_spark.sides import EVENTIDE, Task
 from eventide.engine.local.engine import LocalEngine
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ def test_a_wrong_row_and_a_missing_one_are_told(inputs: Inputs, tmp_path: Path) 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("driver_bytes", DRIVER_BYTES_AT.values(), ids=DRIVER_BYTES_AT)
+@pytest.mark.parametrize("driver_memory", DRIVER_MEMORY_AT.values(), ids=DRIVER_MEMORY_AT)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
 def test_a_join_tells_the_truth_wherever_its_state_is(
-    question: Question, driver_bytes: int, spark: SparkSession, inputs: Inputs, tmp_path: Path
+    question: Question, driver_memory: int, spark: SparkSession, inputs: Inputs, tmp_path: Path
 ) -> None:
-    task = Task(question, inputs, 1, tmp_path, driver_bytes)
+    task = Task(question, inputs, 1, tmp_path, driver_memory)
     EVENTIDE.run(spark, task)
     compared = Truth(question, inputs).compare(str(task.results / EVENTIDE.pattern))
     assert compared.told > 100
@@ -83,5 +83,5 @@ def test_a_join_tells_the_truth_wherever_its_state_is(
 def test_the_place_is_a_budget_of_the_drivers_memory() -> None:
     arguments = parser("joins")
     add_place(arguments)
-    assert DRIVER_BYTES_AT[arguments.parse_args(["--place", "cluster"]).place] == 0
-    assert DRIVER_BYTES_AT[arguments.parse_args([]).place] == DRIVER_BYTES
+    assert DRIVER_MEMORY_AT[arguments.parse_args(["--place", "cluster"]).place] == 0
+    assert DRIVER_MEMORY_AT[arguments.parse_args([]).place] == DRIVER_MEMORY

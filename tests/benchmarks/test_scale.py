@@ -90,7 +90,7 @@ def test_growth_is_from_the_smallest_to_the_largest_data_and_a_failure_is_told()
     runs = tuple(
         Run(scale, 100 * scale, float(scale), 200.0 + scale, 900.0, 10.0 * scale, True) for scale in (1, 4, 16)
     )
-    found = headline([Measured("merge", runs, 5, True), Measured("rows", failure="gone")], driver_bytes=4 * 2**20)
+    found = headline([Measured("merge", runs, 5, True), Measured("rows", failure="gone")], driver_memory=4 * 2**20)
     assert found["driver_rss_growth"] == {"merge": 216 / 201}
     assert found["seconds_per_row_growth"] == {"merge": 1.0}
     assert found["state_over_budget"] == {"merge": 40.0}

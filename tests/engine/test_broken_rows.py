@@ -17,10 +17,10 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.errors import EngineError
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import SharedWorkbench
@@ -118,12 +118,12 @@ def test_every_row_is_rejected_or_counts_whatever_a_query_computes(
     words, words, conditions, st.lists(st.lists(rows, min_size=1, max_size=5), min_size=1, max_size=2), st.just(10**9)
 )
 def test_the_same_holds_on_spark(
-    spark: SparkSession, value: Word, group: Word, where: Word, rounds: list[list[Row]], driver_bytes: int
+    spark: SparkSession, value: Word, group: Word, where: Word, rounds: list[list[Row]], driver_memory: int
 ) -> None:
     program = asking(value, group, where)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
+        Trial(program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
     ):
         check(trial, rounds, value, group, where)
 

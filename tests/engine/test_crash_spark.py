@@ -71,24 +71,24 @@ def newest(folder: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("damage", "folder", "driver_bytes"),
+    ("damage", "folder", "driver_memory"),
     [(flipped, "rounds", 2**30), (Path.unlink, "slices/sliding", 2**30), (torn, "slices/sliding", 0)],
     ids=["a bit of the record flipped", "a slice gone", "a slice on the cluster torn"],
 )
 def test_after_damage_to_the_last_round_the_one_before_is_continued_from(
     damage: Callable[[Path], None],
     folder: str,
-    driver_bytes: int,
+    driver_memory: int,
     expected_of_sliding: Outcome,
     tmp_path: Path,
     spark: SparkSession,
 ) -> None:
     record(tmp_path, FILES)
-    first = engine(tmp_path, spark, chosen=SLIDING, driver_bytes=driver_bytes, observer=fails_after_commit)
+    first = engine(tmp_path, spark, chosen=SLIDING, driver_memory=driver_memory, observer=fails_after_commit)
     with pytest.raises(EngineError, match="far enough"):
         first.start(bounded=True).await_end()
     damage(newest(tmp_path / CHECKPOINT / folder))
-    again = engine(tmp_path, spark, chosen=SLIDING, driver_bytes=driver_bytes)
+    again = engine(tmp_path, spark, chosen=SLIDING, driver_memory=driver_memory)
     assert again.status().round == 2
     assert "round 3 cannot be continued from" in again.status().warnings[0]
     again.start(bounded=True).await_end()

@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.duckdb.executor import Workbench
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod, Timing
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod, Timing
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.testing.oracle import Round
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, shown
@@ -86,10 +86,10 @@ def test_early_answers_on_spark_are_those_of_the_rows_that_have_arrived(
     spark: SparkSession, asked: tuple[Plan, dict[int, int]], on_the_cluster: bool
 ) -> None:
     plan, prods = asked
-    driver_bytes = 0 if on_the_cluster else DRIVER_BYTES
+    driver_memory = 0 if on_the_cluster else DRIVER_MEMORY
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(plan.program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
+        Trial(plan.program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
     ):
         played(plan, trial, prods)
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.plan.program import Program
-from eventide.plan.query import Named, Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Named, Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.testing.trial import Trial
 from tests.choice import slow
 
@@ -112,14 +112,14 @@ def alike(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("seed", "driver_bytes"), [(0, 2**30), slow((1, 0))], ids=["on the driver", "on the cluster"])
+@pytest.mark.parametrize(("seed", "driver_memory"), [(0, 2**30), slow((1, 0))], ids=["on the driver", "on the cluster"])
 def test_spark_gives_the_answers_of_the_local_engine(
-    seed: int, driver_bytes: int, spark: SparkSession, tmp_path: Path
+    seed: int, driver_memory: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     story = rounds(seed)
     with Trial(PROGRAM, tmp_path / "local") as trial:
         local = told(trial, story)
-    with Trial(PROGRAM, tmp_path / "spark", "spark", spark, driver_bytes=driver_bytes) as trial:
+    with Trial(PROGRAM, tmp_path / "spark", "spark", spark, driver_memory=driver_memory) as trial:
         on_spark = told(trial, story)
     assert local.keys() == on_spark.keys()
     assert {kind for _, kind, *_ in local} == {"final", "revised"}

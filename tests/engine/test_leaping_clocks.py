@@ -11,11 +11,11 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.steady_clock import BELIEVED_AFTER, LEAP, SteadyClock
 from eventide.engine.streams.progress import StreamTime
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND

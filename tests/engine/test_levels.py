@@ -16,16 +16,15 @@ from hypothesis import strategies as st
 from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.reducer import Reducer
 from eventide.errors import DeclarationError
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.plan.dialect import same_answer
-from eventide.plan.order import order_by
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as, order_by
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.duckdb.transpile import same_answer
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, played
@@ -57,10 +56,10 @@ def test_local_engine_answers_plans_as_brute_force_does(workbench: Workbench, pl
 @settings(max_examples=4, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 @given(plan=plans(), on_the_cluster=st.booleans())
 def test_spark_engine_answers_plans_as_brute_force_does(spark: SparkSession, plan: Plan, on_the_cluster: bool) -> None:
-    driver_bytes = 0 if on_the_cluster else DRIVER_BYTES
+    driver_memory = 0 if on_the_cluster else DRIVER_MEMORY
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(plan.program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
+        Trial(plan.program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
     ):
         agree(plan, trial)
 
@@ -154,8 +153,8 @@ def test_results_are_reduced_in_duckdb_where_it_says_the_same_as_spark(tmp_path:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("driver_bytes", [DRIVER_BYTES, 0], ids=["slices on the driver", "slices on the cluster"])
-def test_what_duckdb_cannot_say_is_reduced_by_spark(spark: SparkSession, tmp_path: Path, driver_bytes: int) -> None:
+@pytest.mark.parametrize("driver_memory", [DRIVER_MEMORY, 0], ids=["slices on the driver", "slices on the cluster"])
+def test_what_duckdb_cannot_say_is_reduced_by_spark(spark: SparkSession, tmp_path: Path, driver_memory: int) -> None:
     times = Stream("s", columns("t TIMESTAMP, k STRING, v INT"), time="t")
     below = Query("below", "s", Window(3_600_000_000), named_as(total="sum(v)"), named_as("k"))
     days = named_as(day="date_format(window_start, 'EEEE')", number="CAST(k AS INT)")
@@ -168,7 +167,7 @@ def test_what_duckdb_cannot_say_is_reduced_by_spark(spark: SparkSession, tmp_pat
             "v": pa.array([1, 2, 4, 8, 16], pa.int32()),
         }
     )
-    with Trial(Program((times,), (below, above)), tmp_path, "spark", spark, driver_bytes=driver_bytes) as trial:
+    with Trial(Program((times,), (below, above)), tmp_path, "spark", spark, driver_memory=driver_memory) as trial:
         trial.round({"s": table.slice(0, 3)}, clock=0, heartbeats={})
         trial.restart()
         trial.round({"s": table.slice(3)}, clock=0, heartbeats={})

@@ -15,15 +15,15 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.relations.segments import MOST_SEGMENTS
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.plan.declared.join import Band, Join, JoinKind, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.merge_scenarios import Scenario, brute_force, played, scenarios
@@ -49,10 +49,10 @@ def test_local_engine_merges_as_brute_force_does(workbench: Workbench, scenario:
 @settings(max_examples=3, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 @given(scenario=scenarios(rounds=3), on_the_cluster=st.booleans())
 def test_spark_engine_merges_as_brute_force_does(spark: SparkSession, scenario: Scenario, on_the_cluster: bool) -> None:
-    driver_bytes = 0 if on_the_cluster else DRIVER_BYTES
+    driver_memory = 0 if on_the_cluster else DRIVER_MEMORY
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
+        Trial(scenario.program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
     ):
         agree(scenario, trial)
 

@@ -19,7 +19,7 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.round.placement import place, placed, state_bytes, state_rows
-from eventide.plan.join import JoinKind
+from eventide.plan.declared.join import JoinKind
 from tests.engine.operators_alone import executing
 from tests.engine.test_joins import BANDS, bound_join
 
@@ -82,16 +82,16 @@ def test_the_largest_go_to_the_cluster_until_the_rest_fits(
     cluster.files.begin(0)
     given_ones = {name: operator(cluster, size) for name, size in sizes.items()}
     before = {name: state_bytes(run) for name, run in given_ones.items()}
-    cluster.driver_bytes = int(share * sum(before.values()))
+    cluster.driver_memory = int(share * sum(before.values()))
     found = placed(given_ones, cluster)
     assert_in_files(found)
     here = {name for name, run in found.items() if place(run) == "driver"}
     away = found.keys() - here
-    assert sum(before[name] for name in here) <= cluster.driver_bytes
+    assert sum(before[name] for name in here) <= cluster.driver_memory
     if away:
         smallest = min(before[name] for name in away)
         assert smallest >= max((before[name] for name in here), default=0)
-        assert sum(before[name] for name in here) + smallest > cluster.driver_bytes, "no more went than had to"
+        assert sum(before[name] for name in here) + smallest > cluster.driver_memory, "no more went than had to"
     for name, run in given_ones.items():
         assert tables(cluster, found[name]) == tables(cluster, run)
     # State near the edge stays where it is, and nothing that is in files is written again.
@@ -101,7 +101,7 @@ def test_the_largest_go_to_the_cluster_until_the_rest_fits(
 
 def test_with_a_budget_of_nothing_nothing_stays(cluster: Executor) -> None:
     cluster.files.begin(0)
-    cluster.driver_bytes = 0
+    cluster.driver_memory = 0
     found = placed({"a": operator(cluster, (3, 0)), "none": operator(cluster, (0, 0))}, cluster)
     assert [(place(run), state_rows(run)) for run in found.values()] == [("cluster", 3), ("driver", 0)]
 
@@ -112,11 +112,11 @@ def test_state_comes_back_once_it_would_take_a_small_part_of_what_is_free(
     cluster: Executor, size: int, kept: int, budget: int
 ) -> None:
     cluster.files.begin(0)
-    cluster.driver_bytes = 0
+    cluster.driver_memory = 0
     found = placed({"away": operator(cluster, (size, 0)), "here": operator(cluster, (0, 0))}, cluster)
     found["here"] = operator(cluster, (kept, kept))
     memory, other = state_bytes(operator(cluster, (size, 0))), state_bytes(found["here"])
-    cluster.driver_bytes = budget
+    cluster.driver_memory = budget
     after = placed(found, cluster)
     if place(after["here"]) == "driver":
         assert (place(after["away"]) == "driver") == (16 * memory <= budget - other)
@@ -136,14 +136,14 @@ def test_a_file_that_packs_well_counts_as_what_it_would_take_in_memory(cluster: 
         layout, {**written.saved(), "bytes": written.files[0].bytes}, {file.name: file for file in written.files}
     )
     assert written.files[0].bytes * 100 < table.nbytes
-    cluster.driver_bytes = table.nbytes - 1
+    cluster.driver_memory = table.nbytes - 1
     found = placed({"a": run.with_state({**run.state, "left": Segments(layout, (restored,))})}, cluster)
     assert place(found["a"]) == "cluster"
 
 
 def test_without_a_cluster_everything_stays_and_is_in_files() -> None:
     with executing() as executor:
-        executor.driver_bytes = 0
+        executor.driver_memory = 0
         found = placed({name: operator(executor, (size, size)) for name, size in (("a", 9), ("b", 2))}, executor)
         assert_in_files(found)
         assert [place(run) for run in found.values()] == ["driver", "driver"]

@@ -17,12 +17,12 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.engine import Engine
 from eventide.engine.running import Running
 from eventide.errors import EngineError
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.prod import Prod
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.results.results import Results
 from eventide.sinks.memory import Memory
 from eventide.storage.storage import Storage
@@ -87,17 +87,17 @@ def told(answer: pa.Table) -> list[tuple[int, int]]:
     return [(row["window_end"], row["n"]) for row in answer.to_pylist()]
 
 
-@pytest.mark.parametrize("driver_bytes", [None, 0], ids=["driver", "cluster"])
+@pytest.mark.parametrize("driver_memory", [None, 0], ids=["driver", "cluster"])
 def test_a_round_that_is_held_up_keeps_no_early_answer_back(
-    session: SparkSession | None, tmp_path: Path, driver_bytes: int | None
+    session: SparkSession | None, tmp_path: Path, driver_memory: int | None
 ) -> None:
-    if session is None and driver_bytes is not None:
+    if session is None and driver_memory is not None:
         pytest.skip("the local engine has no cluster")
     held = Held()
     sink = HeldSink(held)
     most = Query("most", "q", SameWindow(), named_as(n="max(n)"))
     program = Program((stream(tmp_path / "in"),), (tumbling("q"), most))
-    options = {} if driver_bytes is None else {"driver_bytes": driver_bytes}
+    options = {} if driver_memory is None else {"driver_memory": driver_memory}
     with made(session, program, tmp_path / "checkpoint", {"q": sink}, **options) as running:
         held_in_a_round(running, held, tmp_path / "in")
         for query in ("q", "most"):
@@ -111,16 +111,16 @@ def test_a_round_that_is_held_up_keeps_no_early_answer_back(
     assert not list((tmp_path / "checkpoint" / "slices").glob("_apart*"))
 
 
-@pytest.mark.parametrize("driver_bytes", [None, pytest.param(0, marks=pytest.mark.slow)], ids=["driver", "cluster"])
+@pytest.mark.parametrize("driver_memory", [None, pytest.param(0, marks=pytest.mark.slow)], ids=["driver", "cluster"])
 def test_rounds_that_are_committed_while_an_answer_is_made_take_nothing_from_it(
-    session: SparkSession | None, tmp_path: Path, driver_bytes: int | None
+    session: SparkSession | None, tmp_path: Path, driver_memory: int | None
 ) -> None:
-    if session is None and driver_bytes is not None:
+    if session is None and driver_memory is not None:
         pytest.skip("the local engine has no cluster")
     files, over, failures, answers = 10, threading.Event(), list[BaseException](), list[EarlyResults]()
     most = Query("most", "q", SameWindow(), named_as(n="max(n)"))
     program = Program((stream(tmp_path / "in"),), (tumbling("q"), most))
-    options = {} if driver_bytes is None else {"driver_bytes": driver_bytes}
+    options = {} if driver_memory is None else {"driver_memory": driver_memory}
     with made(session, program, tmp_path / "checkpoint", {"q": Memory()}, **options) as running:
 
         def keep_asking(query: str) -> None:
@@ -238,7 +238,7 @@ def test_slices_on_the_cluster_stay_until_they_were_read_and_then_go(spark: Spar
     from eventide.engine.spark.backend import SparkBackend
 
     program = Program((Stream("s", columns("t BIGINT, v INT"), time="t", policy=FixedDelay(0)),), (SUMS,))
-    engine = Engine(program, SparkBackend(spark), str(tmp_path / "checkpoint"), {"sums": Memory()}, driver_bytes=0)
+    engine = Engine(program, SparkBackend(spark), str(tmp_path / "checkpoint"), {"sums": Memory()}, driver_memory=0)
     slices = tmp_path / "checkpoint" / "slices"
     for clock, times in enumerate(((1, 2), (3,))):
         engine.round(numbers(*times), clock)
@@ -264,7 +264,7 @@ def test_queries_on_the_cluster_are_asked_one_above_the_other(spark: SparkSessio
     lower = Query("lower", "s", RowWindow(2, 2), named_as(total="sum(v)"))
     upper = Query("upper", "lower", Window(10), named_as(most="max(total)"))
     program = Program((Stream("s", columns("t BIGINT, v INT"), time="t", policy=FixedDelay(0)),), (lower, upper))
-    engine = Engine(program, SparkBackend(spark), str(tmp_path / "checkpoint"), driver_bytes=0)
+    engine = Engine(program, SparkBackend(spark), str(tmp_path / "checkpoint"), driver_memory=0)
     engine.round(numbers(1, 2, 3, 4, 5), 0)
     assert [one.placement for one in engine.status().queries] == ["cluster", "cluster"]
     assert [engine.prod(name).rows for name in ("lower", "upper")] == [1, 1]

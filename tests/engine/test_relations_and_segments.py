@@ -22,8 +22,8 @@ from eventide.engine.relations.segments import MOST_SEGMENTS, Segments
 from eventide.engine.relations.statement import Statement
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import NEVER
-from eventide.plan.columns import Column, columns
-from eventide.plan.port import IDENTITY
+from eventide.plan.bound.rows import IDENTITY
+from eventide.plan.expressions.columns import Column, columns
 from tests.engine.operators_alone import executing
 from tests.engine.test_arrow_types import TYPES
 

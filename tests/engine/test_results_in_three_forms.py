@@ -32,6 +32,8 @@ CREATE QUERY plain AS SELECT ts, k, v * 2 AS twice FROM s;
 CREATE QUERY numbers AS SELECT max(day) AS day, max(at) AS at FROM n [RANGE 10];
 CREATE QUERY days AS SELECT sum(v) AS total FROM d [RANGE 7 days];
 CREATE QUERY later AS SELECT ts, k, v FROM s WHERE v > 3;
+CREATE QUERY prodded AS SELECT k, sum(v) AS total, max(ts) AS last, max(CAST(ts AS TIMESTAMP_NTZ)) AS reading,
+    collect_list(v) AS each FROM s [RANGE 1 minute] GROUP BY k PROD EVERY 1 second ESTIMATE;
 """
 
 MINUTE = 60_000_000
@@ -43,6 +45,8 @@ class Looking:
 
     def __init__(self) -> None:
         self.seen: dict[str, int] = {}
+        self.kinds: dict[str, set[tuple[str, ...]]] = {}
+        """Which kinds of rows came in one round."""
 
     def emit(self, results: Results) -> None:
         if not results.rows:
@@ -63,6 +67,8 @@ class Looking:
         answers = results.parts.map(in_task)
         assert [number for number, _ in answers] == list(range(len(answers)))
         assert pa.concat_tables([part for _, part in answers]).equals(table)
+        kinds = tuple(sorted(set(table.column("kind").to_pylist())))
+        self.kinds.setdefault(results.query, set()).add(kinds)
         self.seen[results.query] = self.seen.get(results.query, 0) + results.rows
 
     def rewind(self, query: str, last: int) -> None:
@@ -85,8 +91,11 @@ def test_batches_frames_and_parts_are_the_same_results(spark: SparkSession, tmp_
         "n": pa.table({"number": range(count), "day": days, "at": times.cast(pa.timestamp("us"))}),
         "d": pa.table({"day": days, "v": pa.array(range(count), pa.int32())}),
     }
-    engine.round(rows, clock=1)
-    engine.end(clock=2)
+    engine.round(rows, clock=10 * MINUTE)
+    engine.end(clock=11 * MINUTE)
     engine.close()
-    assert set(looking.seen) == {"sums", "own", "few", "plain", "numbers", "days", "later"}
+    plain = {"sums", "own", "few", "plain", "numbers", "days", "later"}
+    assert set(looking.seen) == {*plain, "prodded"}
+    assert {query: looking.kinds[query] for query in plain} == {query: {("final",)} for query in plain}
+    assert looking.kinds["prodded"] == {("early", "final"), ("final",)}, "early rows of the driver, finals of Spark"
     assert (looking.seen["sums"], looking.seen["plain"], looking.seen["few"]) == (30, 60, 60)

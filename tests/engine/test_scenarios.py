@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.duckdb.executor import Workbench
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import Scenario, expected, played, scenarios
 
@@ -41,9 +41,9 @@ def test_local_engine_answers_as_brute_force_does(workbench: Workbench, scenario
 def test_spark_engine_answers_as_brute_force_does(
     spark: SparkSession, scenario: Scenario, on_the_cluster: bool
 ) -> None:
-    driver_bytes = 0 if on_the_cluster else DRIVER_BYTES
+    driver_memory = 0 if on_the_cluster else DRIVER_MEMORY
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), "spark", spark, driver_bytes=driver_bytes) as trial,
+        Trial(scenario.program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
     ):
         agree(scenario, trial)

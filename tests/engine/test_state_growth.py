@@ -9,11 +9,11 @@ import pytest
 
 from eventide.engine.introspection.state_growth import StateGrowth
 from eventide.engine.local.engine import LocalEngine
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.sources.batches import Batches
 
 STREAM = Stream("s", columns("t BIGINT, k STRING"), time="t", source=("k",), policy=OwnProgress())

@@ -15,9 +15,9 @@ import pyarrow.parquet
 import pytest
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Input, Stream, columns
-from eventide.sources.files import Files
-from eventide.sources.local_input import LocalInput, open_input
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.sources.files.files import Files
+from eventide.sources.registry import LocalInput, open_input
 from tests.sources.input_contract import columns_of, continues_from_every_position, drained
 
 ROWS = pa.table({"n": pa.array(range(10), pa.int32()), "s": [None if n == 3 else f"r{n}" for n in range(10)]})
@@ -151,7 +151,7 @@ def test_lines_of_text_keep_blank_ones(tmp_path: Path) -> None:
     stream = Stream("s", columns("line STRING, n INT"), time="n", input=Input("text", str(tmp_path)))
     with pytest.raises(DeclarationError, match="declare one column, of type STRING"):
         Files(stream)
-    from eventide.plan.stream import Timestamps
+    from eventide.plan.declared.stream import Timestamps
 
     stream = Stream("s", columns("line STRING"), timestamps=Timestamps.INTERNAL, input=stream.input)
     assert [row["line"] for row in drained(Files(stream))] == ["one", "", " two ", "three"]

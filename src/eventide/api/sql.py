@@ -23,20 +23,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.api.given_rows import ArrowData, SparkRows
-from eventide.api.given_sink import given_sink
+from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.query import GivenSink
 from eventide.api.running_query import RunningQueries
+from eventide.api.sinks import given_sink
 from eventide.api.start import running_in
-from eventide.commands.comparisons import registered, with_comparisons
-from eventide.commands.engines import chosen_engine
-from eventide.commands.functions import local_backend, register_on_spark
-from eventide.commands.settings import RunSettings, checked_engine
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
-from eventide.plan.program import NAME, Program
+from eventide.launch.engines import chosen_engine
+from eventide.launch.settings import RunSettings, checked_engine
+from eventide.launch.user_functions import local_backend, register_on_spark, registered, with_comparisons
+from eventide.plan.declared.program import NAME, Program
 from eventide.sinks.by_name import sink_of
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage
@@ -139,7 +138,7 @@ class SqlScript:
                     pace=settings.pace,
                     scheduling=settings.scheduling,
                 )
-            from eventide.engine.round.placement import DRIVER_BYTES
+            from eventide.engine.round.placement import DRIVER_MEMORY
             from eventide.engine.spark.engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
@@ -153,7 +152,7 @@ class SqlScript:
                 frames,
                 every=pause,
                 tick=tick,
-                driver_bytes=DRIVER_BYTES if memory is None else memory,
+                driver_memory=DRIVER_MEMORY if memory is None else memory,
                 flush_rows=flush,
                 pace=settings.pace,
                 scheduling=settings.scheduling,

@@ -12,18 +12,18 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventide.api.given_rows import ArrowData, SparkRows
-from eventide.api.given_sink import given_sink
-from eventide.api.lengths import length
+from eventide.api.arguments import length
+from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.planning import planned
 from eventide.api.running_query import RunningQueries
+from eventide.api.sinks import given_sink
 from eventide.api.startable import GivenSink, Startable
-from eventide.commands.ownership import IN_PYTHON, claim_outputs
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
-from eventide.plan.program import Program
-from eventide.plan.stream import TimeKind
+from eventide.launch.ownership import IN_PYTHON, claim_outputs
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import TimeKind
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage
 
@@ -149,12 +149,12 @@ def _engine(
             raise DeclarationError(
                 "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
             )
-        from eventide.engine.round.placement import DRIVER_BYTES
+        from eventide.engine.round.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
         spark = next(iter(frames.values())).sparkSession
-        size = DRIVER_BYTES if memory is None else memory
-        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_bytes=size)
+        size = DRIVER_MEMORY if memory is None else memory
+        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_memory=size)
     from eventide.engine.local.engine import LocalEngine
 
     seconds = 0.0 if every is None else length(every, TimeKind.TIMESTAMP, "every") / 1_000_000

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import pyarrow as pa
 
 from eventide.errors import DeclarationError
-from eventide.plan.program import NAME, Program
+from eventide.plan.declared.program import NAME, Program
 from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Startable(ABC):
 
     def explain(self) -> None:
         """Print how it is computed: time, windows, what is kept, and the SQL of each step, as `eventide explain`."""
-        from eventide.commands.explain import show_program
+        from eventide.report.explain import show_program
 
         show_program(self.plan, self.called)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
-from eventide.commands.endings import DONE, UNUSABLE
+from eventide.commands.process import DONE, UNUSABLE
 from eventide.engine.checkpoint.verification import Verification, verify
 from eventide.engine.driver_memory import size_words
 from eventide.storage.storage import Storage

@@ -28,8 +28,8 @@ from eventide.engine.introspection.why import OpenWindow
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import RoundReport
 from eventide.errors import EngineError, EventideError
-from eventide.eventtime.prod import Prod
-from eventide.plan.query import Query
+from eventide.eventtime.early.prod import Prod
+from eventide.plan.declared.query import Query
 from eventide.results.accuracy import Summary
 from eventide.sinks.sink import Sink
 

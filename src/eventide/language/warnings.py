@@ -10,27 +10,27 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.eventtime.cap import Cap
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.estimated import EstimatedSkew
-from eventide.eventtime.expected import Expected
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
-from eventide.eventtime.slack import Slack
-from eventide.eventtime.timeout import Timeout
-from eventide.eventtime.timeout_needed import timeout_needed
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.estimated import EstimatedSkew
+from eventide.eventtime.policies.skew.matrix import timeout_needed
+from eventide.eventtime.policies.slack import Slack
+from eventide.eventtime.policies.wrappers.cap import Cap
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.language.create_stream import Declared
+from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
-from eventide.language.source_text import SourceText, offset_of
-from eventide.language.streams import Declared
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator
-from eventide.plan.query import Query
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, Timestamps
-from eventide.plan.window import SameWindow, Window
+from eventide.plan.declared.join import Lookup
+from eventide.plan.declared.program import Operator
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, Timestamps
+from eventide.plan.declared.window import SameWindow, Window
 
 MANY_PANES = 1000
 POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER"}

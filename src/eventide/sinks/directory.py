@@ -34,9 +34,8 @@ from urllib.parse import quote, unquote
 from eventide.errors import DeclarationError
 from eventide.results.results import Results
 from eventide.sinks.folder import folder_at
-from eventide.sinks.formats import FORMATS
-from eventide.sinks.part_writer import NotInTasksError, PartWriter, can_be_given
-from eventide.sinks.result_file import ResultFile
+from eventide.sinks.result_file import NotInTasksError, PartWriter, ResultFile, can_be_given
+from eventide.sinks.sink import FORMATS
 
 log = logging.getLogger(__name__)
 

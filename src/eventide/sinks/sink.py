@@ -17,6 +17,8 @@ them the same results from the cluster.
 >>> from eventide.sinks.memory import Memory
 >>> isinstance(Memory(), Sink)
 True
+
+The formats in which a directory of results can be written.
 """
 
 from __future__ import annotations
@@ -58,3 +60,6 @@ class FileSink(Sink, Protocol):
     def missing(self, query: str, rounds: Iterable[int]) -> dict[int, str]:
         """The names of files that are not there, by round, of rounds that have written some."""
         ...
+
+
+FORMATS = ("parquet", "json", "csv")

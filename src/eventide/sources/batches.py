@@ -3,7 +3,7 @@
 Law: rows come in the order of the iterable. The position is the number of rows taken; to continue from it the same
 rows are drawn again and passed over, so an iterable that starts elsewhere each time cannot be continued exactly.
 
->>> from eventide.plan.stream import Stream, columns
+>>> from eventide.plan.declared.stream import Stream, columns
 >>> stream = Stream("s", columns("t BIGINT"), time="t")
 >>> given = Batches(stream, [pa.table({"t": [1, 2, 3]}), pa.table({"t": [4]})])
 >>> given.take(2, 0).column("t").to_pylist(), given.position()
@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.plan.stream import Stream
-from eventide.sources.arrow_schema import declared_table
+from eventide.plan.declared.stream import Stream
+from eventide.sources.schema import declared_table
 
 
 class Batches:

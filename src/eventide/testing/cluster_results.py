@@ -38,7 +38,7 @@ def on_cluster(results: Results, spark: SparkSession, folder: Path) -> Results:
     below = folder / uuid4().hex
     below.mkdir(parents=True)
     paths = list(_files(results, below))
-    pieces = [Piece(FileRows(LocalFileSystem(), str(path), 1, results.schema), _same) for path in paths]
+    pieces = [Piece(FileRows(LocalFileSystem(), str(path), 1, results.schema)) for path in paths]
 
     def frame() -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -46,7 +46,7 @@ def on_cluster(results: Results, spark: SparkSession, folder: Path) -> Results:
         schema = from_arrow_schema(results.schema, prefer_timestamp_ntz=True)
         return spark.read.schema(schema).parquet(*map(str, paths)) if paths else spark.createDataFrame([], schema)
 
-    parts = SparkParts(lambda: spark, pieces, part_bytes=1)
+    parts = SparkParts(pieces, part_bytes=1)
     return replace(results, frame=frame, parts=parts)
 
 
@@ -77,7 +77,3 @@ def _files(results: Results, folder: Path) -> Iterator[Path]:
             number, held = number + 1, []
     if not whole:
         yield folder / "missing.parquet"
-
-
-def _same(rows: pa.Table) -> pa.Table:
-    return rows

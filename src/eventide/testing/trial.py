@@ -6,9 +6,9 @@ closed and a new one continues from the checkpoint) neither adds to it nor takes
 The local engine needs nothing; the Spark engine needs a session, and takes the rows as Arrow tables too.
 
 >>> from tempfile import TemporaryDirectory
->>> from eventide.plan.query import Query, named_as
->>> from eventide.plan.stream import Stream, columns
->>> from eventide.plan.window import Window
+>>> from eventide.plan.declared.query import Query, named_as
+>>> from eventide.plan.declared.stream import Stream, columns
+>>> from eventide.plan.declared.window import Window
 >>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
 >>> program = Program((s,), (Query("q", "s", Window(10), named_as(total="sum(v)")),))
 >>> with TemporaryDirectory() as folder, Trial(program, Path(folder)) as trial:
@@ -35,14 +35,14 @@ from eventide.engine.operators.frontier import before
 from eventide.engine.operators.window_aggregate import WindowAggregate
 from eventide.engine.relations.backend import Backend
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError
-from eventide.eventtime.prod import Prod, Timing
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.program import Program
-from eventide.plan.query import Query
-from eventide.plan.window import RowWindow
+from eventide.eventtime.early.prod import Prod, Timing
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.window import RowWindow
 from eventide.results.grammar import Grammar
 from eventide.results.results import Results
 from eventide.storage.storage import Storage
@@ -90,7 +90,7 @@ class Trial:
     """A running program; use it as a context, so that it is closed in the end.
 
     Many trials start faster where they share a `workbench`; without one, a restart has nothing of the engine before.
-    With 0 `driver_bytes`, Spark keeps all slices on the cluster. `scheduling` and `trace` are the engine's.
+    With 0 `driver_memory`, Spark keeps all slices on the cluster. `scheduling` and `trace` are the engine's.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Trial:
         engine: EngineName = "local",
         spark: SparkSession | None = None,
         workbench: Workbench | None = None,
-        driver_bytes: int = DRIVER_BYTES,
+        driver_memory: int = DRIVER_MEMORY,
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
@@ -113,7 +113,7 @@ class Trial:
         self._checkpoint = checkpoint
         self._spark = spark if engine == "spark" else None
         self._workbench = workbench
-        self._driver_bytes = driver_bytes
+        self._driver_memory = driver_memory
         self._scheduling = scheduling
         self._trace = trace
         self._flush_rows = flush_rows
@@ -196,7 +196,7 @@ class Trial:
             # The machine outlives a trial, so no disk is waited for.
             Storage.at(self._checkpoint, sync=False),
             sinks,
-            driver_bytes=self._driver_bytes,
+            driver_memory=self._driver_memory,
             scheduling=self._scheduling,
             trace=self._trace,
             flush_rows=self._flush_rows,

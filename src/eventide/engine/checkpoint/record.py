@@ -125,7 +125,7 @@ class RoundRecord:
     """The state after a round, all of it: what is not here, or in the files named here, is forgotten by a restart.
 
     `batch` is the last micro-batch that went in, `clock` the reading the round was run with, `ended` says that a
-    bounded run has closed everything. `plan` is what was declared (`eventide.plan.fingerprint`), `streams` and
+    bounded run has closed everything. `plan` is what was declared (`eventide.plan.declared.fingerprint`), `streams` and
     `queries` hold the state of each by name, `positions` how far each input was read, `files` what is too large
     for here, `outputs` which rounds have written files of results (`written_results`). Keys of all dictionaries are
     strings, as JSON has it.

@@ -22,16 +22,16 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.round.advance import AdvanceStep
 from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.round.result_parts import result_table
-from eventide.engine.round.results import schema_of
+from eventide.engine.round.results import schema_of, shown_heartbeat
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod, Timing
 from eventide.eventtime.heartbeat import Heartbeats
-from eventide.eventtime.heartbeat_labels import Level
-from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, shift
-from eventide.eventtime.prod import Prod, Timing
+from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
+from eventide.eventtime.scheduling.labels import Level
 from eventide.plan.binding import BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.window import RowWindow
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import filtered
 from eventide.results.results import Kind, Results
 
@@ -85,7 +85,7 @@ class Prodding:
         advanced = step.sweep(snapshot.number, Ingestion(operators, heartbeats), needed - over)
         true = min(snapshot.time(way.source) for way in plan.ways_into(name))
         output = advanced.outputs[name].final
-        shown = None if abs(true) >= EDGE else true
+        shown = shown_heartbeat(true)
         tables = [
             result_table(name, Kind.EARLY, snapshot.number, shown, schema, _unmarked(table))
             for part in output.parts

@@ -13,7 +13,7 @@ that of one round, the last that was committed when it was asked, and waits for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -30,24 +30,28 @@ from eventide.engine.early.stream_prods import StreamProds, asked_for, widest
 from eventide.engine.introspection.status import QueryStatus
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.statement import Statement
 from eventide.engine.round.advance import Advancing
 from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
-from eventide.engine.round.results import results_of, schema_of
+from eventide.engine.round.result_parts import result_table
+from eventide.engine.round.results import results_of, schema_of, shown_heartbeat
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.early.triggers import Every, Moment
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.prodder import Every, Moment
-from eventide.plan.bound import Bound
-from eventide.plan.prods import COMPLETENESS, ERROR, POINT, added_columns
-from eventide.plan.stream import TimeKind
-from eventide.plan.window import RowWindow
-from eventide.results.error import Floats
-from eventide.results.estimate import estimated
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.early import COMPLETENESS, ERROR, POINT, added_columns
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.window import RowWindow
+from eventide.results.error import Floats, estimated
 from eventide.results.results import Kind, Results
 
 if TYPE_CHECKING:
     from eventide.engine.round.engine import Engine
+
+ASKED = Statement("SELECT emitted.* FROM emitted LEFT SEMI JOIN asked ON emitted.window_end = asked.__end")
+ENDS = Statement("SELECT DISTINCT window_end FROM emitted")
 
 
 @dataclass(frozen=True)
@@ -95,12 +99,7 @@ class EarlyStep:
     def run(self, given: RoundInput, reductions: Mapping[str, Reduction], advanced: Advancing) -> EarlyOutcome:
         """For queries that declare prods: score what has become final, and ask for what has fallen due."""
         engine, told, came = self.engine, self.told.all(), self._in_rows.of(reductions, given.clock, given.ending)
-        results = {
-            name: results_of(
-                engine.executor, name, schema_of(engine.plan, name), given.number, advanced.heartbeats[name], output
-            )
-            for name, output in advanced.outputs.items()
-        }
+        results = {name: self._results(advanced, name) for name in advanced.outputs}
         found = EarlyOutcome(results, dict(advanced.operators), {}, [])
         prodded: dict[str, int] = {}
         for one in told:
@@ -109,16 +108,28 @@ class EarlyStep:
         for name, bound in self._declared().items():
             found.scored.extend(one for one in told if one.query.name == name)
             now = moment(snapshot, name, given.clock)
-            state = self._learn(found, bound, now, told)
+            state = self._learn(found, advanced, bound, now, told)
             fresh = any(
                 one.cells.rows and stream in needed_for(engine.plan, name) for stream, one in reductions.items()
             )
-            asked = self._ask(found, snapshot, name, state, now, came.get(name), fresh, given.ending)
+            asked, early = self._ask(found, snapshot, name, state, now, came.get(name), fresh, given.ending)
             for up_to in asked:
                 prodded[name] = max(prodded.get(name, up_to), up_to)
+            results[name] = self._results(advanced, name, early)
             found.states[name] = state
         self._set_bursts_aside(found, advanced, prodded)
         return found
+
+    def _results(self, advanced: Advancing, name: str, early: Sequence[pa.Table] = ()) -> Results:
+        """What a query emits in a round, and early rows after it; one that declares prods has columns for these."""
+        engine, bound = self.engine, self.engine.bound.get(name)
+        schema = schema_of(engine.plan, name)
+        if bound is not None and bound.query.prods is not None:
+            added = added_columns(tuple(item.name for item in bound.query.select), estimates_of(bound))
+            schema = pa.schema([*schema, *((column, pa.float64()) for column in added)])
+        shown = [table.select(schema.names).cast(schema) for table in early]
+        heartbeat, output = advanced.heartbeats[name], advanced.outputs[name]
+        return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown)
 
     def _within(self, given: RoundInput, advanced: Advancing) -> PlanSnapshot:
         heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
@@ -143,7 +154,7 @@ class EarlyStep:
             bound = self.engine.bound.get(name)
             if bound is not None:
                 now = moment(self._within(given, advanced), name, given.clock)
-                states[name] = self._learn(found, bound, now, told)
+                states[name] = self._learn(found, advanced, bound, now, told)
         return states
 
     def _declared(self) -> dict[str, Bound]:
@@ -214,7 +225,9 @@ class EarlyStep:
         kinds = {stream.time_kind for stream in self.engine.program.streams if stream.name in needed}
         return EarlyState.start(bound, by_progress=kinds == {TimeKind.SEQUENCE})
 
-    def _learn(self, found: EarlyOutcome, bound: Bound, now: Moment, told: Iterable[EarlyTold]) -> EarlyState:
+    def _learn(
+        self, found: EarlyOutcome, advanced: Advancing, bound: Bound, now: Moment, told: Iterable[EarlyTold]
+    ) -> EarlyState:
         """What a query knows of its early answers, with what was told since and what has become final."""
         name, last = bound.query.name, self.engine.state
         state = (self.states.get(name) or self._started(name)).copy()
@@ -222,7 +235,7 @@ class EarlyStep:
             if one.is_of(bound.query):
                 early = one.still_open(last.operators[name], last.round)
                 state.accuracy.told(early, _points(bound, state, early, one.when), one.when.clock)
-        self._score(found, name, state, now)
+        self._score(advanced, name, state, found.operators[name].frontier.time, now)
         return state
 
     def _due(self, state: EarlyState, now: Moment, closed: int) -> list[Prod]:
@@ -234,15 +247,19 @@ class EarlyStep:
         by_clock = [p for one in state.prodders if isinstance(one, Every) for p in one.due(state.ends, known, now)]
         return [prod for prod in prods if prod not in by_clock]
 
-    def _score(self, found: EarlyOutcome, name: str, state: EarlyState, now: Moment) -> None:
-        accuracy = state.accuracy
-        if (accuracy.waiting is None or accuracy.waiting.num_rows == 0) and state.control is None:
-            return
-        final = found.results[name].table()
-        final = final.filter(pc.equal(final.column("kind"), Kind.FINAL.value))
-        closed = found.operators[name].frontier.time
-        scored = accuracy.settle(final, closed, now.clock)
-        state.learn(scored, closed, set(final.column("window_end").cast(pa.int64()).to_pylist()))
+    def _score(self, advanced: Advancing, name: str, state: EarlyState, closed: int, now: Moment) -> None:
+        """Compare early rows with the final ones of their windows; no others come to the driver."""
+        final, executor, waiting = advanced.outputs[name].final, self.engine.executor, state.accuracy.waiting
+        rows, answered = None, set[int]()
+        if final.parts and waiting is not None and waiting.num_rows:
+            asked = pa.table({"__end": pc.unique(waiting.column("window_end").cast(pa.int64()))})
+            rows = executor.table(ASKED, {"emitted": final, "asked": asked})
+            heartbeat = shown_heartbeat(advanced.heartbeats[name])
+            schema = schema_of(self.engine.plan, name)
+            rows = result_table(name, Kind.FINAL, advanced.round, heartbeat, schema, rows)
+        if final.parts and state.control is not None:
+            answered.update(executor.table(ENDS, {"emitted": final}).column("window_end").to_pylist())
+        state.learn(state.accuracy.settle(rows, closed, now.clock), closed, answered)
 
     def _ask(
         self,
@@ -254,10 +271,10 @@ class EarlyStep:
         came: pa.Table | None,
         fresh: bool,
         ending: bool,
-    ) -> list[int]:
+    ) -> tuple[list[int], list[pa.Table]]:
         """Ask for what has fallen due, and for what the prods ask that `came` with the rows of the round.
 
-        Gives the times up to which the query was asked.
+        Gives the times up to which the query was asked, and the early rows.
         """
         bound, asked = self.engine.bound[name], []
         state.fresh = state.fresh or fresh
@@ -280,9 +297,7 @@ class EarlyStep:
                 tables.append(self._dressed(table, bound, state, points))
                 state.accuracy.told(tables[-1], points, now.clock)
         state.fresh = state.fresh and not prods
-        results = found.results[name]
-        found.results[name] = with_early(results, schema_with_early(results.schema, bound), tables)
-        return asked
+        return asked, tables
 
     def _dressed(self, table: pa.Table, bound: Bound, state: EarlyState, points: Floats) -> pa.Table:
         """Early rows with what is known of them."""
@@ -315,23 +330,3 @@ def _points(bound: Bound, state: EarlyState, table: pa.Table, now: Moment) -> Fl
     ends = table.column("window_end").cast(pa.int64()).to_numpy()
     points: Floats = np.maximum(0.0, 1.0 - (ends - np.float64(state.hand(now))) / state.ends.slide)
     return points
-
-
-def schema_with_early(schema: pa.Schema, bound: Bound) -> pa.Schema:
-    """The columns of the results of a query that declares prods."""
-    added = added_columns(tuple(item.name for item in bound.query.select), estimates_of(bound))
-    return pa.schema([*schema, *((name, pa.float64()) for name in added)])
-
-
-def with_early(results: Results, schema: pa.Schema, early: list[pa.Table]) -> Results:
-    """The results of a round, and early ones after them."""
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in results.batches():
-            missing = [pa.nulls(batch.num_rows, field.type) for field in list(schema)[len(batch.schema) :]]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *missing], schema=schema)
-        for table in early:
-            yield from table.select(schema.names).cast(schema).to_batches()
-
-    rows = results.rows + sum(table.num_rows for table in early)
-    return Results(results.query, results.round, rows, schema, batches)

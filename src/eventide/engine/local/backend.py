@@ -14,10 +14,9 @@ from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.faults import first_line, of_duckdb
 from eventide.engine.relations.relation import Summary
 from eventide.errors import DataFaultError, DeclarationError, EngineError
-from eventide.plan.columns import with_type
-from eventide.plan.derived import Derived
-from eventide.plan.reduce_text import MALFORMED, batch_view
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Derived, Stream
+from eventide.plan.expressions.columns import with_type
+from eventide.plan.sql.reduce import MALFORMED, batch_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +29,7 @@ NO_CLUSTER = "the local engine has no cluster: continue what has state there wit
 class LocalBackend:
     """Runs the reduce in this process. Slices never leave it; DuckDB spills what memory cannot hold.
 
-    >>> from eventide.plan.stream import Stream, columns
+    >>> from eventide.plan.declared.stream import Stream, columns
     >>> backend, s = LocalBackend(), Stream("s", columns("t BIGINT, v INT"), time="t")
     >>> backend.declare(s)
     >>> backend.type_of(s, "v * 1.5"), backend.type_of(s, "avg(v)")

@@ -24,10 +24,10 @@ from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import CheckpointError
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.program import Program
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
-from eventide.sources.local_input import LocalInput, open_input
+from eventide.sources.registry import LocalInput, open_input
 from eventide.storage.storage import Storage
 
 log = logging.getLogger(__name__)

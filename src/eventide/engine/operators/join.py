@@ -30,17 +30,10 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, Step, StepResults, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
-from eventide.plan.bound import instant_sql
-from eventide.plan.bound_join import SIDES
-from eventide.plan.join_names import LEFT, RIGHT
-from eventide.plan.join_text import (
-    COUNT,
-    alone_text,
-    met_columns,
-    side_columns,
-    told_order,
-)
-from eventide.plan.joined import BoundJoin
+from eventide.plan.bound.join import SIDES, BoundJoin
+from eventide.plan.bound.join_inputs import LEFT, RIGHT
+from eventide.plan.bound.query import instant_sql
+from eventide.plan.sql.join import COUNT, alone_text, met_columns, side_columns, told_order
 
 Two = tuple[Segments, Segments]
 Frontiers = tuple[Frontier, Frontier]

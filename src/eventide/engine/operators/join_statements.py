@@ -12,12 +12,11 @@ from functools import cached_property
 
 from eventide.engine.relations.relation import Layout
 from eventide.engine.relations.statement import Statement
-from eventide.plan.bound_join import SIDES
-from eventide.plan.columns import Column, quoted
-from eventide.plan.join_names import LEFT, PREFIXES, RIGHT
-from eventide.plan.join_text import driver_exact, met_text, pairs_text, told_text
-from eventide.plan.joined import BoundJoin
-from eventide.plan.port import IDENTITY
+from eventide.plan.bound.join import SIDES, BoundJoin
+from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
+from eventide.plan.bound.rows import IDENTITY
+from eventide.plan.expressions.columns import Column, quoted
+from eventide.plan.sql.join import driver_exact, met_text, pairs_text, told_text
 
 MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
 SAME = " AND ".join(f"found.{column.name} = matched.{column.name}" for column in IDENTITY)

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from eventide.engine.duckdb.executor import Bench
 from eventide.engine.relations.relation import Layout, Summary
-from eventide.plan.columns import Column
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.expressions.columns import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,8 +22,8 @@ from eventide.engine.relations.relation import Layout, Relation, Summary, number
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, Step, StepResults
 from eventide.errors import DataFaultError
-from eventide.plan.dialect import tables_in
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.duckdb.transpile import tables_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,10 +40,10 @@ BIRTHS = 4
 class Executor:
     """Runs the statements of one engine, or of one question that is asked beside it (`apart`)."""
 
-    def __init__(self, backend: Backend, files: RelationFiles, driver_bytes: int) -> None:
+    def __init__(self, backend: Backend, files: RelationFiles, driver_memory: int) -> None:
         self.backend = backend
         self.files = files
-        self.driver_bytes = driver_bytes if backend.has_cluster else 2**62
+        self.driver_memory = driver_memory if backend.has_cluster else 2**62
 
     def apart(self, files: RelationFiles) -> Executor:
         """The same, leaving its files elsewhere."""
@@ -53,7 +53,7 @@ class Executor:
 
     def fits(self, size: int) -> bool:
         """Whether rows of about this size may come to the driver from Spark."""
-        return size <= self.driver_bytes // BIRTHS
+        return size <= self.driver_memory // BIRTHS
 
     def relation(self, statement: Statement, inputs: Inputs, layout: Layout) -> Relation:
         """Run a statement; its rows stay where those are that it reads."""

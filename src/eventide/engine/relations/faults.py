@@ -11,7 +11,7 @@ import re
 import duckdb
 
 from eventide.errors import DataFaultError, EngineError
-from eventide.sources.spark_gone import gone, is_gone
+from eventide.sources.spark.errors import gone, is_gone
 
 OF_DATA = ("22", "38", "39", "P0")
 """Classes of SQLSTATE: data exceptions, functions of the user that failed (in Python or not), errors a query raises."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -20,9 +19,6 @@ import pyarrow as pa
 from eventide.engine.checkpoint.checkpoint import Checkpoint, encoded
 from eventide.engine.checkpoint.record import StateFile
 from eventide.engine.relations.relation import Layout, Relation, Summary
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
 
 BATCH_ROWS = 65_536
 SEQUENCES_A_ROUND = 2**20
@@ -94,17 +90,8 @@ class RelationFiles:
 
     def batches(self, relation: Relation) -> Iterator[pa.Table]:
         """The rows of files, part by part."""
-        schema = relation.layout.schema
         for file in relation.files:
-            for batch in self._opened(file).iter_batches(BATCH_ROWS):
-                yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-
-    def _opened(self, file: StateFile) -> pq.ParquetFile:
-        # Not loaded with the engine: on one machine there are no such files.
-        import pyarrow.parquet as pq
-
-        # A session of the user's may write times in a form that reaches further than nanoseconds do.
-        return pq.ParquetFile(self._storage.opened(file.name), coerce_int96_timestamp_unit="us")
+            yield from tables_in(self._storage.opened(file.name), relation.layout.schema)
 
     @contextmanager
     def apart(self, names: frozenset[str]) -> Iterator[RelationFiles]:
@@ -149,3 +136,13 @@ class ApartFiles(RelationFiles):
     def remove(self) -> None:
         """Remove all that was written."""
         self._storage.remove_folder(self._place)
+
+
+def tables_in(file: pa.NativeFile, columns: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of a Parquet file that Spark wrote, some at a time."""
+    # Not loaded with the engine: on one machine there are no such files.
+    import pyarrow.parquet as pq
+
+    # A session of the user's may write times in a form that reaches further than nanoseconds do.
+    for batch in pq.ParquetFile(file, coerce_int96_timestamp_unit="us").iter_batches(BATCH_ROWS):
+        yield pa.Table.from_batches([batch]).select(columns.names).cast(columns)

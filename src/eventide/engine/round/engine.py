@@ -31,7 +31,7 @@ from eventide.engine.relations.files import RelationFiles
 from eventide.engine.round.downstream import feeds_of
 from eventide.engine.round.engine_state import EngineState
 from eventide.engine.round.heartbeats import Ingestion
-from eventide.engine.round.placement import DRIVER_BYTES, place
+from eventide.engine.round.placement import DRIVER_MEMORY, place
 from eventide.engine.round.reduce import ReduceStep
 from eventide.engine.round.reducer import Reducer
 from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
@@ -43,17 +43,16 @@ from eventide.engine.scheduling.trace import Trace
 from eventide.engine.steady_clock import SteadyClock
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError, EngineError
-from eventide.eventtime.asking import Asker
+from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.options import Asker, Scheduling
 from eventide.plan.binding import BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.input_managers import as_run
-from eventide.plan.program import Program
-from eventide.plan.query import Query
-from eventide.plan.stream import Timestamps
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.input_managers import as_run
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import Timestamps
 from eventide.sinks.sink import FileSink, Sink
 from eventide.storage.storage import Storage
 
@@ -63,7 +62,7 @@ __all__ = ["Engine", "Observer", "RoundReport"]
 class Engine:
     """Runs a program round by round, from its last committed round on.
 
-    `now` is the wall clock in microseconds, for rounds that are not told their clock. `driver_bytes`: so much state
+    `now` is the wall clock in microseconds, for rounds that are not told their clock. `driver_memory`: so much state
     stays with the driver, of all operators together. `flush_rows`: about so many results of a query are emitted in one
     round, the others in the next ones. `scheduling` says when idle streams are asked and by which heartbeats operators
     go; `trace` is told every decision about that. `pace` says how many rows go through the queues before expensive
@@ -78,7 +77,7 @@ class Engine:
         sinks: Mapping[str, Sink] | None = None,
         observer: Observer | None = None,
         now: Callable[[], int] | None = None,
-        driver_bytes: int = DRIVER_BYTES,
+        driver_memory: int = DRIVER_MEMORY,
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
@@ -108,7 +107,7 @@ class Engine:
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
             files = RelationFiles(self.checkpoint, backend.has_cluster)
-            self.executor = Executor(backend, files, driver_bytes)
+            self.executor = Executor(backend, files, driver_memory)
             self.state = EngineState(self.plan, self.checkpoint, self.executor)
             self.write_statements()
             self.early.publish()
@@ -349,7 +348,7 @@ class Engine:
 
     def on_cluster(self) -> frozenset[str]:
         """The operators whose state is on the cluster; all of them where nothing stays with the driver."""
-        everything = self.backend.has_cluster and self.executor.driver_bytes == 0
+        everything = self.backend.has_cluster and self.executor.driver_memory == 0
         operators = self.state.operators.items()
         return frozenset(name for name, one in operators if everything or place(one) == "cluster")
 

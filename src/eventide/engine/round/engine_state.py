@@ -26,12 +26,12 @@ from eventide.engine.round.report import Positions, RoundInput
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import NEVER, Instants
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.binding import BoundOperator, BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.fingerprint import described, refuse_changes
-from eventide.plan.join import Join
-from eventide.plan.program import Program
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.fingerprint import described, refuse_changes
+from eventide.plan.declared.join import Join
+from eventide.plan.declared.program import Program
 
 
 class SourceNames:

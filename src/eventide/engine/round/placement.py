@@ -15,7 +15,7 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation, place_of
 from eventide.engine.relations.segments import Segments
 
-DRIVER_BYTES = 256 * 1024 * 1024
+DRIVER_MEMORY = 256 * 1024 * 1024
 BACK_BELOW = 16
 """State comes back when it would take less than this part of what is free."""
 
@@ -49,11 +49,11 @@ def placed(operators: Mapping[str, Operator], executor: Executor) -> dict[str, O
         return found
     here = {name: state_bytes(operator) for name, operator in found.items() if place(operator) == "driver"}
     for name in sorted(here, key=lambda name: -here[name]):
-        if sum(here.values()) <= executor.driver_bytes:
+        if sum(here.values()) <= executor.driver_memory:
             break
         found[name] = _moved(found[name], Relation.without_table)
         del here[name]
-    free = executor.driver_bytes - sum(here.values())
+    free = executor.driver_memory - sum(here.values())
     for name, operator in found.items():
         size = _memory(operator)
         if name not in here and size and size * BACK_BELOW <= free:

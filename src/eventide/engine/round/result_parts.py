@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from eventide.engine.relations.faults import of_spark
+from eventide.engine.relations.files import tables_in
 from eventide.results.results import Kind, Made
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PART_BYTES = 8 * 2**20
 """Files are put together in a part up to this size."""
-
-BATCH_ROWS = 65_536
 
 Shape = Callable[[pa.Table], pa.Table]
 """Makes results of emitted rows."""
@@ -40,13 +36,8 @@ class FileRows:
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows, some at a time."""
-        import pyarrow.parquet as pq
-
         with self.filesystem.open_input_file(self.path) as file:
-            # Spark may write times in its old form, of which Arrow's own reading ends in 2262.
-            parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
-            for batch in parquet.iter_batches(BATCH_ROWS):
-                yield pa.Table.from_batches([batch]).select(self.columns.names).cast(self.columns)
+            yield from tables_in(file, self.columns)
 
 
 @dataclass(frozen=True)
@@ -67,31 +58,30 @@ class TableRows:
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of one kind, and how they become results."""
+    """Rows of one kind, and how they become results; None where they are results."""
 
     rows: FileRows | TableRows
-    shape: Shape
+    shape: Shape | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The results."""
         for table in self.rows.tables():
-            yield from self.shape(table).to_batches()
+            yield from (table if self.shape is None else self.shape(table)).to_batches()
 
 
 class SparkParts:
-    """Gives pieces of results to Spark's tasks; the session is asked for when there is something to do."""
+    """Gives pieces of results to Spark's tasks: those of the one Spark that a process can have."""
 
-    def __init__(
-        self, session: Callable[[], SparkSession], pieces: Iterable[Piece], part_bytes: int = PART_BYTES
-    ) -> None:
-        self._session = session
+    def __init__(self, pieces: Iterable[Piece], part_bytes: int = PART_BYTES) -> None:
         self._parts = put_together(list(pieces), part_bytes)
 
     def map(self, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
         """Call a function with the number and the rows of every part, in Spark's tasks."""
+        from pyspark.sql import SparkSession
+
         numbered = list(enumerate(self._parts))
         try:
-            tasks = self._session().sparkContext.parallelize(numbered, max(1, len(numbered)))
+            tasks = SparkSession.active().sparkContext.parallelize(numbered, max(1, len(numbered)))
             return tasks.map(partial(_called, function)).collect()
         except Exception as error:
             raise of_spark(error, "results cannot be taken from the cluster") from error
@@ -101,7 +91,7 @@ def put_together(pieces: Sequence[Piece], most: int = PART_BYTES) -> list[tuple[
     """Neighbours in one part, while they are small together.
 
     >>> sizes = [pa.table({"a": pa.array(range(n), pa.int8())}) for n in (3, 4, 9, 1)]
-    >>> parts = put_together([Piece(TableRows(table), lambda rows: rows) for table in sizes], most=8)
+    >>> parts = put_together([Piece(TableRows(table)) for table in sizes], most=8)
     >>> [[piece.rows.bytes for piece in part] for part in parts]
     [[3, 4], [9], [1]]
     """
@@ -119,7 +109,7 @@ def put_together(pieces: Sequence[Piece], most: int = PART_BYTES) -> list[tuple[
 def result_table(
     name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, emitted: pa.Table
 ) -> pa.Table:
-    """Emitted rows with the columns that every result has; a `heartbeat` of their own counts.
+    """Emitted rows with the columns of results; a `heartbeat` of their own counts, and what they lack is NULL.
 
     >>> emitted = pa.table({"window_end": [10], "rows": [2], "n": [2]})
     >>> numbers = [(name, pa.int64()) for name in ("window_end", "heartbeat", "n")]
@@ -137,8 +127,10 @@ def result_table(
         if field.name in told:
             plain = pa.int64() if field.name == "heartbeat" else field.type
             columns.append(pa.repeat(pa.scalar(told[field.name], plain).cast(field.type), count))
-        else:
+        elif field.name in emitted.column_names:
             columns.append(emitted.column(field.name).cast(field.type))
+        else:
+            columns.append(pa.nulls(count, field.type))
     return pa.table(columns, schema=schema)
 
 

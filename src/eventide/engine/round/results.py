@@ -1,12 +1,12 @@
 """What operators emit as results: what a window is called, when it was closed, in which round.
 
 Law: what a result shows does not depend on where its rows are: `result_table` makes it of rows in a table,
-`result_text` of rows that stay on the cluster.
+`result_text` of rows that stay on the cluster. Columns that only early rows have are NULL in all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
@@ -14,17 +14,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from eventide.engine.operators.operator import Output
-from eventide.engine.relations.arrow_types import arrow_type
+from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout
 from eventide.engine.round.result_parts import FileRows, Piece, SparkParts, TableRows, result_table
 from eventide.eventtime.instant import EDGE
 from eventide.plan.binding import BoundOperator, BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.columns import Column, quoted
-from eventide.plan.derived import WINDOW_END
-from eventide.plan.expressions import SPARK
-from eventide.plan.stream import TimeKind
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.stream import WINDOW_END, TimeKind
+from eventide.plan.expressions.columns import Column, quoted
+from eventide.plan.expressions.parse import SPARK
 from eventide.results.results import Kind, Results
 
 if TYPE_CHECKING:
@@ -67,9 +66,17 @@ def _with_fixed(edge: pa.DataType, heartbeat: pa.DataType, outputs: Iterable[Col
     return pa.schema([*fixed, *((column.name, arrow_type(column.type)) for column in outputs)])
 
 
-def results_of(executor: Executor, name: str, schema: pa.Schema, round: int, heartbeat: int, output: Output) -> Results:
-    """What an operator has emitted in a round as results."""
-    shown = None if abs(heartbeat) >= EDGE else heartbeat
+def results_of(
+    executor: Executor,
+    name: str,
+    schema: pa.Schema,
+    round: int,
+    heartbeat: int,
+    output: Output,
+    early: Sequence[pa.Table] = (),
+) -> Results:
+    """What an operator has emitted in a round as results, and early ones after them, which are with the driver."""
+    shown = shown_heartbeat(heartbeat)
     both = ((Kind.FINAL, output.final), (Kind.REVISED, output.revised))
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -77,6 +84,8 @@ def results_of(executor: Executor, name: str, schema: pa.Schema, round: int, hea
             for part in rows.parts:
                 for table in executor.batches(part):
                     yield from result_table(name, kind, round, shown, schema, table).to_batches()
+        for table in early:
+            yield from table.to_batches()
 
     def pieces() -> Iterator[Piece]:
         storage = executor.files.checkpoint.storage
@@ -88,6 +97,8 @@ def results_of(executor: Executor, name: str, schema: pa.Schema, round: int, hea
                     continue
                 for file in part.files:
                     yield Piece(FileRows(*storage.located(file.name), file.bytes, rows.layout.schema), shape)
+        for table in early:
+            yield Piece(TableRows(table))
 
     def frame() -> DataFrame:
         frames = [
@@ -95,13 +106,18 @@ def results_of(executor: Executor, name: str, schema: pa.Schema, round: int, hea
             for kind, rows in both
             if rows.parts
         ]
+        frames += [executor.frame(_typed_text(schema), {"early": table}) for table in early]
         return reduce(lambda one, other: one.unionByName(other), frames)
 
-    rows = output.final.rows + output.revised.rows
+    rows = output.final.rows + output.revised.rows + sum(table.num_rows for table in early)
     if "cluster" not in (output.final.place, output.revised.place):
         return Results(name, round, rows, schema, batches)
-    parts = SparkParts(lambda: executor.frame("SELECT 1", {}).sparkSession, pieces())
-    return Results(name, round, rows, schema, batches, frame, parts)
+    return Results(name, round, rows, schema, batches, frame, SparkParts(pieces()))
+
+
+def shown_heartbeat(heartbeat: int) -> int | None:
+    """A heartbeat as results show it: the ends of time mean nothing to a reader."""
+    return None if abs(heartbeat) >= EDGE else heartbeat
 
 
 def result_text(name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, layout: Layout) -> str:
@@ -115,8 +131,15 @@ def result_text(name: str, kind: Kind, round: int, heartbeat: int | None, schema
     }
     columns = []
     for field in schema:
-        value = quoted(field.name) if field.name in own else told[field.name]
+        missing = f"CAST(NULL AS {spark_type_of(field.type)})"
+        value = quoted(field.name) if field.name in own else told.get(field.name, missing)
         if field.name in ("window_start", "window_end", "heartbeat") and pa.types.is_timestamp(field.type):
             value = f"timestamp_micros({value})"
         columns.append(f"{value} AS {quoted(field.name)}")
     return f"SELECT {', '.join(columns)} FROM emitted"
+
+
+def _typed_text(schema: pa.Schema) -> str:
+    """Rows `early` of the driver with the types that they have on the cluster."""
+    columns = (f"CAST({quoted(field.name)} AS {spark_type_of(field.type)}) AS {quoted(field.name)}" for field in schema)
+    return f"SELECT {', '.join(columns)} FROM early"

@@ -22,12 +22,11 @@ from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
 from eventide.engine.spark.file_reduce import FileBatch, FileReduce
 from eventide.engine.spark.state_tasks import StateTasks
 from eventide.errors import DeclarationError
-from eventide.plan.bound import instant_sql
-from eventide.plan.columns import Column, quoted, spark_type, with_type
-from eventide.plan.derived import Derived
-from eventide.plan.dialect import tables_in
-from eventide.plan.reduce_text import MALFORMED, batch_view
-from eventide.plan.stream import Stream
+from eventide.plan.bound.query import instant_sql
+from eventide.plan.declared.stream import Derived, Stream
+from eventide.plan.duckdb.transpile import tables_in
+from eventide.plan.expressions.columns import Column, quoted, spark_type, with_type
+from eventide.plan.sql.reduce import MALFORMED, batch_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eventide.engine.relations.faults import of_spark
 from eventide.engine.round.engine import Engine, Observer
-from eventide.engine.round.placement import DRIVER_BYTES
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
@@ -22,12 +22,12 @@ from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
 from eventide.errors import EventideError
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.columns import quoted
-from eventide.plan.program import Program
-from eventide.plan.reduce_text import MALFORMED
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.program import Program
+from eventide.plan.expressions.columns import quoted
+from eventide.plan.sql.reduce import MALFORMED
 from eventide.sinks.sink import Sink
-from eventide.sources.spark_input import read_stream
+from eventide.sources.spark.input import read_stream
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class SparkEngine(Running):
         every: str | None = None,
         tick: float = 1.0,
         observer: Observer | None = None,
-        driver_bytes: int = DRIVER_BYTES,
+        driver_memory: int = DRIVER_MEMORY,
         by_files: bool = True,
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
@@ -83,7 +83,7 @@ class SparkEngine(Running):
                 checkpoint,
                 sinks,
                 observer,
-                driver_bytes=driver_bytes,
+                driver_memory=driver_memory,
                 flush_rows=flush_rows,
                 scheduling=scheduling,
                 trace=trace,

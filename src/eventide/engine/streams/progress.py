@@ -23,18 +23,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.expected import tell_end
-from eventide.eventtime.future_guard import FutureGuard
-from eventide.eventtime.hearing import Hearing
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.per_source import grown
-from eventide.eventtime.punctuated import PunctuatedPacemaker, punctuated_in, tell_heard
+from eventide.eventtime.policies.punctuated import PunctuatedPacemaker, punctuated_in, tell_heard
+from eventide.eventtime.policies.wrappers.expected_sources import tell_end
+from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
 from eventide.eventtime.punctuation import Punctuation
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
-from eventide.eventtime.waiting import least_without
-from eventide.plan.stream import Stream, Timestamps
+from eventide.eventtime.sources import Hearing, least_without
+from eventide.plan.declared.stream import Stream, Timestamps
 
 SEPARATOR = "\x1f"
 """Between the columns that name a source."""
@@ -54,7 +53,7 @@ def take_promises(
 
     The answer are the sources that were spoken for, but for promises that are for everyone.
 
-    >>> from eventide.eventtime.punctuated import Punctuated
+    >>> from eventide.eventtime.policies.punctuated import Punctuated
     >>> pacemaker, known = Punctuated().start(), pa.array(["a", "b"])
     >>> promises = pa.table({"who": pa.array(["b", "a", None]), "__hi": [9, 3, 5]})
     >>> number = lambda table, columns: pc.index_in(table.column("who"), value_set=known).to_numpy()
