@@ -43,7 +43,7 @@ from eventide.plan.binding import through
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads
 from eventide.plan.declared.program_checks import streams_below
 from eventide.plan.declared.query import Query
-from eventide.plan.declared.queue import Queue, queued
+from eventide.plan.declared.rows import Queue, queued
 from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.plan.expressions.columns import Column, spark_type
 

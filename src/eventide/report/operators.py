@@ -33,8 +33,7 @@ from eventide.plan.bound.lookup import BoundLookup
 from eventide.plan.bound.rows import BoundRows
 from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.program import Operator
-from eventide.plan.declared.queue import Queue
-from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.rows import Queue, Rows
 from eventide.plan.declared.stream import Derived, Stream, TimeKind
 from eventide.plan.declared.temporal import in_plain_words
 from eventide.plan.declared.time_columns import over_carrier

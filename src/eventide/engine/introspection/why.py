@@ -31,8 +31,7 @@ from eventide.plan.binding import through
 from eventide.plan.declared.join import JoinKind, Lookup
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query
-from eventide.plan.declared.queue import Queue
-from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.rows import Queue, Rows
 from eventide.plan.declared.stream import Stream, Timestamps
 
 FIRST_FEW = 3

@@ -38,8 +38,18 @@ from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
 from eventide.plan.bound.lookup import BoundLookup
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.expressions.columns import quoted
-from eventide.plan.sql.join import COUNT, alone_text, met_columns, met_text, told_order, told_text
-from eventide.plan.sql.lookup import PASSED, lookup_exact, needed_text, versions_text
+from eventide.plan.sql.join import (
+    COUNT,
+    PASSED,
+    alone_text,
+    lookup_exact,
+    met_columns,
+    met_text,
+    needed_text,
+    told_order,
+    told_text,
+    versions_text,
+)
 
 READY = Statement(
     "SELECT held.* FROM held CROSS JOIN limits WHERE held.__t >= limits.__was AND held.__t < limits.__now "

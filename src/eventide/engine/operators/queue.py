@@ -31,8 +31,8 @@ from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span, merged
 from eventide.eventtime.scheduling.expensive import Turn
 from eventide.plan.bound.rows import IDENTITY, BoundRows
-from eventide.plan.declared.queue import Queue as DeclaredQueue
-from eventide.plan.declared.queue import Sideline
+from eventide.plan.declared.rows import Queue as DeclaredQueue
+from eventide.plan.declared.rows import Sideline
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import Column
 

@@ -47,9 +47,8 @@ from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.scheduling.options import Asker, Scheduling
-from eventide.plan.binding import BoundProgram
+from eventide.plan.binding import BoundProgram, as_run
 from eventide.plan.bound.query import Bound
-from eventide.plan.declared.input_managers import as_run
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Timestamps

@@ -7,8 +7,17 @@ hold one, `is it there` is written before it.
 
 from __future__ import annotations
 
-from eventide.plan.expressions.aggregate_call import SMALL, Call, Columns, Form, Told, decimal_of
-from eventide.plan.expressions.order_key import PLAIN, nullable, order_key
+from eventide.plan.expressions.aggregate_call import (
+    PLAIN,
+    SMALL,
+    Call,
+    Columns,
+    Form,
+    Told,
+    decimal_of,
+    nullable,
+    order_key,
+)
 
 
 def extreme(function: str) -> Form:

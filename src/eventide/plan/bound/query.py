@@ -22,9 +22,8 @@ from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import WINDOW_START, Derived, Least, Stream, TimeKind
 from eventide.plan.declared.time_columns import least_of
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
-from eventide.plan.expressions.aggregate_call import Partial, Split
+from eventide.plan.expressions.aggregate_call import Partial, Split, order_key
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.expressions.order_key import order_key
 from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.expressions.spark_dialect import SPARK
 

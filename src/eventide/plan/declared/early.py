@@ -23,8 +23,7 @@ from typing import Any
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.early.earliness import Earliness
-from eventide.eventtime.early.triggers import AtPoints, ByProgress, Every, Prodder
+from eventide.eventtime.early.triggers import AtPoints, ByProgress, Earliness, Every, Prodder
 from eventide.plan.expressions.aggregate_call import call_from
 from eventide.plan.expressions.parse import aggregates_in, parsed
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from eventide.plan.duckdb.generator import Rule, Saying, call
-from eventide.plan.expressions.aggregate_call import decimal_mean, decimal_of
-from eventide.plan.expressions.order_key import order_key
+from eventide.plan.expressions.aggregate_call import decimal_mean, decimal_of, order_key
 from eventide.plan.expressions.parse import name_of, restricted
 from eventide.plan.expressions.spark_dialect import SPARK
 
