@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.duckdb.executor import Workbench
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.errors import DataFaultError
 from eventide.plan.bound.query import Bound, bind
 from eventide.plan.declared.query import Query, named_as
@@ -28,6 +27,7 @@ from eventide.plan.expressions.spark_types import Types
 from eventide.plan.sql.evaluation_order import in_evaluation_order, may_fail
 from eventide.plan.sql.failing_rows import RowExpressions, fail_safe_form, fails
 from eventide.plan.sql.reduce import MALFORMED, batch_view, broken_text
+from eventide.sources.arrow_types import arrow_type
 from tests.plan.spark_model import COLUMNS, Row, Word, fails_for, rows, words
 
 if TYPE_CHECKING:

@@ -218,3 +218,13 @@ def test_what_cannot_be_opened_is_told(given: Input, told: str) -> None:
 
 def test_files_are_a_local_input(tmp_path: Path) -> None:
     assert isinstance(Files(numbers("json", tmp_path)), LocalInput)
+
+
+def test_a_round_takes_a_thousand_files_at_most_so_that_commits_come_between(tmp_path: Path) -> None:
+    """20,000 small files were one round of minutes, and a crash in it began anew."""
+    for number in range(1003):
+        (tmp_path / f"{number:04d}.json").write_text('{"t": 1}\n')
+    given = Files(Stream("s", columns("t BIGINT"), time="t", input=Input("json", str(tmp_path))))
+    taken = [table.num_rows for _ in range(2) if (table := given.take(1_000_000, 0.0)) is not None]
+    assert taken == [1000, 3]
+    assert len(given.portion()["files"]) == 1003

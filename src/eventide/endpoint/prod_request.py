@@ -19,7 +19,6 @@ from urllib.parse import parse_qsl
 
 from eventide.endpoint.limits import Refusal
 from eventide.engine.introspection.open_windows import kind_of_times
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
@@ -27,6 +26,7 @@ from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.language.grammar.spelling import meant
 from eventide.plan.declared.stream import TimeKind
 from eventide.results.group_values import group_value, microseconds
+from eventide.sources.arrow_types import arrow_type
 
 PROD_KEYS = ("query", "groups", "up_to", "after")
 SHOWN = 60

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Self
 
 from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.introspection.state_growth import StateGrowth
 from eventide.engine.introspection.status import Status
 from eventide.engine.introspection.why import OpenWindow
 from eventide.engine.round.engine import Engine
@@ -89,6 +90,7 @@ class Running(ABC):
         self._holder: int | None = None
         self._handlers: dict[int, object] = {}
         self._threads: list[threading.Thread] = []
+        self.growth = StateGrowth()
 
     @abstractmethod
     def start(self, bounded: bool = False) -> Running:
@@ -254,6 +256,9 @@ class Running(ABC):
                 **{f"{step}_ms": round(1000 * seconds, 1) for step, seconds in work.seconds.items()},
             },
         )
+        engine = self.engine
+        standing = engine.state.standing(engine.program, engine.scheduling)
+        self.growth.look(engine.state.operators, standing, engine.backend.has_cluster)
         for function in self._told:
             function(work)
 

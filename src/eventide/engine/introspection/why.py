@@ -223,8 +223,9 @@ class Standing:
         """The rows of an operator are as far as the least of its inputs: later ones make later rows."""
         if isinstance(operator, Queue):
             saved = self.record.queries[operator.name]
+            waiting, aside = saved["waiting"]["count"], saved["aside"]["count"]
             found = self._of_merge(operator.name, operator.inputs, need)
-            found = replace(found, kind="queue", queued=saved["waiting"] + saved["aside"], aside=saved["aside"])
+            found = replace(found, kind="queue", queued=waiting + aside, aside=aside)
         elif isinstance(operator, Rows):
             found = self._of_merge(operator.name, operator.inputs, need)
         elif isinstance(operator, Lookup):

@@ -39,7 +39,6 @@ from eventide.engine.operators.windows import (
     open_frontier,
     outside,
 )
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -52,6 +51,7 @@ from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.window import SameWindow
 from eventide.plan.sql.failing_values import fail_safe_values
 from eventide.plan.sql.merge import empty_text
+from eventide.sources.arrow_types import arrow_type
 
 MOST_EMPTY = 100_000
 """So many windows are closed in one round at most, where empty ones are emitted too; the others follow later."""

@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.checkpoint.record import StateFile
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.eventtime.instant import Instants
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.declared.temporal import DAY
 from eventide.plan.expressions.columns import Column, quoted
+from eventide.sources.arrow_types import arrow_type
 
 SEQUENCE, ID = (column.name for column in IDENTITY)
 

@@ -32,6 +32,9 @@ from eventide.sources.text.reader import LineFormat, local_options
 
 LINES = frozenset({"csv", "json", "text"})
 FORMATS = LINES | OPENERS.keys()
+ROUND_FILES = 1000
+"""Files that a round opens at most, unless the stream says otherwise: what was read is safe with the commit."""
+
 HEAD = 1024
 """Bytes at the beginning of a file that was read in part, by which it is known again."""
 
@@ -50,7 +53,7 @@ class Files:
             )
         self._stream = stream
         self._kind = given.format
-        self._max_files = given.max_files
+        self._max_files = given.max_files or ROUND_FILES
         owner = f"stream {stream.name!r}"
         options = local_options(owner, given)
         self._lines = LineFormat(owner, stream.columns, given.format, options) if given.format in LINES else None

@@ -35,7 +35,7 @@ import pyarrow.csv as pa_csv
 
 from eventide.errors import DeclarationError
 from eventide.plan.expressions.columns import Column
-from eventide.sources.schema import arrow_type
+from eventide.sources.schema import readable_type
 from eventide.sources.text import values as text_values
 from eventide.sources.text.lines import as_block, lines_of
 from eventide.sources.text.quick_values import connection, of_csv, sure_rows
@@ -92,7 +92,7 @@ def converter(column: Column) -> Convert:
     """
     if column.type in SIMPLE:
         return SIMPLE[column.type]
-    kind = arrow_type(column.type)
+    kind = readable_type(column.type)
     if pa.types.is_decimal(kind):
         return partial(text_values.decimal, precision=kind.precision, scale=kind.scale)
     if kind == pa.string():

@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.plan.expressions.columns import Column, columns
-from eventide.sources.schema import arrow_type
+from eventide.sources.schema import readable_type
 from eventide.sources.text import values as text_values
 from eventide.sources.text.quick_values import connection, of_json, sure_rows
 
@@ -73,7 +73,7 @@ class FailSafeJson:
 
     def __init__(self, declared: Sequence[Column]) -> None:
         self._names = {column.name: place for place, column in enumerate(declared)}
-        self._convert = [converter(arrow_type(column.type)) for column in declared]
+        self._convert = [converter(readable_type(column.type)) for column in declared]
 
     def rows(self, line: str) -> list[list[Any] | None]:
         """The rows of a line, as values for Arrow; None for one that is malformed."""

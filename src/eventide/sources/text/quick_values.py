@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
-from eventide.sources.schema import arrow_type
+from eventide.sources.schema import readable_type
 
 DAY = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 CLOCK = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
@@ -68,7 +68,7 @@ def of_csv(text: str, spark_type: str) -> str:
     if spark_type in PATTERNS:
         pattern, target = PATTERNS[spark_type]
         return _when(pattern, text, f"TRY_CAST({text} AS {target})")
-    kind = arrow_type(spark_type)
+    kind = readable_type(spark_type)
     if pa.types.is_decimal(kind):
         pattern = rf"[+-]?[0-9]{{1,38}}(\.[0-9]{{0,{kind.scale}}})?"
         return _when(pattern, text, f"TRY_CAST({text} AS DECIMAL({kind.precision}, {kind.scale}))")
@@ -100,7 +100,7 @@ def of_json(value: str, spark_type: str) -> str:
             return text
         seconds = _when("-?[0-9]{1,11}", value, f"to_timestamp(TRY_CAST({value} AS BIGINT))")
         return f"CASE WHEN starts_with({value}, '\"') THEN {text} ELSE {seconds} END"
-    kind = arrow_type(spark_type)
+    kind = readable_type(spark_type)
     if kind == pa.string():
         # Text without a backslash has no quotes but those around it. Doubles and objects: as they were written.
         return (
