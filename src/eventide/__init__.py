@@ -39,7 +39,7 @@ What it knows is plain data, fit for JSON, from which an equal generator goes on
 
 from typing import TYPE_CHECKING
 
-from eventide.later import later
+from eventide.lazy_import import lazy_import
 
 if TYPE_CHECKING:
     from eventide.api.bridge import heartbeats
@@ -79,7 +79,7 @@ __all__ = [
 ]
 
 # Nothing is loaded before it is asked for: commands pass through this door, too.
-__getattr__ = later(
+__getattr__ = lazy_import(
     __name__,
     {
         "FOREVER": "eventide.eventtime.instant",

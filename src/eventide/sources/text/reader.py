@@ -99,7 +99,7 @@ def _check_csv(owner: str, options: dict[str, str]) -> None:
 
 
 FEW_LINES = 32
-"""Up to so many lines of a block are read the careful way."""
+"""Up to so many lines of a block are read the fail-safe way."""
 
 
 class Quick(Protocol):
