@@ -62,7 +62,7 @@ class Gate:
     >>> gate.check({"host": "localhost"})
     Traceback (most recent call last):
         ...
-    eventide.endpoint.limits.Refusal: the token is missing or wrong
+    eventide.endpoint.limits.HttpError: the token is missing or wrong
     """
 
     def __init__(self, address: Address, token: str, limits: Limits, clock: Callable[[], float]) -> None:

@@ -39,7 +39,7 @@ def asked_of(body: bytes, keys: Iterable[str]) -> dict[str, Any]:
     >>> asked_of(b'{"query": "a", "query": "b"}', ("query",))
     Traceback (most recent call last):
         ...
-    eventide.endpoint.limits.Refusal: 'query' stands in the request twice
+    eventide.endpoint.limits.HttpError: 'query' stands in the request twice
     """
     try:
         found = json.loads(body.decode("utf-8"), object_pairs_hook=_once, parse_float=Decimal, parse_constant=_none)
