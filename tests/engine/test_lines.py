@@ -32,7 +32,7 @@ ROWS = Layout((*IDENTITY, *columns("__t BIGINT")), ("__t",))
 ORDER = ("__t", "__seq", "__id")
 EMPTY = Line.of(ROWS, ORDER, "__seq")
 
-Took = list[tuple[int, int, int]]
+Took = list[tuple[int, ...]]
 
 
 @pytest.fixture(scope="module")
