@@ -175,8 +175,9 @@ READ = "CREATE STREAM s (ts TIMESTAMP, k STRING) FROM json 'in' SOURCE BY k\n {}
         ("OWN PROGRESS", "2:2: a source that falls silent holds back all others; add IDLE AFTER"),
         (
             "DRATIO 1% IDLE AFTER 30 s",
-            "2:12: IDLE AFTER leaves out who is silent while others speak; when all are silent, time stands, and the last "
-            "window stays open until a row after its end comes: ON DEMAND or CLOCK SKEW would let the clock close it",
+            "2:12: IDLE AFTER leaves out who is silent while others speak; when all are silent, time stands, and the "
+            "last window stays open until a row after its end comes: ON DEMAND or CLOCK SKEW would let the clock "
+            "close it",
         ),
         (
             "BOUNDS (a TRAILS b BY 5 s, b TRAILS b BY 0, ALL TRAILS a BY 0)",
