@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.duckdb.executor import Bench
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.relations.backend import ClusterStep, Given
+from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.relation import Relation, Summary
 from eventide.engine.relations.segments import Segments
 from eventide.engine.spark.state_tasks import StateTasks
+from eventide.engine.spark.worker import emptied, written
+from eventide.plan.declared.stream import Stream
+from eventide.plan.expressions.columns import Column
 
 
 class _Tasks:
@@ -35,7 +40,7 @@ class _Tasks:
 
 
 class ClusterHere(LocalBackend):
-    """Keeps every statement over state that it was given."""
+    """Keeps every statement that it was given."""
 
     has_cluster = True
 
@@ -44,11 +49,36 @@ class ClusterHere(LocalBackend):
         self._tasks = StateTasks(_Tasks())  # type: ignore[arg-type]
         self.said: list[str] = []
 
+    def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
+        self.said.append(sql)
+        return super().ask(sql, tables)
+
+    def sql(self, portable: bool) -> Bench:
+        return _Asked(self)
+
+    def store(
+        self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
+    ) -> Summary:
+        here = emptied(target)
+        assert here is not None
+        return written(here, self.ask(sql, tables).to_reader())
+
     def run_over(self, steps: Sequence[ClusterStep], given: Given) -> list[Summary | pa.Table]:
         self.said += [step.sql for step in steps]
-        answers = self._tasks.run(steps, given)
+        answers = self._tasks.run([replace(step, portable=True) for step in steps], given)
         assert answers is not None, "a worker runs it"
         return answers
+
+
+class _Asked:
+    """Its DuckDB, over tables of the driver."""
+
+    def __init__(self, backend: ClusterHere) -> None:
+        self._backend = backend
+
+    def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
+        self._backend.said.append(spark_sql)
+        return self._backend.workbench.ask(spark_sql, tables, inner)
 
 
 def on_cluster(executor: Any, rows: Segments) -> Segments:

@@ -95,8 +95,7 @@ class CountWindowAggregate(Operator):
             # Rows of before the query began were never its own, so they are not late for it.
             own = rows if self.begins == NEVER else from_time(self.executor, rows, self.begins)
             wanted = own.rows
-            since = f" AND __t >= {self.begins}" if self.begins != NEVER else ""
-            late = Late(own.rows - accepted.rows, f"__t < {self.closed_before}{since}")
+            late = Late.before(own.rows - accepted.rows, "__t", self.closed_before, self.begins)
         return replace(self, waiting=self.waiting.add(accepted)), Ingested(wanted, late)
 
     def would_emit(self, inputs: Sequence[Input]) -> bool:

@@ -110,7 +110,7 @@ class Lookup(Operator):
         side = side_of(self.bound.joined, port)
         heartbeat = self.frontiers[side].time
         accepted = from_time(self.executor, rows, after(heartbeat))
-        late = Late(rows.rows - accepted.rows, f"__t <= {heartbeat}") if accepted.rows < rows.rows else None
+        late = Late.before(rows.rows - accepted.rows, "__t", after(heartbeat)) if accepted.rows < rows.rows else None
         new = self.new[side].add(accepted)
         both = (new, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], new)
         return replace(self, new=both), Ingested(rows.rows, late)

@@ -88,7 +88,7 @@ class Merge(RowsOperator):
         accepted = from_time(self.executor, rows, after(self.frontier.time))
         late = None
         if accepted.rows < rows.rows:
-            late = Late(rows.rows - accepted.rows, f"__t <= {self.frontier.time}")
+            late = Late.before(rows.rows - accepted.rows, "__t", after(self.frontier.time))
         return replace(self, arrived=(*self.arrived, accepted)), Ingested(rows.rows, late)
 
     def would_emit(self, inputs: Sequence[Input]) -> bool:

@@ -137,8 +137,7 @@ class WindowAggregate(Operator):
             # Rows of before the query began were never its own, so they are not late for it.
             wanted -= self._weight(rows, low, self.begins)
         if wanted > accepted.weight:
-            since = f" AND __pane >= {self.begins}" if self.begins != NEVER else ""
-            late = Late(wanted - accepted.weight, f"__pane < {edge}{since}")
+            late = Late.before(wanted - accepted.weight, "__pane", edge, self.begins)
         run = replace(self, slices=self.slices.add(accepted))
         if self.query.query.retain and (accepted.least("__pane") or 0) < self.closed_before:
             revising = self._weight(accepted, edge, self.closed_before)

@@ -19,6 +19,7 @@ from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
+from eventide.engine.spark.connect import refuse_connect
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
 from eventide.errors import EventideError
@@ -68,6 +69,7 @@ class SparkEngine(Running):
         trace: Trace | None = None,
         pace: QueuePace | None = None,
     ) -> None:
+        refuse_connect(spark, "this session")
         self.spark = spark
         self._every = every
         self._tick = tick
