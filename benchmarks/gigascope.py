@@ -28,15 +28,14 @@ import pyarrow as pa
 
 from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.virtual_time import SECOND, Arrival, play
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.plan.declared.join import Band, Join, JoinKind, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 
 COLUMNS = "ts TIMESTAMP, protocol INT, srcIP BIGINT, destIP BIGINT, srcPort INT, destPort INT"
 ADDRESS = ("protocol", "srcIP", "destIP", "srcPort", "destPort")

@@ -35,14 +35,14 @@ from benchmarks.harness import as_duration, as_percent, finish, options, say, sc
 from benchmarks.heartbeats.recordings import RUNS
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER, Instants
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 
 SECOND, MILLISECOND = 1_000_000, 1_000
 WINDOW = 10 * SECOND

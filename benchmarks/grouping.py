@@ -23,15 +23,13 @@ import numpy as np
 
 from benchmarks.harness import as_percent, finish, options, say, show_table
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.grouped import Grouped
-from eventide.eventtime.grouping import group
-from eventide.eventtime.heartbeat_delay import expected_delay
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.partition import partition
-from eventide.eventtime.skew_bounds import TimeBound
-from eventide.eventtime.skew_matrix import Skew, SkewMatrix
-from eventide.eventtime.skew_systems import distributed_sensors, global_counter
+from eventide.eventtime.policies.skew.bounds import TimeBound
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.grouping import expected_delay, group, partition
+from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix
+from eventide.eventtime.policies.skew.per_source import distributed_sensors, global_counter
+from eventide.eventtime.policies.wrappers.source_groups import Grouped
 
 GAP = 200.0
 Assignment = tuple[int, ...]

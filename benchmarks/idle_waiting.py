@@ -35,11 +35,10 @@ import pyarrow as pa
 from benchmarks.harness import as_duration, as_percent, finish, options, say, scratch, show_table
 from benchmarks.idle_waiting_spark import on_spark
 from benchmarks.virtual_time import SECOND, Arrival, Played, play
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.program import Program
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, Timestamps, columns
+from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, Timestamps, columns
 
 COLUMNS = "id BIGINT, percent INT"
 PASSING = "percent < 95"

@@ -18,11 +18,10 @@ import pyarrow.parquet as pq
 from benchmarks.harness import as_duration, show_table
 from eventide.engine.spark.engine import SparkEngine
 from eventide.engine.spark.session import local_session
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.program import Program
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, Timestamps, columns
+from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, Timestamps, columns
 from eventide.results.results import Results
 
 if TYPE_CHECKING:

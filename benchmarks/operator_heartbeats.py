@@ -28,13 +28,13 @@ import pyarrow as pa
 
 from benchmarks.harness import as_duration, finish, options, say, scratch, show_table
 from benchmarks.virtual_time import SECOND, Arrival, Played, play
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.heartbeat_labels import Level
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.join import Band, Join, Side
-from eventide.plan.program import Program
-from eventide.plan.query import named_as
-from eventide.plan.stream import Stream, columns
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.join import Band, Join, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import named_as
+from eventide.plan.declared.stream import Stream, columns
 
 COLUMNS = "ts TIMESTAMP, k INT, id BIGINT"
 NAMES = ("S1", "S2", "S3")

@@ -40,12 +40,12 @@ from eventide.engine.round.report import RoundReport
 from eventide.engine.spark.engine import SparkEngine
 from eventide.engine.spark.session import local_session
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.fixed_delay import FixedDelay, FixedDelayPacemaker
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Input, Stream, columns
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay, FixedDelayPacemaker
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

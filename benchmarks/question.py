@@ -18,12 +18,12 @@ import duckdb
 
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
 from benchmarks.harness import database
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Input, Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.plan.declared.window import Window
 
 ASKED = {"total": "sum(v)", "n": "count(*)", "most": "max(v)"}
 QUERY = "answers"

@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.asking import When
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.program import Program
+from eventide.eventtime.scheduling.options import Scheduling, When
+from eventide.plan.declared.program import Program
 from eventide.results.results import Results
 
 SECOND = 1_000_000

@@ -29,7 +29,7 @@ from eventide.engine.running import Running
 from eventide.engine.spark.engine import SparkEngine
 from eventide.engine.spark.session import local_session
 from eventide.language.script import read_script
-from eventide.plan.program import Program
+from eventide.plan.declared.program import Program
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Sink
 from examples.freeway import (

@@ -8,7 +8,7 @@ Each batch is a round. Up to 1 % of the rows may be late; two queries share the 
 from __future__ import annotations
 
 import eventide
-from eventide.api.given_rows import Given
+from eventide.api.inputs import Given
 from eventide.api.query import ContinuousQuery
 from examples.make_recording import recording
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 import eventide
 from eventide.engine.spark.session import local_session
-from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.policies.own_progress import OwnProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

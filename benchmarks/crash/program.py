@@ -18,16 +18,14 @@ from benchmarks.crash.moment import QUERIES, Moment
 from benchmarks.crash.recording import SECOND
 from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.placement import DRIVER_MEMORY
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.order import order_by
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Input, Stream, Timestamps, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query, named_as, order_by
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Sink
 

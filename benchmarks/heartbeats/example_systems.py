@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from math import ceil
 
 from benchmarks.harness import as_duration, say, show_table
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.per_source_skew import PerSourceSkew, TimeTerm
-from eventide.eventtime.skew_bounds import TimeBound
-from eventide.eventtime.skew_matrix import Skew
-from eventide.eventtime.skew_systems import distributed_sensors, global_counter
-from eventide.profile.dry_run import dry_run
-from eventide.profile.outcome import Outcome
+from eventide.eventtime.policies.skew.bounds import TimeBound
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.matrix import Skew
+from eventide.eventtime.policies.skew.per_source import PerSourceSkew, TimeTerm, distributed_sensors, global_counter
+from eventide.profile.dry_run import Outcome, dry_run
 from eventide.profile.recording import Recording
 from eventide.testing.building import MILLISECOND
 from eventide.testing.systems import counter_system, sensor_system

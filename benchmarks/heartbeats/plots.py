@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from benchmarks.harness import as_percent
 from benchmarks.heartbeats.streams import Measured, Stream
-from eventide.profile.candidates import CLAIRVOYANT, OURS
+from eventide.profile.profiling import CLAIRVOYANT, OURS
 from eventide.testing.building import MILLISECOND
 
 COLUMNS = 3

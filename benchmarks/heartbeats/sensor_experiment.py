@@ -7,12 +7,10 @@ ad hoc one. Our own policy stands beside them.
 from __future__ import annotations
 
 from benchmarks.harness import as_duration, as_percent, show_table
-from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.kim import Kim
-from eventide.eventtime.kim_adhoc import KimAdhoc
-from eventide.profile.dry_run import dry_runs, timetable
-from eventide.profile.outcome import Outcome
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.kim import Kim, KimAdhoc
+from eventide.profile.dry_run import Outcome, dry_runs, timetable
 from eventide.testing.building import MILLISECOND
 from eventide.testing.systems import kim_experiment
 

@@ -11,10 +11,9 @@ from time import perf_counter
 import numpy as np
 
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.profile.candidates import candidates
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.profile.dry_run import dry_runs, timetable
-from eventide.profile.limits import clairvoyant, fixed_best
+from eventide.profile.profiling import candidates, clairvoyant, fixed_best
 from eventide.testing.building import MILLISECOND, SECOND, START, arrived, emissions, exponential
 
 CELLS_PER_SOURCE = 3

@@ -12,10 +12,8 @@ from rich.progress import Progress
 
 from benchmarks.heartbeats.recordings import RUNS
 from eventide.eventtime.heartbeat import Policy
-from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, ONLINE, OURS, YARDSTICKS
-from eventide.profile.dry_run import dry_runs, timetable
-from eventide.profile.limits import clairvoyant, fixed_best
-from eventide.profile.outcome import Outcome
+from eventide.profile.dry_run import Outcome, dry_runs, timetable
+from eventide.profile.profiling import CLAIRVOYANT, FIXED_BEST, ONLINE, OURS, YARDSTICKS, clairvoyant, fixed_best
 from eventide.profile.recording import Recording
 from eventide.testing.streams import HARD_CASES
 

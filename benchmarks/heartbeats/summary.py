@@ -1,6 +1,6 @@
 """From many outcomes to the few figures that decide: did the promise hold, and what did it cost?
 
->>> from eventide.profile.outcome import Outcome
+>>> from eventide.profile.dry_run import Outcome
 >>> ours = Outcome(0.01, 0.008, 0.012, 0.02, lag_mean=50.0, lag_p95=90.0, buffered_mean_rows=3.0)
 >>> best = Outcome(0.01, 0.01, 0.03, 0.02, lag_mean=200.0, lag_p95=200.0, buffered_mean_rows=9.0)
 >>> crypto = Stream("crypto", real=True)
@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from benchmarks.heartbeats.streams import HEADLINE, PROMISED, Measured, Stream
-from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, OURS
+from eventide.profile.profiling import CLAIRVOYANT, FIXED_BEST, OURS
 
 BEYOND_THE_PROMISE = {
     "growing_disorder": "lateness grows without bound",

@@ -9,7 +9,7 @@ from benchmarks.heartbeats.baselines import BASELINES
 from benchmarks.heartbeats.recordings import FOLDER, RUNS
 from benchmarks.heartbeats.streams import Measured
 from benchmarks.heartbeats.summary import lag_ratios
-from eventide.profile.candidates import FIXED_BEST, OURS, YARDSTICKS
+from eventide.profile.profiling import FIXED_BEST, OURS, YARDSTICKS
 from eventide.testing.building import MILLISECOND
 
 

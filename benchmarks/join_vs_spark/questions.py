@@ -18,12 +18,12 @@ import duckdb
 
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
 from benchmarks.harness import database
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Input, Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.plan.declared.join import Band, Join, JoinKind, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.plan.declared.window import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

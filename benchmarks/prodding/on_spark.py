@@ -18,12 +18,12 @@ from benchmarks.prodding.runs import AGGREGATES
 from benchmarks.prodding.streams import SECOND
 from eventide.engine.spark.engine import SparkEngine
 from eventide.engine.spark.session import local_session
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.plan.prods import Prods
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.results.error import errors
 from eventide.results.results import Results
 

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from benchmarks.prodding.streams import SECOND, Recorded
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.earliness import Earliness
-from eventide.eventtime.punctuated import Punctuated
-from eventide.plan.prods import Prods
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.early.triggers import Earliness
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.results.error import errors
 from eventide.sinks.memory import Memory
 

@@ -14,15 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Input, Stream, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.plan.declared.window import RowWindow, Window
 
 ANSWERS = "answers"
 NEAR = 5 * SECOND

@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from eventide.api.stream import stream
     from eventide.errors import DeclarationError, EventideError, InputError, LostRowsWarning, SnapshotError
     from eventide.eventtime.arrivals import Arrivals
-    from eventide.eventtime.drop_ratio import DropRatio
-    from eventide.eventtime.future_guard import FutureGuard
     from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
     from eventide.eventtime.instant import FOREVER, NEVER
-    from eventide.eventtime.own_progress import OwnProgress
-    from eventide.eventtime.timeout import Timeout
+    from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+    from eventide.eventtime.policies.own_progress import OwnProgress
+    from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
+    from eventide.eventtime.policies.wrappers.timeout import Timeout
 
 __all__ = [
     "FOREVER",
@@ -86,18 +86,18 @@ __getattr__ = later(
         "NEVER": "eventide.eventtime.instant",
         "Arrivals": "eventide.eventtime.arrivals",
         "DeclarationError": "eventide.errors",
-        "DropRatio": "eventide.eventtime.drop_ratio",
+        "DropRatio": "eventide.eventtime.policies.drop_ratio.policy",
         "EventideError": "eventide.errors",
-        "FutureGuard": "eventide.eventtime.future_guard",
+        "FutureGuard": "eventide.eventtime.policies.wrappers.future_guard",
         "Heartbeats": "eventide.eventtime.heartbeat",
         "InputError": "eventide.errors",
         "LostRowsWarning": "eventide.errors",
-        "OwnProgress": "eventide.eventtime.own_progress",
+        "OwnProgress": "eventide.eventtime.policies.own_progress",
         "Pacemaker": "eventide.eventtime.heartbeat",
         "Policy": "eventide.eventtime.heartbeat",
         "Snapshot": "eventide.eventtime.heartbeat",
         "SnapshotError": "eventide.errors",
-        "Timeout": "eventide.eventtime.timeout",
+        "Timeout": "eventide.eventtime.policies.wrappers.timeout",
         "heartbeats": "eventide.api.bridge",
         "sql": "eventide.api.sql",
         "start": "eventide.api.start",

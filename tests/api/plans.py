@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eventide.plan.expressions import parsed
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Named, Query
-from eventide.plan.spark_grammar import SPARK
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Named, Query
+from eventide.plan.expressions.parse import parsed
+from eventide.plan.expressions.spark_dialect import SPARK
 
 
 def bare(program: Program) -> Program:

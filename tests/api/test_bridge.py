@@ -16,8 +16,8 @@ import pytest
 import eventide
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.own_progress import OwnProgress
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.wrappers.idleness import Idle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

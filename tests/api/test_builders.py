@@ -12,23 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eventide
-from eventide.api.lengths import length
+from eventide.api.arguments import length
 from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.slack import Slack
-from eventide.eventtime.timeout import Timeout
-from eventide.language.lengths import LENGTHS
-from eventide.plan.order import order_by
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Future, Stream, TimeKind, Timestamps, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.slack import Slack
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.language.grammar.spelling import LENGTHS
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as, order_by
+from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps, columns
+from eventide.plan.declared.window import RowWindow, Window
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

@@ -11,8 +11,8 @@ import pytest
 
 from eventide.api.column_text import column_text, is_column, order_text
 from eventide.errors import DeclarationError
-from eventide.plan.expressions import parsed
-from eventide.plan.spark_grammar import SPARK
+from eventide.plan.expressions.parse import parsed
+from eventide.plan.expressions.spark_dialect import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import eventide
-from eventide.api.as_html import html_of
+from eventide.api.running_query import html_of
 from eventide.engine.introspection.status import Status
 from eventide.errors import DeclarationError, EngineError
 

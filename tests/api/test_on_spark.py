@@ -13,11 +13,11 @@ import pytest
 import eventide
 from eventide.api.query import ContinuousQuery
 from eventide.errors import DeclarationError
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.plan.program import Program
-from eventide.plan.query import Named, Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Named, Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,8 +18,8 @@ import eventide
 from eventide.api.query import ContinuousQuery
 from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError, EngineError
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.plan.program import Program
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.plan.declared.program import Program
 from eventide.sinks.memory import Memory
 
 TIMES = [1, 12, 5, 25, 31, 48]
@@ -300,3 +300,25 @@ def test_a_script_brings_its_functions_to_the_local_engine(tmp_path: Path) -> No
 def replace_names(query: ContinuousQuery, stream: str, name: str) -> Program:
     assert isinstance(query.stream, EventStream)
     return Program((replace(query.stream.declared, name=stream),), (replace(query.declared, name=name, stream=stream),))
+
+
+@pytest.mark.parametrize("way", ["one query", "several", "a script"])
+def test_results_of_another_checkpoint_are_refused_unless_they_may_be_replaced(way: str, tmp_path: Path) -> None:
+    """A start without its checkpoint deleted all results of the directory."""
+    out, state = tmp_path / "out", tmp_path / "state"
+    totals().start(out, checkpoint=state, name="q").awaitTermination()
+
+    def again(**how: Any) -> Any:
+        if way == "one query":
+            return totals().start(out, name="q", **how)
+        if way == "several":
+            return eventide.start(q=totals(), sinks={"q": out}, **how)
+        rows = eventide.stream(TABLE, time="t", source="k").delay(0)
+        text = "CREATE QUERY q AS SELECT sum(v) AS total FROM s [RANGE 10]"
+        return eventide.sql(text, s=rows).start({"q": out}, **how)
+
+    with pytest.raises(DeclarationError, match=r"go on from their own \(checkpoint='.*state'\), or say replace=True"):
+        again()
+    assert told(pq.read_table(out)) == EVERYTHING
+    again(checkpoint=tmp_path / "other", replace=True).awaitTermination()
+    assert told(pq.read_table(out)) == EVERYTHING

@@ -11,10 +11,8 @@ from benchmarks.heartbeats.baselines import BASELINES
 from benchmarks.heartbeats.recordings import RUNS, Run
 from benchmarks.heartbeats.streams import Measured, Stream, Task
 from benchmarks.heartbeats.summary import details, headline
-from eventide.profile.candidates import CLAIRVOYANT, FIXED_BEST, OURS
-from eventide.profile.dry_run import timetable
-from eventide.profile.limits import clairvoyant, fixed_best
-from eventide.profile.outcome import Outcome
+from eventide.profile.dry_run import Outcome, timetable
+from eventide.profile.profiling import CLAIRVOYANT, FIXED_BEST, OURS, clairvoyant, fixed_best
 
 PLAIN = Outcome(
     drop_ratio=0.0,

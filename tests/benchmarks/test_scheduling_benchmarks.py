@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import gigascope, idle_waiting, operator_heartbeats
 from benchmarks.virtual_time import SECOND, Held, Played
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.heartbeat_labels import Level
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Asking
 
 
 @pytest.mark.slow

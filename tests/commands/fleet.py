@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eventide.commands.script_file import script_of
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
+from eventide.launch.settings import script_of
 from tests.docs.blocks import sections
 
 NOON = 1_769_860_800_000_000  # 2026-01-31 12:00:00

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from sqlglot.parsers.spark import SparkParser
 
-from eventide.plan.dialect_names import NAMED
-from eventide.plan.expressions import OTHER_AGGREGATES
+from eventide.plan.duckdb.functions import NAMED
+from eventide.plan.expressions.parse import OTHER_AGGREGATES
 
 One = TypeVar("One")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eventide.commands.check import findings_of
-from eventide.commands.explain import plan_of, trees
+from eventide.report.explain import plan_of, trees
 from tests.commands.processes import QUERY, STREAM, Here, doors, eventide
 from tests.language.test_fuzz import DECLARED, STATEMENTS, mutated
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from eventide.commands.check import check_file
-from eventide.commands.explain import plan_of
-from eventide.commands.settings import RunSettings
 from eventide.errors import DeclarationError
 from eventide.language.script import read_script
+from eventide.launch.settings import RunSettings
+from eventide.report.explain import plan_of
 
 SCRIPT = """
 CREATE STREAM fleet (ts TIMESTAMP, device STRING, load DOUBLE, done BOOLEAN) FROM json 'in'

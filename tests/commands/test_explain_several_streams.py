@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 
 from eventide.commands.check import findings_of
-from eventide.commands.explain import plan_of, trees
 from eventide.language.script import read_script
+from eventide.report.explain import plan_of, trees
 
 SCRIPT = """CREATE STREAM north (ts TIMESTAMP, car STRING, speed INT) FROM json 'north';
 CREATE STREAM south (ts TIMESTAMP, car STRING, speed INT) FROM json 'south';

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -81,3 +82,16 @@ def test_a_damaged_id_of_a_checkpoint_is_told_with_a_way_out_that_keeps_the_resu
     (script / "state" / "owner.json").unlink()
     assert run(here, "--checkpoint", "state", "--replace").code == 0
     assert results(script) == 4
+
+
+def test_checkpoint_verify_tells_what_is_missing_and_a_start_warns_of_it(script: Path, here: Here) -> None:
+    assert run(here, "--checkpoint", "state").code == 0
+    whole = here("checkpoint", "verify", "state")
+    assert whole.code == 0
+    assert "all as they were written\nto be continued from round " in whole.out
+    for file in (script / "out").glob("q-*"):
+        file.unlink()
+    found = here("checkpoint", "verify", "state", "--json")
+    assert found.code == 2
+    assert "has lost" in json.loads(found.out)["damage"][0]
+    assert "has lost" in run(here, "--checkpoint", "state").err

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from eventide.commands.check import check_file
-from eventide.commands.explain import plan_of, trees
 from eventide.language.script import read_script
+from eventide.report.explain import plan_of, trees
 from tests.commands.processes import Here, doors
 
 SCRIPT = """CREATE STREAM doors (at TIMESTAMP, door STRING, people INT, ask BOOLEAN) FROM csv 'doors.csv'

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from eventide.plan.stream import Input, Stream
+from eventide.plan.declared.stream import Input, Stream
 
 ROWS = 600
 

@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 import eventide
 from eventide.api.running_query import RunningQuery
 from eventide.language.script import read_script
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 from eventide.results.results import Results
 from eventide.testing.transcript import Transcript
-from eventide.testing.transcript_rows import table_of
+from eventide.testing.transcript_format import table_of
 from tests.docs.blocks import Block, tagged
 from tests.docs.made_rows import rows_of, write_rows
 

@@ -50,7 +50,16 @@ def silent_device() -> AbstractContextManager[None]:
     return nullcontext()
 
 
+def ended_run() -> AbstractContextManager[None]:
+    Path("in").mkdir()
+    Path("in/first.csv").write_text(ROWS, encoding="utf-8")
+    script = STREAM.replace("'doors.csv'", "'in'") + "CREATE QUERY people AS " + QUERY
+    eventide.sql(script).start({"people": "out"}, "state", engine="local", bounded=True).awaitTermination()
+    return nullcontext()
+
+
 SCENES: dict[tuple[str, str], Callable[[], AbstractContextManager[None]]] = {
+    ("docs/commands.md", "`eventide checkpoint`"): ended_run,
     ("docs/commands.md", "`eventide prod`"): people_at_doors,
     ("docs/operations.md", "Why is it open?"): silent_device,
     ("docs/prods.md", "From another process"): volumes_of_detectors,

@@ -14,13 +14,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.api.arrow_rows import ArrowRows
-from eventide.commands.why_words import window_words
+from eventide.api.inputs import ArrowRows
 from eventide.endpoint.address import Address
+from eventide.endpoint.lifecycle import Endpoint, listen
 from eventide.endpoint.limits import Limits
-from eventide.endpoint.listening import Endpoint, listen
 from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import read_script
+from eventide.report.why import window_words
 
 SCRIPT = """
 CREATE STREAM doors (at BIGINT, door STRING, floor INT, people INT) TIMESTAMP BY at DELAY 100;

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.endpoint.asked import PROD_KEYS, asked_of
-from eventide.endpoint.refusal import Refusal
+from eventide.endpoint.limits import Refusal
+from eventide.endpoint.prod_request import PROD_KEYS, asked_of
 from eventide.engine.early.prodding import EarlyResults
-from eventide.eventtime.prod import Prod
+from eventide.eventtime.early.prod import Prod
 from eventide.sinks.lines import Lines
 from tests.endpoint.asking import ROWS, Answer, Asked, asked
 

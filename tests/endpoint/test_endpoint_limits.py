@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.endpoint.address import Address
-from eventide.endpoint.gate import Gate
-from eventide.endpoint.limits import Limits
-from eventide.endpoint.rate_limit import TokenBucket
-from eventide.endpoint.refusal import Refusal
-from eventide.endpoint.request import GoneError, read_request
+from eventide.endpoint.auth import Gate, TokenBucket
+from eventide.endpoint.http import GoneError, read_request
+from eventide.endpoint.limits import Limits, Refusal
 from tests.endpoint.asking import Asked, answer_on, asked
 
 GOOD = {"host": "localhost", "authorization": "Bearer secret"}

@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide.api.arrow_rows import ArrowRows
+from eventide.api.inputs import ArrowRows
 from eventide.endpoint.client import Client
-from eventide.endpoint.listening import listen
+from eventide.endpoint.lifecycle import listen
 from eventide.engine.local.engine import LocalEngine
+from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod
 from eventide.language.script import read_script
 from eventide.sinks.lines import Lines
 from eventide.sinks.memory import Memory

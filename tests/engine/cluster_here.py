@@ -15,8 +15,8 @@ from eventide.engine.relations.relation import Relation, Summary
 from eventide.engine.relations.segments import Segments
 from eventide.engine.spark.state_tasks import StateTasks
 from eventide.engine.spark.worker import emptied, written
-from eventide.plan.columns import Column
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.expressions.columns import Column
 
 
 class _Tasks:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.join import Band, JoinKind
+from eventide.plan.declared.join import Band, JoinKind
 
 Function = Callable[[int], float]
 Told = tuple[int, int, int, int | None, int | None, int | None, int | None]

@@ -14,8 +14,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from eventide.eventtime.instant import NEVER
-from eventide.plan.program import Program
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.testing.oracle import Answer, Result, Round, answers
 from eventide.testing.questions import Aggregate, Condition, Question, Row
 from eventide.testing.trial import Trial

@@ -13,12 +13,12 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.punctuated import Punctuated
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.testing.trial import Trial
 
 WIDTH, COUNT = 10, 3

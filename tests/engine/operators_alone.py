@@ -18,9 +18,9 @@ from eventide.engine.relations.files import RelationFiles
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.engine_state import restored, saved_data, state_files
 from eventide.engine.round.placement import placed
-from eventide.plan.bound import Bound
-from eventide.plan.port import IDENTITY
-from eventide.plan.reduce_text import MALFORMED, batch_view, kept_text
+from eventide.plan.bound.query import Bound
+from eventide.plan.bound.rows import IDENTITY
+from eventide.plan.sql.reduce import MALFORMED, batch_view, kept_text
 from eventide.storage.storage import Storage
 
 BACKEND = LocalBackend()

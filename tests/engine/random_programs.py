@@ -15,26 +15,24 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.eventtime.expected import Expected
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.heartbeat_labels import Level
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
-from eventide.eventtime.scheduling import Scheduling
-from eventide.eventtime.timeout import Timeout
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Asking, Scheduling
 from eventide.plan.binding import through
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.testing.oracle import windows_holding
 
 SOURCES = ("a", "b")

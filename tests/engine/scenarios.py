@@ -13,14 +13,14 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from eventide.engine.duckdb.executor import Workbench
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
-from eventide.plan.program import Program
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.testing.oracle import Result, Round, answers
 from eventide.testing.questions import Aggregate, Condition, Question, Row
 from eventide.testing.trial import Taken, Trial

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from eventide.engine.local.engine import LocalEngine
 from eventide.engine.running import Running
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Input, Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import pytest
 from benchmarks.crash.differences import calm
 from benchmarks.harness import REPOSITORY
 from eventide.errors import CheckpointError, DeclarationError, EngineError, InputError
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Input, Stream, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.sinks.memory import Memory
 from tests.engine import full_disk
 from tests.engine.small_streams import made, put, stream, tumbling

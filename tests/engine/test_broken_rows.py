@@ -17,10 +17,10 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.errors import EngineError
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import SharedWorkbench

@@ -19,16 +19,15 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
-from eventide.testing.oracle import Round
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
+from eventide.testing.oracle import ALL, Promises, Round, answers_by_source, promised
 from eventide.testing.questions import Question
-from eventide.testing.source_oracle import ALL, Promises, answers_by_source, promised
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import AGGREGATES, CONDITIONS, REDUCIBLE
 

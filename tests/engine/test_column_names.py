@@ -8,15 +8,13 @@ import pyarrow as pa
 
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.punctuated import Punctuated
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.queue import Sideline, queued
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows, Sideline, queued
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.sinks.memory import Memory
 
 NAMES = (

@@ -83,9 +83,25 @@ def test_a_checkpoint_without_any_good_round_says_what_is_lost(tmp_path: Path) -
     (tmp_path / "slices/q/0000000001.arrow").unlink()
     with (
         Checkpoint.open(tmp_path) as checkpoint,
-        pytest.raises(CheckpointError, match=r"(?s)no round of .*round 1 .*round 0 .*Restore .* or delete the folder"),
+        pytest.raises(
+            CheckpointError, match=r"(?s)no round of .*round 1: .*round 0: .*Restore .* or delete the folder"
+        ),
     ):
         checkpoint.last()
+
+
+def test_a_damaged_file_that_all_records_share_is_told_once_with_the_rounds_that_stand_on_it(tmp_path: Path) -> None:
+    """ "No round can be continued from", without a word that the round before had the same file."""
+    with Checkpoint.open(tmp_path) as checkpoint:
+        shared = run_round(checkpoint, 0).files
+        run_round(checkpoint, 1, shared)
+        run_round(checkpoint, 2, shared)
+    (tmp_path / shared[0].name).write_bytes(b"torn")
+    with Checkpoint.open(tmp_path) as checkpoint, pytest.raises(CheckpointError) as refusal:
+        checkpoint.last()
+    assert f"\n  rounds 1 and 2: {shared[0].name} has 4 bytes instead of" in str(refusal.value)
+    assert str(refusal.value).count(shared[0].name) == 1
+    assert "Restore these files from a copy" in str(refusal.value)
 
 
 def test_a_checkpoint_whose_records_are_gone_is_not_taken_for_a_new_one(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod, Timing
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod, Timing
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.testing.oracle import Round
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, shown

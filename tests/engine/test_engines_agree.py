@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.plan.program import Program
-from eventide.plan.query import Named, Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Named, Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.testing.trial import Trial
 from tests.choice import slow
 

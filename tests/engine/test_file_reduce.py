@@ -16,13 +16,13 @@ from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.engine import SparkEngine
 from eventide.engine.spark.file_reduce import FileReduce, FileTask, _reduced_by_worker, reduced, shared_out
 from eventide.engine.spark.worker import unlike
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.plan.columns import Column
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Input, Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.join import Band, Join, JoinKind, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.plan.declared.window import Window
+from eventide.plan.expressions.columns import Column
 from eventide.sinks.memory import Memory
 from tests.engine.test_engines_agree import BY_PARTIALS, FIELDS, alike, named, rounds
 

@@ -9,15 +9,14 @@ from dataclasses import replace
 import pytest
 
 from eventide.errors import CheckpointError
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Pacemaker, Snapshot
-from eventide.plan.fingerprint import described, differences, refuse_changes
-from eventide.plan.order import order_by
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Future, Input, Stream, Timestamps, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.fingerprint import described, differences, refuse_changes
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as, order_by
+from eventide.plan.declared.stream import Future, Input, Stream, Timestamps, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from tests.eventtime.policy_examples import EXAMPLES
 
 STREAM = Stream(
@@ -207,9 +206,9 @@ def test_a_policy_without_words_is_known_by_its_class() -> None:
 
 TELL = """
 import json
-from eventide.plan.fingerprint import described
-from eventide.plan.program import Program
-from eventide.plan.stream import Stream, columns
+from eventide.plan.declared.fingerprint import described
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Stream, columns
 from tests.eventtime.policy_examples import EXAMPLES
 streams = [Stream(f"s{n}", columns("t BIGINT"), time="t", policy=policy) for n, policy in enumerate(EXAMPLES.values())]
 print(json.dumps(described(Program(tuple(streams)))))

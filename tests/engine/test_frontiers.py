@@ -11,13 +11,13 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import Frontier
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.punctuated import Punctuated
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.plan.declared.join import Band, Join, JoinKind, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.results.results import Results
 from tests.engine.merge_scenarios import Scenario, scenarios
 

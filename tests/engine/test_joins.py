@@ -19,13 +19,12 @@ from eventide.engine.relations.relation import Relation
 from eventide.engine.round.placement import state_bytes
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.bound_join import BoundJoin, bind_join
-from eventide.plan.derived import Derived
-from eventide.plan.join import Band, JoinKind, Side
-from eventide.plan.join import Join as DeclaredJoin
-from eventide.plan.query import named_as
-from eventide.plan.stream import Stream, TimeKind, Timestamps, columns
-from eventide.plan.window import Window
+from eventide.plan.bound.join import BoundJoin, bind_join
+from eventide.plan.declared.join import Band, JoinKind, Side
+from eventide.plan.declared.join import Join as DeclaredJoin
+from eventide.plan.declared.query import named_as
+from eventide.plan.declared.stream import Derived, Stream, TimeKind, Timestamps, columns
+from eventide.plan.declared.window import Window
 from tests.engine.join_oracle import Oracle, OracleBand, Row
 from tests.engine.operators_alone import BACKEND, came, emitted, executing, in_files, in_one_part, inputs, restarted
 

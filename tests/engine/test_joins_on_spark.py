@@ -16,9 +16,9 @@ from eventide.engine.operators.lookup import Lookup
 from eventide.engine.operators.operator import Input
 from eventide.engine.relations.executor import Executor
 from eventide.engine.spark.backend import SparkBackend, SparkBench
-from eventide.plan.join import JoinKind
-from eventide.plan.join_text import driver_exact
-from eventide.plan.query import named_as
+from eventide.plan.declared.join import JoinKind
+from eventide.plan.declared.query import named_as
+from eventide.plan.sql.join import driver_exact
 from tests.engine import test_joins, test_lookups
 from tests.engine.join_oracle import Row
 from tests.engine.operators_alone import BACKEND, emitted, executing

@@ -19,13 +19,12 @@ from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.reducer import Reducer
 from eventide.errors import DeclarationError
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.plan.dialect import same_answer
-from eventide.plan.order import order_by
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as, order_by
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.duckdb.transpile import same_answer
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, played

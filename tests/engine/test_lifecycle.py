@@ -25,7 +25,7 @@ from benchmarks.harness import REPOSITORY
 from eventide.engine import logs
 from eventide.engine.round.report import STEPS
 from eventide.errors import CheckpointError, DeclarationError, EngineError
-from eventide.plan.program import Program
+from eventide.plan.declared.program import Program
 from eventide.sinks.memory import Memory
 from tests.engine.small_streams import made, put, stream, tumbling, wait_until
 

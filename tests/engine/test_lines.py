@@ -20,8 +20,8 @@ from eventide.engine.relations.segments import MOST_SEGMENTS
 from eventide.engine.relations.statement import Statement
 from eventide.engine.spark import state_tasks
 from eventide.engine.spark.backend import SparkBackend
-from eventide.plan.columns import columns
-from eventide.plan.port import IDENTITY
+from eventide.plan.bound.rows import IDENTITY
+from eventide.plan.expressions.columns import columns
 from tests.engine.cluster_here import ClusterHere, on_cluster
 from tests.engine.operators_alone import executing
 

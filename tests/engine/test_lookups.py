@@ -17,11 +17,11 @@ from eventide.engine.relations.relation import Relation
 from eventide.engine.round.placement import state_rows
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.bound_lookup import BoundLookup, bind_lookup
-from eventide.plan.join import Side
-from eventide.plan.lookup import Lookup as DeclaredLookup
-from eventide.plan.query import named_as
-from eventide.plan.stream import Stream, columns
+from eventide.plan.bound.lookup import BoundLookup, bind_lookup
+from eventide.plan.declared.join import Lookup as DeclaredLookup
+from eventide.plan.declared.join import Side
+from eventide.plan.declared.query import named_as
+from eventide.plan.declared.stream import Stream, columns
 from tests.engine.join_oracle import Row
 from tests.engine.operators_alone import BACKEND, came, emitted, executing, in_files, in_one_part, inputs, restarted
 

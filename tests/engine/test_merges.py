@@ -17,13 +17,13 @@ from eventide.engine.relations.segments import MOST_SEGMENTS
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.plan.declared.join import Band, Join, JoinKind, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.merge_scenarios import Scenario, brute_force, played, scenarios

@@ -16,7 +16,7 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.columns import columns
+from eventide.plan.expressions.columns import columns
 from tests.engine.operators_alone import executing
 
 # Columns of a user may have any name that has no two underscores before it.

@@ -19,7 +19,7 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.round.placement import place, placed, state_bytes, state_rows
-from eventide.plan.join import JoinKind
+from eventide.plan.declared.join import JoinKind
 from tests.engine.operators_alone import executing
 from tests.engine.test_joins import BANDS, bound_join
 

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.earliness import Earliness
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.prod import Prod
-from eventide.plan.prods import Prods
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.early.triggers import Earliness
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, played

@@ -17,12 +17,12 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.engine import Engine
 from eventide.engine.running import Running
 from eventide.errors import EngineError
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.prod import Prod
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.results.results import Results
 from eventide.sinks.memory import Memory
 from eventide.storage.storage import Storage

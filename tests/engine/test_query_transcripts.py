@@ -71,6 +71,16 @@ ON_THE_CLUSTER = [
 ]
 
 
+# The same where state is so large that Spark SQL has to share it out: of each operator those that do most.
+BY_SPARK_SQL = [
+    (transcript, variant)
+    for transcript, variant in ON_THE_CLUSTER
+    if str(transcript) in SPLIT_ON_THE_CLUSTER | RESTARTED_ON_THE_CLUSTER
+    or str(transcript).startswith(("join", "lookup", "merge", "by_source", "sideline", "slow_flush"))
+]
+ALWAYS_BY_SPARK_SQL = {("join_full", Variant.WRITTEN), ("lookup", Variant.WRITTEN)}
+
+
 def named(case: tuple[Transcript, Variant]) -> tuple[str, Variant]:
     return str(case[0]), case[1]
 
@@ -113,10 +123,22 @@ def test_transcript_holds_with_slices_on_the_cluster(
     run_transcript(transcript, "spark", variant, spark, driver_memory=0)
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("transcript", "variant"), chosen(BY_SPARK_SQL, lambda case: named(case) in ALWAYS_BY_SPARK_SQL), ids=str
+)
+def test_transcript_holds_with_state_too_large_for_one_task(
+    transcript: Transcript, variant: Variant, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventide.engine.spark.state_tasks.TASK_BYTES", -1)
+    run_transcript(transcript, "spark", variant, spark, driver_memory=0)
+
+
 def test_what_is_always_run_is_there() -> None:
     assert {str(told) for told in WRITTEN} >= ALWAYS_ON_SPARK
     assert {named(case) for case in VARIED_ON_SPARK} >= ALWAYS_VARIED_ON_SPARK
     assert {named(case) for case in ON_THE_CLUSTER} >= ALWAYS_ON_THE_CLUSTER
+    assert {named(case) for case in BY_SPARK_SQL} >= ALWAYS_BY_SPARK_SQL
 
 
 def test_most_transcripts_can_be_split_into_rounds_of_one_row() -> None:

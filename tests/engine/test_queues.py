@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from eventide.engine.duckdb.executor import Workbench
 from eventide.errors import DeclarationError
-from eventide.eventtime.punctuated import Punctuated
-from eventide.plan.prods import Prods
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.queue import Sideline, queued
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Sideline, queued
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.testing.trial import Trial
 
 SECOND = 1_000_000

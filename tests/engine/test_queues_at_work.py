@@ -16,11 +16,11 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import state_rows
 from eventide.engine.scheduling.queue_pace import QueuePace
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.queue import queued
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import queued
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory
 from eventide.sources.batches import Batches
 from eventide.testing.trial import Trial
@@ -103,7 +103,7 @@ def test_early_answers_do_not_wait_for_what_is_in_the_queue(tmp_path: Path) -> N
 
 
 def test_why_tells_of_rows_that_wait(tmp_path: Path) -> None:
-    from eventide.commands.why_words import window_words
+    from eventide.report.why import window_words
 
     with Trial(program(room=25), tmp_path) as trial:
         trial.round({"s": ROWS}, 0, {"s": 99})

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation, Summary
 from eventide.engine.relations.segments import MOST_SEGMENTS, Segments
 from eventide.engine.relations.statement import Statement
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import NEVER
-from eventide.plan.columns import Column, columns
-from eventide.plan.port import IDENTITY
+from eventide.plan.bound.rows import IDENTITY
+from eventide.plan.expressions.columns import Column, columns
+from eventide.sources.arrow_types import arrow_type
 from tests.engine.operators_alone import executing
 from tests.engine.test_arrow_types import TYPES
 

@@ -16,17 +16,16 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.scheduling.trace import TraceLine
 from eventide.errors import CheckpointError, DeclarationError
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.heartbeat_labels import Level
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.scheduling import Scheduling
-from eventide.language.scheduling_words import scheduling_of
-from eventide.plan.join import Band, Join, Side
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, Timestamps, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.language.script import scheduling_of
+from eventide.plan.declared.join import Band, Join, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, Timestamps, columns
+from eventide.plan.declared.window import Window
 from eventide.testing.trial import Trial
 
 SKEW = 3

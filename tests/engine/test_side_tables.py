@@ -15,12 +15,12 @@ from eventide.engine.relations.relation import Layout, Relation, Summary
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.side_tables import LATE, SideTables
 from eventide.engine.spark.backend import SparkBackend
-from eventide.plan.columns import columns
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream
-from eventide.plan.stream import columns as stream_columns
-from eventide.plan.window import Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream
+from eventide.plan.declared.stream import columns as stream_columns
+from eventide.plan.declared.window import Window
+from eventide.plan.expressions.columns import columns
 from eventide.sinks import Directory
 from eventide.storage.storage import Storage
 from tests.sinks.readers import directory_rows

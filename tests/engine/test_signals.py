@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eventide.engine.running import Running
-from eventide.plan.program import Program
+from eventide.plan.declared.program import Program
 from tests.engine.small_streams import made, put, stream, tumbling
 
 

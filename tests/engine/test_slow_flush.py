@@ -17,13 +17,12 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.testing.oracle import Round
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import Outcome, Scenario, played, scenarios

@@ -18,19 +18,19 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError
-from eventide.eventtime.cap import Cap
-from eventide.eventtime.expected import Expected
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.idleness import Idle
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
-from eventide.eventtime.timeout import Timeout
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.wrappers.cap import Cap
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
 
 NAMES = ("a", "b", "c", "d")
 KNOWN = ("a", "b")

@@ -16,17 +16,17 @@ from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.punctuated import Punctuated
-from eventide.plan.join import Band, Join, Side
-from eventide.plan.prod_rows import MOST, asked_by
-from eventide.plan.prods import Prods
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Input, Stream, Timestamps, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.join import Band, Join, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.sql.prod_rows import MOST, asked_by
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.test_file_reduce import put

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from eventide.commands.why_words import operator_words, window_words
 from eventide.engine.checkpoint.record import RoundRecord
 from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.introspection.reader import read_standing
@@ -25,26 +24,25 @@ from eventide.engine.round.engine import Engine
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.asking import Asking
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.expected import Expected
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.heartbeat_labels import Level
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.scheduling import Scheduling
-from eventide.eventtime.skew_systems import distributed_sensors
-from eventide.eventtime.timeout import Timeout
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, TimeKind, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.per_source import distributed_sensors
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, TimeKind, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.report.why import operator_words, window_words
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

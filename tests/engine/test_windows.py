@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventide.engine.operators.windows import closed_by, closing, holding, needed_from
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER
-from eventide.plan.window import Window
+from eventide.plan.declared.window import Window
 
 windows = st.builds(Window, range=st.integers(1, 30), slide=st.integers(1, 40), offset=st.integers(-50, 50))
 times = st.integers(-200, 200)

@@ -5,30 +5,28 @@ Add a line here for a new policy; `test_policy_contract.py` does the rest.
 
 from __future__ import annotations
 
-from eventide.eventtime.cap import Cap
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.delay_quantile import DelayQuantile
-from eventide.eventtime.disorder_histogram import DisorderHistogram
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.estimated import EstimatedSkew
-from eventide.eventtime.expected import Expected
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.future_guard import FutureGuard
-from eventide.eventtime.grouped import Grouped
-from eventide.eventtime.grouping import group
-from eventide.eventtime.groupwise import Groupwise
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.kim import Kim
-from eventide.eventtime.kim_adhoc import KimAdhoc
-from eventide.eventtime.minimum import Minimum
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
-from eventide.eventtime.skew_systems import distributed_sensors
-from eventide.eventtime.slack import Slack
-from eventide.eventtime.timeout import Timeout
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.eventtime.policies.delay_quantile import DelayQuantile
+from eventide.eventtime.policies.disorder_histogram import DisorderHistogram
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.kim import Kim, KimAdhoc
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.estimated import EstimatedSkew
+from eventide.eventtime.policies.skew.grouping import group
+from eventide.eventtime.policies.skew.per_source import distributed_sensors
+from eventide.eventtime.policies.slack import Slack
+from eventide.eventtime.policies.wrappers.cap import Cap
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.minimum import Minimum
+from eventide.eventtime.policies.wrappers.source_groups import Grouped, Groupwise
+from eventide.eventtime.policies.wrappers.timeout import Timeout
 
 TEN_SENSORS = distributed_sensors(deviation=range(1, 11), latency=[3] * 10)
 TWO_GROUPS = (0, 1) * 5

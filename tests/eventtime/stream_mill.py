@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.plan_shape import Shape
+from eventide.eventtime.scheduling.labels import Shape
 
 Tuple = tuple[int, str]
 """A time and a value."""

@@ -15,7 +15,7 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.frontier import Frontier
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.span import Span, merged
+from eventide.eventtime.punctuation import Span, merged
 
 INSTANTS = range(-3, 25)
 SOURCES = 3

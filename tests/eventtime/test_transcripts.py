@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from eventide.eventtime.earliness import Earliness
+from eventide.eventtime.early.triggers import Earliness
 from eventide.eventtime.heartbeat import Policy
-from eventide.testing.written import registry
+from eventide.testing.transcript_program import registry
 from tests.eventtime.transcript import FOLDER, load, run
 
 TRANSCRIPTS = sorted(FOLDER.glob("*.yaml"))

@@ -1,6 +1,6 @@
 """Reads and runs transcripts: small stories of time in YAML, one per file of `tests/transcripts`.
 
-Policies and instants are written as `eventide.testing.written` reads them.
+Policies and instants are written as `eventide.testing.transcript_program` reads them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.frontier import Frontier
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import NEVER, Instants
-from eventide.eventtime.punctuation import Punctuation
-from eventide.eventtime.span import Span
-from eventide.testing.written import built
+from eventide.eventtime.punctuation import Punctuation, Span
+from eventide.testing.transcript_program import built
 
 FOLDER = Path(__file__).parent.parent / "transcripts"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.language.script import read_script
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, Timestamps, columns
-from eventide.plan.window import RowWindow, Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, Timestamps, columns
+from eventide.plan.declared.window import RowWindow, Window
 
 FLEET = """CREATE STREAM fleet (ts TIMESTAMP, Device STRING, load DOUBLE, done BOOLEAN) SOURCE BY device
     OWN PROGRESS PUNCTUATED BY Done;

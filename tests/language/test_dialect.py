@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from eventide.language.dialect import EVENTIDE, read
+from eventide.language.grammar.dialect import EVENTIDE, read
 
 SAME = """
 CREATE STREAM s (t BIGINT)
@@ -97,7 +97,7 @@ def test_other_spellings_mean_the_same(text: str) -> None:
 def test_everything_else_is_read_as_spark_reads_it(text: str) -> None:
     import sqlglot
 
-    from eventide.plan.spark_grammar import SPARK
+    from eventide.plan.expressions.spark_dialect import SPARK
 
     ours = read(text).expression
     assert isinstance(ours, exp.Expression)

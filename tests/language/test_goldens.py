@@ -14,8 +14,8 @@ import pytest
 
 from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import Script, read_script
-from eventide.plan.program import Program
-from eventide.plan.stream import Input
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Input
 from eventide.sinks.memory import Memory
 from tests.choice import chosen
 

@@ -5,28 +5,26 @@ from __future__ import annotations
 import pytest
 
 from eventide.errors import LanguageError
-from eventide.eventtime.cap import Cap
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.delay_quantile import DelayQuantile
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.estimated import EstimatedSkew
-from eventide.eventtime.expected import Expected
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.kim import Kim
-from eventide.eventtime.kim_adhoc import KimAdhoc
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
-from eventide.eventtime.skew_bounds import RowBound, TimeBound
-from eventide.eventtime.skew_estimates import Adaptivity
-from eventide.eventtime.skew_matrix import SkewMatrix
-from eventide.eventtime.slack import Slack
-from eventide.eventtime.timeout import Timeout
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.eventtime.policies.delay_quantile import DelayQuantile
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.kim import Kim, KimAdhoc
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.bounds import RowBound, TimeBound
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
+from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.eventtime.policies.slack import Slack
+from eventide.eventtime.policies.wrappers.cap import Cap
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.script import read_script
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 
 SECOND = 1_000_000
 POLICIES: dict[str, Policy] = {
@@ -175,6 +173,11 @@ READ = "CREATE STREAM s (ts TIMESTAMP, k STRING) FROM json 'in' SOURCE BY k\n {}
         ("ESTIMATED BOUNDS", "add TIMEOUT"),
         ("EXPECTING (a)", "2:2: an expected source that never speaks holds back all others; add GIVE UP AFTER"),
         ("OWN PROGRESS", "2:2: a source that falls silent holds back all others; add IDLE AFTER"),
+        (
+            "DRATIO 1% IDLE AFTER 30 s",
+            "2:12: IDLE AFTER leaves out who is silent while others speak; when all are silent, time stands, and the "
+            "last window stays open until a row after its end comes: ON DEMAND or CLOCK SKEW would let the clock close it",
+        ),
         (
             "BOUNDS (a TRAILS b BY 5 s, b TRAILS b BY 0, ALL TRAILS a BY 0)",
             "2:2: when all sources pause",

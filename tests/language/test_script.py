@@ -7,8 +7,7 @@ import pickle
 import pytest
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.script import Function, Output, Script, read_script
-from eventide.language.statements import (
+from eventide.language.grammar.source_text import (
     DropStatement,
     ExplainStatement,
     FunctionStatement,
@@ -17,9 +16,10 @@ from eventide.language.statements import (
     ShowStatement,
     StreamStatement,
 )
-from eventide.plan.query import Named
-from eventide.plan.stream import Future, Input, Timestamps
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.language.script import Function, Output, Script, read_script
+from eventide.plan.declared.query import Named
+from eventide.plan.declared.stream import Future, Input, Timestamps
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 
 MINUTE = 60_000_000
 S = "CREATE STREAM S (ts TIMESTAMP, k STRING, v INT, w DOUBLE, s STRUCT<a: INT>, xs ARRAY<INT>);\n"

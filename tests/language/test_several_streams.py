@@ -6,11 +6,10 @@ import pytest
 
 from eventide.errors import LanguageError
 from eventide.language.script import read_script
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.rows import Rows
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
 
 STREAMS = """CREATE STREAM a (ts TIMESTAMP, k STRING, v INT);
 CREATE STREAM b (ts TIMESTAMP, k STRING, w INT);

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.plan.expressions import parsed
-from eventide.plan.stream import TimeKind
-from eventide.plan.temporal import Temporal, carried, temporal
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.temporal import Temporal, carried, temporal
+from eventide.plan.expressions.parse import parsed
 
 NUMBERS = st.integers(1, 90)
 CONSTANTS = st.integers(-90, 90)

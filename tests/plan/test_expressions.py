@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from eventide.errors import DeclarationError
-from eventide.plan.columns import columns
-from eventide.plan.expressions import aggregates_in, check_columns, columns_in, only_where, parsed
-from eventide.plan.spark_grammar import SPARK
+from eventide.plan.expressions.columns import columns
+from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, only_where, parsed
+from eventide.plan.expressions.spark_dialect import SPARK
 
 
 @pytest.mark.parametrize(

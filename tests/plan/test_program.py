@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from eventide.errors import DeclarationError
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Stream, columns
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 
 STREAM = Stream("s", columns("t BIGINT, v INT"), time="t")
 COUNT = named_as(n="count(*)")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from eventide.cli import main
-from eventide.profile.candidates import ONLINE, YARDSTICKS
+from eventide.profile.profiling import ONLINE, YARDSTICKS
 
 
 @dataclass(frozen=True)

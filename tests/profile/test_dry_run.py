@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.profile.dry_run import dry_run, dry_runs, timetable
-from eventide.profile.outcome import Outcome
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.profile.dry_run import Outcome, dry_run, dry_runs, timetable
 from eventide.profile.recording import Recording
 from tests.profile.recordings import recordings
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.eventtime.fixed_delay import FixedDelay
+from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.profile.dry_run import dry_run, timetable
-from eventide.profile.limits import clairvoyant, fixed_best, permitted_rows
+from eventide.profile.profiling import clairvoyant, fixed_best, permitted_rows
 from eventide.profile.recording import Recording
 from tests.profile.recordings import recordings
 

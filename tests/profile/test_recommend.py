@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from eventide.profile.dry_run import Outcome
 from eventide.profile.files import Columns
-from eventide.profile.outcome import Outcome
 from eventide.profile.profiling import Profile, profile
 from eventide.profile.reading import read
-from eventide.profile.recommend import keeps, recommend
+from eventide.profile.report import keeps, recommend
 
 
 @pytest.fixture

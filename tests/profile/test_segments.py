@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.profile.segments import grouped, running_maximum, sorted_within
+from eventide.profile.disorder import grouped, running_maximum, sorted_within
 
 small = st.integers(-9, 9)
 huge = st.integers(-(2**61), 2**61)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError
+from eventide.profile.dry_run import Timetable
 from eventide.profile.recording import Recording
-from eventide.profile.timetable import Timetable
 from tests.profile.recordings import recordings
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eventide.errors import GrammarError
 from eventide.eventtime.frontier import Frontier
 from eventide.eventtime.heartbeat import Heartbeats
-from eventide.eventtime.span import Span
+from eventide.eventtime.punctuation import Span
 from eventide.results.grammar import Grammar
 
 Row = tuple[str, int, str]

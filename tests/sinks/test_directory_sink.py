@@ -21,7 +21,7 @@ import pytest
 from eventide.errors import DeclarationError, EngineError
 from eventide.results.results import Results
 from eventide.sinks import Directory
-from eventide.sinks.formats import FORMATS
+from eventide.sinks.sink import FORMATS
 from eventide.testing.sink_contract import sample
 from tests.sinks.object_store import ObjectStore, object_store
 from tests.sinks.readers import directory_rows

@@ -17,7 +17,7 @@ from pyarrow import fs
 from eventide.errors import DeclarationError
 from eventide.results.results import Results
 from eventide.sinks import Console, Directory, Memory
-from eventide.sinks.formats import FORMATS
+from eventide.sinks.sink import FORMATS
 from eventide.testing.sink_contract import Make, Read, check_sink
 from eventide.testing.sink_kill import check_sink_killed
 from tests.sinks.object_store import ObjectStore, object_store

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.sources.local_input import LocalInput
+from eventide.sources.registry import LocalInput
 
 Open = Callable[[], LocalInput]
 

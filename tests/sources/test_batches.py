@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.errors import InputError
-from eventide.plan.stream import Stream, columns
+from eventide.plan.declared.stream import Stream, columns
 from eventide.sources.batches import Batches
-from eventide.sources.local_input import LocalInput
+from eventide.sources.registry import LocalInput
 from tests.sources.input_contract import continues_from_every_position
 
 STREAM = Stream("s", columns("n BIGINT, s STRING"), time="n")

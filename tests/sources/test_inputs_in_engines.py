@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.engine.local.engine import LocalEngine
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.plan.program import Program
-from eventide.plan.query import Query, named_as
-from eventide.plan.stream import Input, Stream, columns
-from eventide.plan.window import Window
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory
 from eventide.sources.batches import Batches
-from eventide.sources.local_input import LocalInput
+from eventide.sources.registry import LocalInput
 from eventide.sources.standard_input import StandardInput
 
 if TYPE_CHECKING:

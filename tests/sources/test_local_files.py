@@ -15,9 +15,9 @@ import pyarrow.parquet
 import pytest
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Input, Stream, columns
-from eventide.sources.files import Files
-from eventide.sources.local_input import LocalInput, open_input
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.sources.files.files import Files
+from eventide.sources.registry import LocalInput, open_input
 from tests.sources.input_contract import columns_of, continues_from_every_position, drained
 
 ROWS = pa.table({"n": pa.array(range(10), pa.int32()), "s": [None if n == 3 else f"r{n}" for n in range(10)]})
@@ -151,7 +151,7 @@ def test_lines_of_text_keep_blank_ones(tmp_path: Path) -> None:
     stream = Stream("s", columns("line STRING, n INT"), time="n", input=Input("text", str(tmp_path)))
     with pytest.raises(DeclarationError, match="declare one column, of type STRING"):
         Files(stream)
-    from eventide.plan.stream import Timestamps
+    from eventide.plan.declared.stream import Timestamps
 
     stream = Stream("s", columns("line STRING"), timestamps=Timestamps.INTERNAL, input=stream.input)
     assert [row["line"] for row in drained(Files(stream))] == ["one", "", " two ", "three"]
@@ -218,3 +218,13 @@ def test_what_cannot_be_opened_is_told(given: Input, told: str) -> None:
 
 def test_files_are_a_local_input(tmp_path: Path) -> None:
     assert isinstance(Files(numbers("json", tmp_path)), LocalInput)
+
+
+def test_a_round_takes_a_thousand_files_at_most_so_that_commits_come_between(tmp_path: Path) -> None:
+    """20,000 small files were one round of minutes, and a crash in it began anew."""
+    for number in range(1003):
+        (tmp_path / f"{number:04d}.json").write_text('{"t": 1}\n')
+    given = Files(Stream("s", columns("t BIGINT"), time="t", input=Input("json", str(tmp_path))))
+    taken = [table.num_rows for _ in range(2) if (table := given.take(1_000_000, 0.0)) is not None]
+    assert taken == [1000, 3]
+    assert len(given.portion()["files"]) == 1003

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from eventide.errors import InputError
-from eventide.plan.stream import Input, Stream, columns
-from eventide.sources.files import Files
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.sources.files.files import Files
 from tests.commands.processes import Here
 
 DAY = 24 * 3600

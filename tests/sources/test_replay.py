@@ -17,15 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Input, Stream, columns
-from eventide.sources import replay_schedule
-from eventide.sources.disturb import amounts, extra_delay, uniform
-from eventide.sources.local_input import LocalInput, open_input
-from eventide.sources.replay import Burst, Delay, Replay, Silence
-from eventide.sources.replay_local import ReplayInput
-from eventide.sources.replay_options import replay_of
-from eventide.sources.replay_planning import planned
-from eventide.sources.replay_schedule import Schedule
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.sources.registry import LocalInput, open_input
+from eventide.sources.replay import schedule as replay_schedule
+from eventide.sources.replay.local import ReplayInput
+from eventide.sources.replay.planning import planned, replay_of
+from eventide.sources.replay.replay import Burst, Delay, Replay, Silence, amounts, extra_delay, uniform
+from eventide.sources.replay.schedule import Schedule
 from tests.sources.input_contract import continues_from_every_position
 
 
@@ -192,7 +190,7 @@ def test_a_schedule_is_made_once_and_anew_when_the_recording_changes(tmp_path: P
 
 
 def test_slices_may_begin_and_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from eventide.sources import replay_planning
+    from eventide.sources.replay import planning as replay_planning
 
     monkeypatch.setattr(replay_schedule, "BATCH", 4)
     monkeypatch.setattr(replay_planning, "BATCH", 4)

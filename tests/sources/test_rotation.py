@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from eventide.plan.stream import Input, Stream, columns
-from eventide.sources.follow import Follow
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.sources.files.follow import Follow
 
 
 class Log:

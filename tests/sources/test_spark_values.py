@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Input, Stream, Timestamps, columns
-from eventide.sources.spark_input import read_stream
-from eventide.sources.spark_text import kept_aside, parsed_value
+from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
+from eventide.sources.spark.input import kept_aside, parsed_value, read_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Input, Stream, columns
-from eventide.sources.local_input import LocalInput
+from eventide.plan.declared.stream import Input, Stream, columns
+from eventide.sources.registry import LocalInput
 from eventide.sources.standard_input import StandardInput
 
 

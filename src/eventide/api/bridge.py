@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventide.api.given_rows import SparkRows, given_rows
-from eventide.api.lengths import Length, length
+from eventide.api.arguments import Length, length
+from eventide.api.inputs import SparkRows, given_rows
 from eventide.errors import DeclarationError
-from eventide.eventtime.drop_ratio import DropRatio
 from eventide.eventtime.heartbeat import Policy
-from eventide.plan.stream import Stream, TimeKind
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.plan.declared.stream import Stream, TimeKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -30,7 +30,7 @@ class Pace:
 
     >>> import tempfile
     >>> from eventide.api.bridge_cells import cells_of, write
-    >>> from eventide.eventtime.fixed_delay import FixedDelay
+    >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> folder = tempfile.mkdtemp()
     >>> pace = Pace(folder, FixedDelay(2_000_000))
     >>> pace.heartbeat(clock=0) is None

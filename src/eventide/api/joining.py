@@ -8,25 +8,22 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from eventide.api.expression import Expression, condition_text, value_named
-from eventide.api.lengths import Length, length
+from eventide.api.arguments import Expression, Length, condition_text, length, value_named
 from eventide.api.nodes import NOWHERE, Node, alias_of, level_of, name_of
 from eventide.api.rows import EventRows
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.common_time import common_clock
-from eventide.language.join_scope import called, kind_of, see, told
-from eventide.language.joins import JoinReader, Step
-from eventide.language.known import Called, Clock, Known, Level, Pending
-from eventide.language.lookups import with_version
-from eventide.language.output_names import unused
-from eventide.language.resolving import Resolver
-from eventide.language.source_text import SourceText
-from eventide.language.words import column_of, conjuncts
-from eventide.plan.expressions import parsed
-from eventide.plan.join import JoinKind
-from eventide.plan.query import RESERVED
-from eventide.plan.rows import Rows
-from eventide.plan.stream import TimeKind
+from eventide.language.from_clause.join_forms import with_version
+from eventide.language.from_clause.join_scope import called, kind_of, see, told
+from eventide.language.from_clause.joins import JoinReader, Step
+from eventide.language.grammar.source_text import SourceText
+from eventide.language.scope.expression_text import column_of, conjuncts, unused
+from eventide.language.scope.relations import Called, Clock, Known, Level, Pending, common_clock
+from eventide.language.scope.resolver import Resolver
+from eventide.plan.declared.join import JoinKind
+from eventide.plan.declared.query import RESERVED
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.expressions.parse import parsed
 
 HOW = {
     **dict.fromkeys(("inner",), JoinKind.INNER),

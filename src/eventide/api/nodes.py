@@ -21,11 +21,11 @@ from sqlglot import exp
 from eventide.api.query import ContinuousQuery
 from eventide.api.rows import EventRows
 from eventide.api.stream import EventStream
-from eventide.language.groups import Group, with_time
-from eventide.language.known import Known, Level, over, over_stream
-from eventide.language.queries import clock_of_results
-from eventide.plan.columns import Column
-from eventide.plan.expressions import parsed
+from eventide.language.scope.relations import Known, Level, over, over_stream
+from eventide.language.select.aggregate_query import clock_of_results
+from eventide.language.select.group_by import Group, with_time
+from eventide.plan.expressions.columns import Column
+from eventide.plan.expressions.parse import parsed
 
 Node: TypeAlias = EventStream | EventRows | ContinuousQuery
 """What gives rows: those of a stream, those that were chosen, merged or joined, the results of a query."""

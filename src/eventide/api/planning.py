@@ -14,13 +14,12 @@ from eventide.api.query import ContinuousQuery, Waiting
 from eventide.api.rows import EventRows
 from eventide.api.startable import UNNAMED, Startable
 from eventide.errors import DeclarationError
-from eventide.language.output_names import unused
+from eventide.language.scope.expression_text import unused
 from eventide.plan.binding import through
-from eventide.plan.join import Join
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Query
-from eventide.plan.queue import queued
+from eventide.plan.declared.join import Join, Lookup
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import queued
 
 if TYPE_CHECKING:
     from eventide.api.nodes import Node

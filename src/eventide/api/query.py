@@ -9,19 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from eventide.api.arguments import Expression, Length, length
 from eventide.api.column_text import is_column, order_text
-from eventide.api.expression import Expression
-from eventide.api.lengths import Length, length
 from eventide.api.rows import Reading
 from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
 from eventide.errors import DeclarationError
-from eventide.eventtime.earliness import Earliness
-from eventide.plan.columns import Column
-from eventide.plan.order import order_by
-from eventide.plan.prods import Prods
-from eventide.plan.query import Query
-from eventide.plan.queue import Sideline
-from eventide.plan.stream import TimeKind
+from eventide.eventtime.early.triggers import Earliness
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.query import Query, order_by
+from eventide.plan.declared.rows import Sideline
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.expressions.columns import Column
 from eventide.results.error import Comparison
 
 if TYPE_CHECKING:

@@ -22,21 +22,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from eventide.api.arguments import Expression, Length, condition_text, group_named, length, value_named
 from eventide.api.column_text import quoted
-from eventide.api.expression import Expression, condition_text, group_named, value_named
-from eventide.api.lengths import Length, length
 from eventide.api.nodes import Node, level_of, name_of
 from eventide.api.query import UNNAMED, ContinuousQuery
 from eventide.api.rows import EventRows
 from eventide.api.startable import GivenSink
 from eventide.errors import DeclarationError
-from eventide.language.row_queries import clock_of
-from eventide.plan.columns import Column
-from eventide.plan.expressions import check_columns, parsed
-from eventide.plan.query import Named, Query
-from eventide.plan.rows import Rows
-from eventide.plan.sample import sampled
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.language.select.row_query import clock_of
+from eventide.plan.declared.query import Named, Query
+from eventide.plan.declared.rows import Rows, sampled
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.expressions.columns import Column
+from eventide.plan.expressions.parse import check_columns, parsed
 
 if TYPE_CHECKING:
     from eventide.api.joining import Joining

@@ -20,15 +20,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from eventide.api.expression import Expression
-from eventide.api.lengths import Length
+from eventide.api.arguments import Expression, Length
 from eventide.api.startable import UNNAMED, Startable, checked_name
 from eventide.errors import DeclarationError
-from eventide.language.known import Clock
-from eventide.plan.columns import Column
-from eventide.plan.program import Operator
-from eventide.plan.rows import Rows
-from eventide.plan.stream import TimeKind
+from eventide.language.scope.relations import Clock
+from eventide.plan.declared.program import Operator
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.expressions.columns import Column
 
 if TYPE_CHECKING:
     from eventide.api.joining import Joining

@@ -23,20 +23,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.api.given_rows import ArrowData, SparkRows
-from eventide.api.given_sink import given_sink
+from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.query import GivenSink
 from eventide.api.running_query import RunningQueries
-from eventide.api.start import running_in
-from eventide.commands.comparisons import registered, with_comparisons
-from eventide.commands.engines import chosen_engine
-from eventide.commands.functions import local_backend, register_on_spark
-from eventide.commands.settings import RunSettings, checked_engine
+from eventide.api.start import given_sink, running_in
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
-from eventide.plan.program import NAME, Program
+from eventide.launch.engines import chosen_engine
+from eventide.launch.settings import RunSettings, checked_engine
+from eventide.launch.user_functions import local_backend, register_on_spark, registered, with_comparisons
+from eventide.plan.declared.program import NAME, Program
 from eventide.sinks.by_name import sink_of
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage
@@ -94,12 +92,13 @@ class SqlScript:
         format: str = "parquet",
         bounded: bool | None = None,
         driver_memory: int | str | None = None,
+        replace: bool = False,
     ) -> RunningQueries:
         """Start all queries of the script together.
 
         `sinks`, by the name of the query, go before what the script names. On Spark, which is the default, in the
         session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
-        of Arrow data. `checkpoint`, `bounded` and `driver_memory` as in `ContinuousQuery.start`.
+        of Arrow data. `checkpoint`, `bounded`, `driver_memory` and `replace` as in `ContinuousQuery.start`.
         """
         if not self.plan.steps:
             raise DeclarationError("this script has no query to start: add a SELECT")
@@ -159,7 +158,7 @@ class SqlScript:
             )
 
         place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
-        return running_in(made, place, opened, given, format, ends)
+        return running_in(made, place, opened, given, format, ends, replace)
 
     def run(self, *, spark: SparkSession | None = None, engine: str | None = None) -> dict[str, pa.Table]:
         """All results of every query, after taking what is there now and closing every window.

@@ -1,10 +1,23 @@
 """Several queries started together: one engine, one round for all, each row read once.
 
 Law: queries over the same stream share it. All streams are of one kind: DataFrames run on Spark, Arrow data here.
+
+What a user gives for a sink, as one.
+
+>>> given_sink("out", "csv").format
+'csv'
+>>> type(given_sink(None)).__name__
+'Memory'
+>>> given_sink(42)
+Traceback (most recent call last):
+    ...
+eventide.errors.DeclarationError: 42 is no sink: give a directory, a function that takes an Arrow table, a sink of \
+eventide.sinks, or nothing to keep results in memory
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import weakref
 from collections.abc import Callable, Mapping
@@ -12,22 +25,52 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventide.api.given_rows import ArrowData, SparkRows
-from eventide.api.given_sink import given_sink
-from eventide.api.lengths import length
+import pyarrow as pa
+
+from eventide.api.arguments import length
+from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.planning import planned
 from eventide.api.running_query import RunningQueries
 from eventide.api.startable import GivenSink, Startable
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
-from eventide.plan.program import Program
-from eventide.plan.stream import TimeKind
+from eventide.launch.ownership import IN_PYTHON, claim_outputs
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import TimeKind
+from eventide.sinks.callback import Callback
+from eventide.sinks.directory import Directory
+from eventide.sinks.memory import Memory
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
     from eventide.api.stream import EventStream
+
+
+def given_sink(given: GivenSink, format: str = "parquet") -> Sink:
+    """The sink; a function is called with the results of every round that has any."""
+    if given is None:
+        return Memory()
+    if isinstance(given, str | os.PathLike):
+        return Directory(given, format)
+    if isinstance(given, Sink):
+        return given
+    if callable(given):
+        return Callback(_with_table(given), empty=False)
+    raise DeclarationError(
+        f"{given!r} is no sink: give a directory, a function that takes an Arrow table, a sink of eventide.sinks, or "
+        "nothing to keep results in memory"
+    )
+
+
+def _with_table(function: Callable[[pa.Table], object]) -> Callable[[str, int, pa.RecordBatchReader], object]:
+    def receive(query: str, round: int, batches: pa.RecordBatchReader) -> object:
+        return function(batches.read_all())
+
+    # An error names the user's function, not ours.
+    receive.__qualname__ = getattr(function, "__qualname__", None) or repr(function)
+    return receive
 
 
 def start(
@@ -38,11 +81,13 @@ def start(
     every: str | None = None,
     bounded: bool | None = None,
     driver_memory: int | str | None = None,
+    replace: bool = False,
     **named: Startable,
 ) -> RunningQueries:
     """Start queries together; a query under a name (`speeds=q`) is called so. `sinks` are by the name of the query.
 
     `driver_memory`: so much state, of all of them together, stays with the driver (`'1 GB'`), where they run on Spark.
+    `replace`: delete what other checkpoints have written of these queries into the directories of `sinks`.
 
     >>> import pyarrow as pa
     >>> from eventide.api.stream import stream
@@ -69,6 +114,7 @@ def start(
         every,
         bounded,
         driver_memory,
+        replace,
     )
 
 
@@ -80,6 +126,7 @@ def start_all(
     every: str | None,
     bounded: bool | None,
     driver_memory: int | str | None = None,
+    replace: bool = False,
 ) -> RunningQueries:
     """The queries, checked and running."""
     streams, program = planned(queries)
@@ -93,6 +140,7 @@ def start_all(
         sinks,
         format,
         at_hand if bounded is None else bounded,
+        replace,
     )
 
 
@@ -103,10 +151,13 @@ def running_in(
     given: Mapping[str, GivenSink],
     format: str,
     bounded: bool,
+    replace: bool = False,
 ) -> RunningQueries:
     """Make an engine over the checkpoint, or over one that is gone with the engine, and start it."""
     place = Storage.temporary() if checkpoint is None else fspath(checkpoint)
     try:
+        lasting = None if isinstance(place, Storage) else place
+        claim_outputs(opened, place, lasting, replace, IN_PYTHON)
         engine = made(place)
     except BaseException:
         if isinstance(place, Storage):
@@ -115,7 +166,7 @@ def running_in(
     if isinstance(place, Storage):
         # With the engine, not with the handle: who needs no handle may drop it.
         weakref.finalize(engine, shutil.rmtree, place.where, ignore_errors=True)
-    running = RunningQueries(engine, opened, _folders(given, format), None if isinstance(place, Storage) else place)
+    running = RunningQueries(engine, opened, _folders(given, format), lasting)
     engine.start(bounded=bounded)
     return running
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import pyarrow as pa
 
 from eventide.errors import DeclarationError
-from eventide.plan.program import NAME, Program
+from eventide.plan.declared.program import NAME, Program
 from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Startable(ABC):
 
     def explain(self) -> None:
         """Print how it is computed: time, windows, what is kept, and the SQL of each step, as `eventide explain`."""
-        from eventide.commands.explain import show_program
+        from eventide.report.explain import show_program
 
         show_program(self.plan, self.called)
 
@@ -60,6 +60,7 @@ class Startable(ABC):
         every: str | None = None,
         bounded: bool | None = None,
         driver_memory: int | str | None = None,
+        replace: bool = False,
     ) -> RunningQuery:
         """Start it; results go to `sink`.
 
@@ -67,12 +68,13 @@ class Startable(ABC):
         forgotten with the process. `format`: parquet, json or csv, where `sink` is a directory. `every`: begin a round
         at most so often (`'1 second'`). `bounded`: take what is there now, close every window, and end; so it is
         for Arrow data unless told otherwise, and not for Spark. `driver_memory`: so much state stays with the driver
-        (bytes, or such as `'1 GB'`; 256 MiB), where it runs on Spark; what is above is on the cluster.
+        (bytes, or such as `'1 GB'`; 256 MiB), where it runs on Spark; what is above is on the cluster. `replace`:
+        delete what another checkpoint has written of this query into the directory `sink`; else that is refused.
         """
         from eventide.api.start import start_all
 
         one = self if name is None else self.named(name)
-        run = start_all((one,), {one.called: sink}, checkpoint, format, every, bounded, driver_memory)
+        run = start_all((one,), {one.called: sink}, checkpoint, format, every, bounded, driver_memory, replace)
         return run[one.called]
 
     def run(self) -> pa.Table:

@@ -18,22 +18,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eventide.api.given_rows import ArrowData, Given, SparkRows, given_rows
-from eventide.api.lengths import Length, length
+from eventide.api.arguments import Length, length
+from eventide.api.inputs import ArrowData, Given, SparkRows, given_rows
 from eventide.api.rows import Reading
 from eventide.errors import DeclarationError
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.expected import Expected
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.punctuated import Punctuated
-from eventide.eventtime.slack import Slack
-from eventide.eventtime.timeout import Timeout
-from eventide.plan.columns import Column
-from eventide.plan.program import NAME
-from eventide.plan.stream import Future, Stream, TimeKind, Timestamps, kind_of
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.slack import Slack
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.plan.declared.program import NAME
+from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.expressions.columns import Column
 
 UNNAMED = "stream"
 

@@ -1,7 +1,7 @@
 """The command line: arguments become calls. What the commands do is in `eventide.commands` and `eventide.profile`.
 
 Law: a command loads what it needs, and nothing else. Each has a file here with its arguments, which imports what it
-calls when it is called. Exit codes are those of `eventide.commands.endings`.
+calls when it is called. Exit codes are those of `eventide.commands.process`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-COMMANDS = ("run", "check", "explain", "why", "prod", "init", "profile", "version")
+COMMANDS = ("run", "check", "explain", "why", "prod", "init", "profile", "checkpoint", "version")
 """In the order in which help lists them."""
 
 ALLOCATIONS = 100_000
@@ -55,7 +55,7 @@ def _options(
 
 def main() -> None:
     """Run a command; tell an error in one sentence, unless `--debug` asks for all of it."""
-    from eventide.commands.leaving import run_to_its_end
+    from eventide.commands.process import run_to_its_end
 
     gc.set_threshold(ALLOCATIONS)
     # To make the others ready takes longer than to read the arguments of one.

@@ -42,6 +42,6 @@ def init(
     debug: Debug = False,
 ) -> None:
     """Write a commented script to start with, from a sample of your data."""
-    from eventide.commands.init import init_file
+    from eventide.commands.init.script import init_file
 
     init_file(str(sample), output, time, source, force)

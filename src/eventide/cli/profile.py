@@ -71,7 +71,7 @@ def profile(
     from eventide.profile.amounts import ratio
     from eventide.profile.command import Request, run_profile
     from eventide.profile.files import Columns
-    from eventide.profile.rounds import chosen
+    from eventide.profile.recording import chosen
 
     run_profile(
         Request(

@@ -1,28 +1,35 @@
-"""`eventide check`: everything that can be told of a script before it runs.
+"""`eventide check`, with a trial of the program over rows that are made up.
+
+`eventide check`: everything that can be told of a script before it runs.
 
 Law: an error is something that would keep the script from running, a warning is no mistake but may not be meant; each
 stands at a place, `file:line:column`. Nothing is started, read or written.
+
+A trial of a program before it runs: its statements, over rows that are made up, in this process.
+
+Law: nothing of the user's is read, run or written. The rows have a time and the names of their sources, and NULL
+everywhere else, so what fails is a statement, never a value. What only the statement of a later step would refuse is
+found here, before a start that may take a minute.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
 
-from eventide.commands.binding import bound_steps
-from eventide.commands.endings import DONE, UNUSABLE
-from eventide.commands.functions import signature_of
+import pyarrow as pa
+
 from eventide.commands.outputs import check_outputs
-from eventide.commands.script_file import shown_as, text_of
-from eventide.commands.settings import RunSettings
-from eventide.commands.trial_run import refusal_of
+from eventide.commands.process import DONE, UNUSABLE
+from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EventideError, LanguageError
-from eventide.eventtime.fixed_delay import FixedDelay
-from eventide.eventtime.timeout import Timeout
-from eventide.language.nearest import nearest
-from eventide.language.script import Script, errors_in, read_script
-from eventide.language.statements import (
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.language.grammar.source_text import (
     FunctionStatement,
     Place,
     QueryStatement,
@@ -30,11 +37,89 @@ from eventide.language.statements import (
     Statement,
     StreamStatement,
 )
-from eventide.plan.queue import Queue
-from eventide.plan.secrets import masked_text
-from eventide.plan.stream import Stream
-from eventide.sources.conform import matched
-from eventide.sources.input_of import split_options
+from eventide.language.grammar.spelling import nearest
+from eventide.language.script import Function, Script, errors_in, read_script
+from eventide.launch.settings import RunSettings, shown_as, text_of
+from eventide.launch.user_functions import local_backend, signature_of
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.rows import Queue
+from eventide.plan.declared.secrets import masked_text
+from eventide.plan.declared.stream import Stream
+from eventide.report.plan import bound_steps
+from eventide.sinks.memory import Memory
+from eventide.sources.batches import Batches
+from eventide.sources.options import split_options
+from eventide.sources.schema import matched, readable_type
+
+MOST_PARTS = 60
+"""Programs with more streams, queries and operators are not tried: a round over many of them takes long."""
+
+INSTANT = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a query or operator does not run, and its name."""
+
+    step: str
+    error: EventideError
+
+
+def refusal_of(program: Program, outputs: Collection[str], functions: Sequence[Function]) -> Refusal | None:
+    """The first query or operator that the local engine would stop at; None where all of it runs."""
+    if (
+        not program.steps
+        or len(program.streams) + len(program.steps) > MOST_PARTS
+        or _tried(program, outputs, functions) is None
+    ):
+        return None
+    names: list[str] = []
+    for step in program.steps:
+        names.append(step.name)
+        part = replace(
+            program,
+            queries=tuple(query for query in program.queries if query.name in names),
+            operators=tuple(operator for operator in program.operators if operator.name in names),
+        )
+        error = _tried(part, [name for name in outputs if name in names], functions)
+        if error is not None:
+            return Refusal(step.name, error)
+    return None
+
+
+def _tried(program: Program, outputs: Collection[str], functions: Sequence[Function]) -> EventideError | None:
+    """Run a program over a row of each stream; the error that ends it."""
+    backend = local_backend(functions, run=False)
+    with tempfile.TemporaryDirectory(prefix="eventide-check-") as folder:
+        try:
+            inputs = {stream.name: Batches(stream, [_row(stream)]) for stream in program.streams}
+            engine = LocalEngine(program, folder, {name: Memory() for name in outputs}, inputs, backend=backend)
+            engine.run(bounded=True)
+        except EventideError as error:
+            return error
+        finally:
+            backend.close()
+    return None
+
+
+def _row(stream: Stream) -> pa.Table:
+    """One row with nothing in it but a time and a source."""
+    told_by = {name.lower() for name in (stream.time, stream.arrival) if name is not None}
+    columns = {}
+    for column in stream.columns:
+        kind = readable_type(column.type)
+        value: object = _value(kind) if column.name.lower() in told_by else None
+        if column.name.lower() in {name.lower() for name in stream.source} and pa.types.is_string(kind):
+            value = "a"
+        columns[column.name] = pa.array([value], kind)
+    return pa.table(columns)
+
+
+def _value(kind: pa.DataType) -> datetime | date | int:
+    if pa.types.is_timestamp(kind):
+        return INSTANT if kind.tz is not None else INSTANT.replace(tzinfo=None)
+    return INSTANT.date() if pa.types.is_date(kind) else 1
+
 
 USUAL_FORMATS = (
     "json", "jsonl", "csv", "parquet", "orc", "text", "avro", "xml", "kafka", "rate", "socket", "delta",

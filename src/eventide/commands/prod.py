@@ -19,13 +19,13 @@ from typing import Any
 import pyarrow as pa
 import rich.console
 
-from eventide.commands.endings import ReaderGoneError
-from eventide.commands.notes import say
 from eventide.commands.outputs import ALL_ROWS
+from eventide.commands.process import ReaderGoneError
 from eventide.endpoint.client import Client
-from eventide.endpoint.published import ENDPOINT, Published
-from eventide.endpoint.response import as_json
+from eventide.endpoint.discovery import ENDPOINT, Published
+from eventide.endpoint.http import as_json
 from eventide.errors import DeclarationError, EventideError
+from eventide.launch.stderr import say
 from eventide.results.results import Results
 from eventide.sinks.console import Console
 

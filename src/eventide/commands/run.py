@@ -1,47 +1,128 @@
-"""`eventide run`: a script at work, until its inputs end or somebody stops it.
+"""`eventide run` and its options.
+
+`eventide run`: a script at work, until its inputs end or somebody stops it.
 
 Law: results go where the script says, to the screen, or as JSON to standard output, which has nothing else on it then.
 Ctrl-C and SIGTERM let the round under way finish and commit. A program that reads only what ends by itself, standard
 input and single files, ends with it, every window closed: with standard input it is a filter.
+
+What the command line gives to a run, looked at before anything is started.
+
+Law: an option that cannot mean anything is refused with what to write instead; Spark would take some of them in
+silence, and fail of others after half a minute, with words about something else.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from eventide.commands.endings import TerminatedError, code_of
-from eventide.commands.engines import (
+from eventide.commands.outputs import Outputs, outputs_of
+from eventide.commands.process import TerminatedError, code_of, was_closed
+from eventide.commands.service import checked_listening, checked_log, listening, logging_of
+from eventide.engine.running import Running
+from eventide.engine.scheduling.trace import written_to
+from eventide.errors import DeclarationError
+from eventide.language.script import Script
+from eventide.launch.engines import (
     DEFAULT_MASTER,
     Where,
     checkpoint_at,
     chosen_engine,
     engine_for,
     reads_standard_input,
+    remove_all,
 )
-from eventide.commands.functions import Failures
-from eventide.commands.given_options import changed_meanings, packages, pairs, said
-from eventide.commands.listening import checked_listening, listening
-from eventide.commands.losses import Losses, beyond_permitted
-from eventide.commands.notes import passing, say, say_warnings
-from eventide.commands.outputs import Outputs, outputs_of
-from eventide.commands.ownership import claim_outputs
-from eventide.commands.screen_status import StatusLine
-from eventide.commands.script_file import STANDARD_INPUT, script_of, shown_as
-from eventide.commands.service_log import checked_log, logging_of
-from eventide.commands.settings import RunSettings, checked_engine
-from eventide.commands.standard_streams import was_closed
-from eventide.commands.temporary_folders import remove_all
-from eventide.engine.running import Running
-from eventide.engine.scheduling.trace import written_to
-from eventide.errors import DeclarationError
-from eventide.language.script import Script
-from eventide.plan.program import Program
-from eventide.sources.files import FORMATS
+from eventide.launch.ownership import claim_outputs
+from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, script_of, shown_as
+from eventide.launch.stderr import passing, say, say_warnings
+from eventide.launch.user_functions import Failures
+from eventide.plan.declared.program import Program
+from eventide.report.status import Losses, StatusLine, beyond_permitted
+from eventide.sources.files.files import FORMATS
+
+MEANING = {
+    "spark.sql.ansi.enabled": (
+        "true",
+        "a row that breaks an expression is not rejected; NULL or a number that wrapped around goes into the answer",
+    ),
+    "spark.sql.session.timeZone": ("UTC", "times without a zone are those of that zone, and so are days and hours"),
+}
+"""Settings that change what a script says: what they are without a word, and what is so with another."""
+
+COORDINATES = re.compile(r"[^\s:/,]+(?::[^\s:/,]+){2}")
+
+
+def pairs(given: list[str]) -> dict[str, str]:
+    """Settings, as a script gives them with SET; those of Spark begin with `spark.`
+
+    >>> pairs(["spark.executor.memory=2g", "driver.memory = 1 GB"])
+    {'spark.executor.memory': '2g', 'driver.memory': '1 GB'}
+    """
+    found = {}
+    for one in given:
+        key, sign, value = (part.strip() for part in one.partition("="))
+        if not sign or not key:
+            raise DeclarationError(f"--conf {one!r} is no setting: write --conf key=value")
+        found[key] = value
+    return found
+
+
+def packages(given: list[str]) -> tuple[str, ...]:
+    """Coordinates of packages; commas between them are fine, as Spark writes them.
+
+    >>> packages(["org.apache.spark:spark-avro_2.13:4.3.0,a:b:1"])
+    ('org.apache.spark:spark-avro_2.13:4.3.0', 'a:b:1')
+    >>> packages(["spark-avro"])
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: --package 'spark-avro' names no package: write group:name:version, such as \
+org.apache.spark:spark-avro_2.13:4.3.0
+    """
+    found = [one.strip() for several in given for one in several.split(",")]
+    for one in found:
+        if not COORDINATES.fullmatch(one):
+            raise DeclarationError(
+                f"--package {one!r} names no package: write group:name:version, such as "
+                "org.apache.spark:spark-avro_2.13:4.3.0"
+            )
+    return tuple(found)
+
+
+def said(option: str, value: str | None) -> str | None:
+    """A value that is there: not empty, as of a variable that was not set, and not the next option.
+
+    >>> said("--checkpoint", "state"), said("--master", None)
+    ('state', None)
+    >>> said("--checkpoint", "--json")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: --checkpoint needs a value, and '--json' is none
+    """
+    if value is not None and (not value.strip() or value.startswith("-")):
+        raise DeclarationError(f"{option} needs a value, and {value!r} is none")
+    return value
+
+
+def changed_meanings(settings: Mapping[str, str]) -> list[str]:
+    """What to tell of settings by which Spark gives other answers than the local engine.
+
+    >>> changed_meanings({"spark.sql.session.timeZone": "Europe/Berlin", "spark.sql.ansi.enabled": "TRUE"})
+    ['spark.sql.session.timeZone=Europe/Berlin: times without a zone are those of that zone, and so are days and \
+hours; the local engine has no such setting']
+    """
+    return [
+        f"{key}={value}: {MEANING[key][1]}; the local engine has no such setting"
+        for key, value in settings.items()
+        if key in MEANING and value.lower() != MEANING[key][0].lower()
+    ]
+
 
 LOOKED_AT = 100
 """Rows of a file that are looked at before Spark reads it."""
@@ -73,7 +154,7 @@ def run_file(request: RunRequest) -> None:
         print(f"{shown_as(request.file)}:{warning.line}:{warning.column}: warning: {warning.message}", file=sys.stderr)
     if script.questions:
         # Only who asks waits for what it takes to answer.
-        from eventide.commands.asked import answer_statements
+        from eventide.commands.explain import answer_statements
 
         answer_statements(script, to_stderr=request.json)
     if script.questions and not script.program.steps:
@@ -104,6 +185,9 @@ def _run(script: Script, request: RunRequest) -> None:
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
+        if request.json:
+            # What functions of the user print would stand among the results.
+            stack.enter_context(redirect_stdout(sys.stderr))
         checkpoint = stack.enter_context(checkpoint_at(given))
         claim_outputs(outputs.sinks, checkpoint, given, request.replace)
         if not bounded:

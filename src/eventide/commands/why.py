@@ -11,17 +11,16 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from eventide.commands.script_file import script_of
-from eventide.commands.settings import RunSettings
-from eventide.commands.why_words import moment, operator_words, window_words
 from eventide.engine.driver_memory import state_words
 from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, kind_of_times, known
 from eventide.engine.introspection.reader import below, read_standing
 from eventide.engine.introspection.why import OpenWindow, Standing
 from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
 from eventide.errors import DeclarationError
-from eventide.plan.input_managers import as_run
-from eventide.plan.stream import TimeKind
+from eventide.launch.settings import RunSettings, script_of
+from eventide.plan.binding import as_run
+from eventide.plan.declared.stream import TimeKind
+from eventide.report.why import moment, operator_words, window_words
 
 SHOWN = 20
 """So many windows are told; the others are counted."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from eventide.endpoint.published import Published, folder_of, nobody_at
+from eventide.endpoint.discovery import Published, folder_of, nobody_at
 from eventide.errors import DeclarationError, EngineError, InputError
 
 SECONDS = 60.0

@@ -18,11 +18,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from eventide.endpoint.address import Address
-from eventide.endpoint.gate import Gate
-from eventide.endpoint.limits import Limits
-from eventide.endpoint.refusal import Refusal
-from eventide.endpoint.request import GoneError, Request, read_request
-from eventide.endpoint.response import Response
+from eventide.endpoint.auth import Gate
+from eventide.endpoint.http import GoneError, Request, Response, read_request
+from eventide.endpoint.limits import Limits, Refusal
 
 log = logging.getLogger(__name__)
 

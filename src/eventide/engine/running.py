@@ -22,13 +22,14 @@ from types import FrameType
 from typing import Self
 
 from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.introspection.state_growth import StateGrowth
 from eventide.engine.introspection.status import Status
 from eventide.engine.introspection.why import OpenWindow
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import RoundReport
 from eventide.errors import EngineError, EventideError
-from eventide.eventtime.prod import Prod
-from eventide.plan.query import Query
+from eventide.eventtime.early.prod import Prod
+from eventide.plan.declared.query import Query
 from eventide.results.accuracy import Summary
 from eventide.sinks.sink import Sink
 
@@ -89,6 +90,7 @@ class Running(ABC):
         self._holder: int | None = None
         self._handlers: dict[int, object] = {}
         self._threads: list[threading.Thread] = []
+        self.growth = StateGrowth()
 
     @abstractmethod
     def start(self, bounded: bool = False) -> Running:
@@ -137,7 +139,7 @@ class Running(ABC):
         with self.exclusively():
             self._going_on(f"end source {source!r}")
             engine = self.engine
-            if engine.checkpoint.pending(engine.state.round) is not None:
+            if engine.pending is not None:
                 raise EngineError(f"cannot end source {source!r} while a round is run again: try after the next round")
             log.info("source is over", extra={"stream": stream, "source": source})
             self.noted(engine.round({}, positions=engine.state.positions, over={stream: [source]}))
@@ -254,6 +256,9 @@ class Running(ABC):
                 **{f"{step}_ms": round(1000 * seconds, 1) for step, seconds in work.seconds.items()},
             },
         )
+        engine = self.engine
+        standing = engine.state.standing(engine.program, engine.scheduling)
+        self.growth.look(engine.state.operators, standing, engine.backend.has_cluster)
         for function in self._told:
             function(work)
 
@@ -287,9 +292,8 @@ class Running(ABC):
 
     def _commit_change(self) -> None:
         """A round without rows, so that a restart knows of the change."""
-        meant = self.engine.checkpoint.pending(self.engine.state.round)
         # Before the first round nothing has to be told; and rows that are about to come again take it with them.
-        if self.engine.state.record is not None and meant is None:
+        if self.engine.state.record is not None and self.engine.pending is None:
             self.noted(self.engine.round({}, positions=self.engine.state.positions))
 
     def _give_back_signals(self) -> None:

@@ -1,4 +1,6 @@
-"""What one round brought: the summary from which every policy learns.
+"""Arrivals: the summary of one round from which every policy learns, and parts of it.
+
+What one round brought: the summary from which every policy learns.
 
 Law: rows of one round arrive together, at its clock. A policy sees cells, never rows: a cell says how many rows of one
 source arrived with times from `earliest` to `latest`. A row alone is a round of one cell, so per row and per round are
@@ -10,12 +12,19 @@ from looking like a whole late round.
 ([0, 1, 1], [1, 1, 1], [95, 90, 97], [95, 90, 97])
 >>> a.sources.tolist(), a.rows_by_source.tolist(), a.latest_by_source.tolist()
 ([0, 1], [1, 2], [95, 97])
+
+A part of a round: some of its cells, as a round of their own.
+
+>>> a = Arrivals.of_rows(clock=9, source=[0, 1, 2], time=[4, 5, 6])
+>>> selected(a, np.array([True, False, True])).latest.tolist()
+[4, 6]
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -168,3 +177,21 @@ class Arrivals:
             return self
         clock = max(-EDGE, min(EDGE, self.clock))
         return replace(self, clock=clock, earliest=within_edges(self.earliest), latest=within_edges(self.latest))
+
+
+def selected(arrivals: Arrivals, cells: NDArray[Any], source: NDArray[np.intp] | None = None) -> Arrivals:
+    """The chosen `cells` of a round, by mask or by index, with other `source` numbers if given for all cells.
+
+    >>> a = Arrivals.of_rows(clock=9, source=[0, 7], time=[4, 6])
+    >>> selected(a, np.array([1]), source=np.array([0, 1])).source.tolist()
+    [1]
+    """
+    return replace(
+        arrivals,
+        source=(arrivals.source if source is None else source)[cells],
+        rows=arrivals.rows[cells],
+        earliest=arrivals.earliest[cells],
+        latest=arrivals.latest[cells],
+        delay_sum=arrivals.delay_sum[cells],
+        delay_square_sum=arrivals.delay_square_sum[cells],
+    )

@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.arrays import grown
 from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
-from eventide.eventtime.per_source import grown
-from eventide.eventtime.span import Span, merged
+from eventide.eventtime.punctuation import Span, merged
 
 KIND, VERSION = "frontier", 1
 

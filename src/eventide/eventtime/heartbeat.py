@@ -1,4 +1,6 @@
-"""The heartbeat: how far time has come, and the two small interfaces of everything that decides it.
+"""Heartbeats, the interfaces of policies, and the ratchet that keeps heartbeats from going back.
+
+The heartbeat: how far time has come, and the two small interfaces of everything that decides it.
 
 **The heartbeat law.** After a heartbeat h of a source, no row with time <= h is accepted from that source. A heartbeat
 never goes back. The *combined* heartbeat holds for all sources together; it is never above what the policy would
@@ -6,6 +8,18 @@ stake on every one of them.
 
 Configuration, running logic and saved state are three types: a `Policy` is a frozen declaration; it starts a
 `Pacemaker`, the running object; a `Snapshot` is plain data from which the same policy resumes an equal pacemaker.
+
+The ratchet: whatever a policy computes, the heartbeats it shows only go forward.
+
+Law: a heartbeat never goes back; what is promised for all sources together is promised for each of them; a source that
+is discovered later joins at the combined heartbeat, so it can never pull time back.
+
+>>> ratchet = Ratchet()
+>>> ratchet.lift(10, np.array([12])).by_source.tolist()
+[12]
+>>> h = ratchet.lift(7, np.array([11, 3]))
+>>> h.combined, h.by_source.tolist()
+(10, [12, 10])
 """
 
 from __future__ import annotations
@@ -13,7 +27,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
 from eventide.errors import SnapshotError
+from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import NEVER, Instants
 
@@ -84,3 +101,49 @@ def check_snapshot(snapshot: Snapshot, kind: str, version: int) -> None:
     found = (snapshot.get("kind"), snapshot.get("version"))
     if found != (kind, version):
         raise SnapshotError(f"this is a snapshot of {found[0]!r} version {found[1]}, not of {kind!r} version {version}")
+
+
+class Ratchet:
+    """The highest heartbeats shown so far."""
+
+    def __init__(self) -> None:
+        self._shown = Heartbeats(NEVER, np.zeros(0, dtype=np.int64))
+
+    @property
+    def shown(self) -> Heartbeats:
+        """What was shown last."""
+        return self._shown
+
+    def lift(self, combined: int, by_source: Instants) -> Heartbeats:
+        """Show these heartbeats, or what was shown before where that is higher."""
+        combined = max(combined, self._shown.combined)
+        size = max(len(by_source), len(self._shown.by_source))
+        lifted = np.maximum(grown(self._shown.by_source, size, NEVER), grown(by_source, size, NEVER))
+        # A new array each time: heartbeats that were handed out never change afterwards.
+        self._shown = Heartbeats(combined, np.maximum(lifted, combined))
+        return self._shown
+
+    def lift_all(self, heartbeat: int, sources: int) -> Heartbeats:
+        """Show one heartbeat for every one of `sources` sources.
+
+        >>> Ratchet().lift_all(5, sources=2).by_source.tolist()
+        [5, 5]
+        """
+        if heartbeat <= self._shown.combined and sources <= len(self._shown.by_source):
+            return self._shown
+        return self.lift(heartbeat, np.full(sources, heartbeat, dtype=np.int64))
+
+    def snapshot(self) -> Snapshot:
+        """The heartbeats as plain data."""
+        return {"combined": self._shown.combined, "by_source": self._shown.by_source.tolist()}
+
+    @classmethod
+    def restored(cls, saved: Snapshot) -> Ratchet:
+        """The ratchet that `snapshot` described.
+
+        >>> Ratchet.restored({"combined": 4, "by_source": [4, 9]}).shown.of(1)
+        9
+        """
+        ratchet = cls()
+        ratchet._shown = Heartbeats(saved["combined"], np.array(saved["by_source"], dtype=np.int64))
+        return ratchet

@@ -128,7 +128,7 @@ NOT_EXPECTED = Reason("not expected", "it has not spoken yet, and is not expecte
 def reason_of(pacemaker: Pacemaker, source: int) -> Reason:
     """Why the heartbeat of a source is where it is.
 
-    >>> from eventide.eventtime.fixed_delay import FixedDelay
+    >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> reason_of(FixedDelay(5).start(), 0).words(Bare())
     '5 behind the largest time of all'
     """
@@ -143,7 +143,7 @@ def reason_of(pacemaker: Pacemaker, source: int) -> Reason:
 def left_out_of(pacemaker: Pacemaker) -> tuple[LeftOut, ...]:
     """Who is not waited for, and by which rule.
 
-    >>> from eventide.eventtime.fixed_delay import FixedDelay
+    >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> left_out_of(FixedDelay(5).start())
     ()
     """

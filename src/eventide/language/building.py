@@ -13,42 +13,39 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.language.aggregate_words import in_spark_words
-from eventide.language.clauses import PROD_CLAUSES, QUEUE_CLAUSES
-from eventide.language.expensive import needs_queue, with_sideline
-from eventide.language.interfaces import Interfaces
-from eventide.language.known import Clock, Known, Level
-from eventide.language.merging import UnionReader
-from eventide.language.nearest import meant
-from eventide.language.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
-from eventide.language.output_names import unused
-from eventide.language.outputs import Output, output_of
-from eventide.language.prods import Around, with_prods
-from eventide.language.queries import QueryReader
-from eventide.language.reading_from import FromReader
-from eventide.language.row_queries import RowsReader, gives_rows
-from eventide.language.source_text import Piece, SourceText
-from eventide.language.statements import (
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.language.create_stream import Declared, Output, StreamReader, name_of, output_of
+from eventide.language.from_clause.read import FromReader, Interfaces
+from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
+from eventide.language.grammar.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
+from eventide.language.grammar.source_text import (
     DropStatement,
     ExplainStatement,
     FunctionStatement,
     InterfaceStatement,
+    Piece,
     QueryStatement,
     SetStatement,
     ShowStatement,
+    SourceText,
     Statement,
     StreamStatement,
 )
-from eventide.language.streams import Declared, StreamReader, name_of
+from eventide.language.grammar.spelling import meant
+from eventide.language.scope.expression_text import in_spark_words, unused
+from eventide.language.scope.relations import Clock, Known, Level
+from eventide.language.select.aggregate_query import QueryReader
+from eventide.language.select.query_clauses import Around, needs_queue, with_prods, with_sideline
+from eventide.language.select.row_query import RowsReader, gives_rows
+from eventide.language.select.union_all import UnionReader
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
 from eventide.plan.binding import through
-from eventide.plan.columns import Column, spark_type
-from eventide.plan.prodded import streams_below
-from eventide.plan.program import NAME, Operator, Program, Step, reads
-from eventide.plan.query import Query
-from eventide.plan.queue import Queue, queued
-from eventide.plan.stream import Stream, TimeKind
+from eventide.plan.declared.program import NAME, Operator, Program, Step, reads
+from eventide.plan.declared.program_checks import streams_below
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import Queue, queued
+from eventide.plan.declared.stream import Stream, TimeKind
+from eventide.plan.expressions.columns import Column, spark_type
 
 AT_ONCE = "EMIT IMMEDIATELY"
 """Rows in the round in which they come, not in the order of time."""

@@ -1,4 +1,6 @@
-"""The heartbeat policy of a stream, from its clauses.
+"""Clauses that name a heartbeat policy, bounds between sources among them, as policies.
+
+The heartbeat policy of a stream, from its clauses.
 
 | clauses | policy |
 |---|---|
@@ -20,35 +22,114 @@
 | `... IDLE AFTER length` | `Idle(..., length)` |
 | `... EXPECTING (a, b) [GIVE UP AFTER length]` | `Expected(..., sources, length)` |
 | `... TIMEOUT length` | `Timeout(..., length)` |
+
+Declared bounds between named sources: `BOUNDS (SOURCE A LATENCY 2 s, B TRAILS A BY 5 s AFTER 1 s, ...)`.
+
+Law: `B TRAILS A BY x` says that once A has sent a row with time T, B sends only rows with times above T - x; with
+`AFTER y`, from y later on; with `AFTER n ROWS`, once n more rows of B have come. ALL stands for every source that is
+named, a source and itself included. LATENCY is how long a row may be on its way. Sources have the numbers in which they
+are named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 
-from eventide.eventtime.cap import Cap
-from eventide.eventtime.clock_skew import ClockSkew
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.delay_quantile import DelayQuantile
-from eventide.eventtime.drop_ratio import DropRatio
-from eventide.eventtime.estimated import EstimatedSkew
-from eventide.eventtime.expected import Expected
-from eventide.eventtime.fixed_delay import FixedDelay
+from sqlglot import exp
+
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.kim import Kim
-from eventide.eventtime.kim_adhoc import KimAdhoc
-from eventide.eventtime.on_demand import OnDemand
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
-from eventide.eventtime.skew_estimates import Adaptivity
-from eventide.eventtime.slack import Slack
-from eventide.eventtime.timeout import Timeout
-from eventide.language.amounts import Amounts
-from eventide.language.declared_bounds import Bounds
-from eventide.language.nearest import meant
-from eventide.language.nodes import Amount, Clause
+from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.eventtime.policies.delay_quantile import DelayQuantile
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.kim import Kim, KimAdhoc
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.bounds import Bound, RowBound, TimeBound
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
+from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.eventtime.policies.slack import Slack
+from eventide.eventtime.policies.wrappers.cap import Cap
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.language.grammar.amounts import Amounts
+from eventide.language.grammar.nodes import Amount, Clause
+from eventide.language.grammar.spelling import meant
+
+ALL = "ALL"
+
+
+@dataclass
+class Bounds:
+    """Bounds while they are read."""
+
+    amounts: Amounts
+    clock: Amounts
+    sources: dict[str, int] = field(default_factory=dict)
+    latency: dict[str, int] = field(default_factory=dict)
+    pairs: list[tuple[str, str, Bound]] = field(default_factory=list)
+
+    def read(self, clause: Clause) -> tuple[SkewMatrix, tuple[str, ...]]:
+        """The matrix, and the names of the sources in the order of their numbers."""
+        for item in clause.expressions:
+            self._take(item)
+        if not self.sources:
+            raise self.amounts.source.error("BOUNDS names no source", clause, "add SOURCE name for each of them")
+        names = tuple(self.sources)
+        entries: list[list[list[Bound]]] = [[[] for _ in names] for _ in names]
+        for target, sender, bound in self.pairs:
+            for i in self._numbers(sender):
+                for j in self._numbers(target):
+                    entries[i][j].append(bound)
+        return SkewMatrix.of(entries, [self.latency.get(name, self.latency.get(ALL, 0)) for name in names]), names
+
+    def _take(self, item: Clause) -> None:
+        said = dict(_said(item))
+        if item.this == "SOURCE":
+            name = self._source(item.expressions[0])
+            if "LATENCY" in said:
+                self.latency[name] = self._positive(said["LATENCY"], "LATENCY")
+            return
+        target, sender = self._source(item.expressions[0]), self._source(item.expressions[2])
+        lag = self.amounts.length(said["BY"], "BY")
+        if lag < 0:
+            raise self.amounts.source.error("a source cannot trail by less than 0", said["BY"])
+        exceeded = self.amounts.share(said["EXCEEDED"], "EXCEEDED") if "EXCEEDED" in said else 0.0
+        after = said.get("AFTER")
+        if after is not None and self.amounts.says_rows(after):
+            self.pairs.append((target, sender, RowBound(self.amounts.rows(after, "AFTER"), lag, exceeded)))
+        else:
+            wait = self._positive(after, "AFTER") if after is not None else 0
+            self.pairs.append((target, sender, TimeBound(wait, lag, exceeded)))
+
+    def _positive(self, amount: Amount, what: str) -> int:
+        length = self.clock.length(amount, what)
+        if length < 0:
+            raise self.clock.source.error(f"{what} cannot be below 0", amount)
+        return length
+
+    def _source(self, name: exp.Expr) -> str:
+        if name.name.upper() == ALL and isinstance(name, exp.Identifier) and not name.args.get("quoted"):
+            return ALL
+        self.sources.setdefault(name.name, len(self.sources))
+        return name.name
+
+    def _numbers(self, name: str) -> list[int]:
+        return list(self.sources.values()) if name == ALL else [self.sources[name]]
+
+
+def _said(item: Clause) -> Iterator[tuple[str, Amount]]:
+    """Each word and the amount behind it."""
+    parts = item.expressions
+    for word, amount in pairwise(parts):
+        if isinstance(word, exp.Var) and isinstance(amount, Amount):
+            yield word.name, amount
+
 
 POLICIES = (
     "DRATIO",

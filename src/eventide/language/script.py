@@ -1,4 +1,6 @@
-"""The door of the language: a text is read, and everything in it is checked, before anything runs.
+"""Scripts: a text read and checked as a whole, and its settings.
+
+The door of the language: a text is read, and everything in it is checked, before anything runs.
 
 Law: `read_script` gives a `Script` whose program is whole, or raises a `LanguageError` that shows the place. Nothing
 else comes out of it, whatever the text.
@@ -16,24 +18,36 @@ eventide.errors.LanguageError: x.sql:1:22: there is no stream 'trafic'
     SELECT count(*) FROM trafic [RANGE 5 minutes]
                          ^
   declare it before: CREATE STREAM trafic (ts TIMESTAMP, ...)
+
+How a script says how it is scheduled: `SET timestamps = 'every 1 second'`, `SET heartbeats = 'memory'`.
+
+>>> scheduling_of({"timestamps": "every 1.5 s", "heartbeats": "query"}).words
+{'timestamps': 'every 1500000', 'heartbeats': 'query'}
+>>> scheduling_of({"timestamps": "sometimes"})
+Traceback (most recent call last):
+    ...
+eventide.errors.DeclarationError: SET timestamps = 'sometimes': write 'on demand', 'every 1 second' (or another \
+interval), or 'none'
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot.errors import SqlglotError
 
 from eventide.errors import DeclarationError, LanguageError
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Asking, Scheduling
 from eventide.language.building import Builder, Function
-from eventide.language.outputs import Output
-from eventide.language.source_text import Piece, SourceText
-from eventide.language.statements import ExplainStatement, Place, ShowStatement, Statement
+from eventide.language.create_stream import Output
+from eventide.language.grammar.source_text import ExplainStatement, Piece, Place, ShowStatement, SourceText, Statement
+from eventide.language.grammar.spelling import LENGTHS, micros
 from eventide.language.warnings import Warning
-from eventide.plan.program import Program
-from eventide.plan.stream import Stream
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Stream
 
 __all__ = ["Function", "Output", "Place", "Script", "Statement", "Warning", "errors_in", "read_script"]
 
@@ -59,7 +73,7 @@ class Script:
 def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = ()) -> Script:
     """Read a text and check all of it; `file` is its name in errors, `streams` are declared already.
 
-    >>> from eventide.plan.stream import columns
+    >>> from eventide.plan.declared.stream import columns
     >>> cars = Stream("cars", columns("t BIGINT, speed INT"), time="t")
     >>> read_script("SELECT max(speed) FROM cars [RANGE 60]", streams=[cars]).program.queries[0].select[0].name
     'max_speed'
@@ -162,3 +176,38 @@ def _so_far(builder: Builder, statements: list[Statement]) -> Script:
         builder.warnings(),
         tuple(builder.functions.values()),
     )
+
+
+KEYS = ("heartbeats", "timestamps")
+
+_EVERY = re.compile(r"every\s+(\d+(?:\.\d+)?)?\s*([a-z]+)")
+
+
+def scheduling_of(said: Mapping[str, str]) -> Scheduling:
+    """What these settings say; what is not said has its default."""
+    timestamps, heartbeats = said.get("timestamps"), said.get("heartbeats")
+    return Scheduling(
+        Asking.on_demand() if timestamps is None else _asking(timestamps),
+        Level.OPERATOR if heartbeats is None else _level(heartbeats),
+    )
+
+
+def _asking(said: str) -> Asking:
+    words = " ".join(said.lower().replace("-", " ").split())
+    if words == "on demand":
+        return Asking.on_demand()
+    if words == "none":
+        return Asking.never()
+    found = _EVERY.fullmatch(words)
+    if found is None or found[2] not in LENGTHS or micros(float(found[1] or 1), found[2]) <= 0:
+        raise DeclarationError(
+            f"SET timestamps = {said!r}: write 'on demand', 'every 1 second' (or another interval), or 'none'"
+        )
+    return Asking.every(micros(float(found[1] or 1), found[2]))
+
+
+def _level(said: str) -> Level:
+    try:
+        return Level(said.lower().removesuffix("-level").removesuffix("-aware"))
+    except ValueError:
+        raise DeclarationError(f"SET heartbeats = {said!r}: write 'operator', 'query' or 'memory'") from None

@@ -10,27 +10,30 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.eventtime.cap import Cap
-from eventide.eventtime.declared import DeclaredSkew
-from eventide.eventtime.estimated import EstimatedSkew
-from eventide.eventtime.expected import Expected
-from eventide.eventtime.fixed_delay import FixedDelay
 from eventide.eventtime.heartbeat import Policy
-from eventide.eventtime.idleness import Idle
-from eventide.eventtime.own_progress import OwnProgress
-from eventide.eventtime.punctuated import Punctuated
-from eventide.eventtime.slack import Slack
-from eventide.eventtime.timeout import Timeout
-from eventide.eventtime.timeout_needed import timeout_needed
+from eventide.eventtime.policies.disorder_histogram import DisorderHistogram
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.kim import Kim, KimAdhoc
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.estimated import EstimatedSkew
+from eventide.eventtime.policies.skew.matrix import timeout_needed
+from eventide.eventtime.policies.slack import Slack
+from eventide.eventtime.policies.wrappers.cap import Cap
+from eventide.eventtime.policies.wrappers.expected_sources import Expected
+from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.language.create_stream import Declared
+from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
-from eventide.language.source_text import SourceText, offset_of
-from eventide.language.streams import Declared
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator
-from eventide.plan.query import Query
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, Timestamps
-from eventide.plan.window import SameWindow, Window
+from eventide.plan.declared.join import Lookup
+from eventide.plan.declared.program import Operator
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream, Timestamps
+from eventide.plan.declared.window import SameWindow, Window
 
 MANY_PANES = 1000
 POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER"}
@@ -87,6 +90,10 @@ def about_stream(declared: Declared, is_read: bool) -> Iterator[tuple[str, exp.E
             yield message, clauses["BOUNDS"]
     elif not has_timeout and (reason := _rests(inner)):
         yield f"{reason}: when the stream falls silent, they wait for ever; add TIMEOUT", declared.tree
+    elif has_idle and stream.arrival is None and _learns_from_rows(inner):
+        stands = "when all are silent, time stands, and the last window stays open until a row after its end comes"
+        way = "ON DEMAND or CLOCK SKEW would let the clock close it"
+        yield f"IDLE AFTER leaves out who is silent while others speak; {stands}: {way}", clauses["IDLE AFTER"]
     of_a_round = stream.input.max_rows if stream.input is not None else None
     held = inner.rows if isinstance(inner, Slack | Cap) else None
     if held is not None and of_a_round is not None and held < of_a_round:
@@ -155,6 +162,13 @@ def _about_bounds(policy: DeclaredSkew, names: tuple[str, ...], has_timeout: boo
             f"when all sources pause, rows of {sender!r} may wait for ever for {target!r}, which {trails}: "
             f"add TIMEOUT, or {target} TRAILS {sender} BY 0 AFTER some time"
         )
+
+
+def _learns_from_rows(policy: Policy) -> bool:
+    """Whether it finds by itself how long to wait, and the clock alone never moves time."""
+    if isinstance(policy, Cap):
+        return policy.behind_clock is None and _learns_from_rows(policy.inner)
+    return isinstance(policy, DropRatio | Kim | KimAdhoc | DisorderHistogram)
 
 
 def _rests(policy: Policy) -> str | None:

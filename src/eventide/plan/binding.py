@@ -5,38 +5,98 @@ plain merge reads its inputs themselves, each by a way of its own, so that rows 
 (two-level plan; Gigascope paper, section 2). Only a query that speaks of `window_start` or `window_end` reads the merge
 itself, whose rows alone have them. *Running*: an operator runs if someone is told its rows, or reads them.
 
->>> from eventide.plan.columns import columns
->>> from eventide.plan.query import named_as
->>> from eventide.plan.window import Window
+>>> from eventide.plan.expressions.columns import columns
+>>> from eventide.plan.declared.query import named_as
+>>> from eventide.plan.declared.window import Window
 >>> north = Stream("north", columns("ts BIGINT, speed INT"), time="ts")
 >>> south = Stream("south", columns("ts BIGINT, speed INT"), time="ts")
 >>> fastest = Query("fastest", "both", Window(60), named_as(most="max(speed)"))
 >>> program = Program((north, south), (fastest,), (Rows("both", ("north", "south")),))
 >>> through(program, fastest), running(program), running(program, told=("both",))
 (('north', 'south'), frozenset(), frozenset({'both'}))
+
+Types of expressions, asked of an engine only where the declaration does not tell them.
+
+Law: the answer is the engine's. A column alone has its declared type; of a wide stream the engine sees the columns that
+an expression names, so that a thousand of them are not looked at a thousand times.
+
+>>> from eventide.plan.declared.stream import columns
+>>> stream = Stream("s", columns("t BIGINT, v INT, " + ", ".join(f"c{i} INT" for i in range(100))), time="t")
+>>> asked = lambda stream, sql: f"{sql} over {', '.join(column.name for column in stream.columns)}"
+>>> declared_first(asked)(stream, "`v`"), declared_first(asked)(stream, "V + 1")
+('INT', 'V + 1 over t, v')
+
+Rows that wait before a join: for programs in which operators may be held back.
+
+Law: a join tells a pair when its second row comes, whatever the heartbeats; so it can be held back only by keeping rows
+from it. Where that is wanted, every input of a join goes through a merge of its own, the *input manager* of the STREAM
+paper (section 7.2), which lets rows go in the order of time and as far as the join may go. The pairs are the same.
+
+>>> from eventide.plan.declared.join import Band, Join, Side
+>>> from eventide.plan.declared.stream import Stream, columns
+>>> a, b = (Stream(name, columns("t BIGINT"), time="t") for name in "ab")
+>>> managed = with_input_managers(Program((a, b), operators=(Join("j", Side("a"), Side("b"), (Band("t", "t"),)),)))
+>>> [(one.name, one.inputs) for one in managed.operators]
+[('j__a', ('a',)), ('j__b', ('b',)), ('j', ('j__a', 'j__b'))]
+>>> input_managers(managed)
+{'j__a': 'j', 'j__b': 'j'}
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
 from eventide.errors import DeclarationError
-from eventide.plan.bound import Bound, bind
-from eventide.plan.bound_join import BoundJoin, bind_join
-from eventide.plan.bound_lookup import BoundLookup, bind_lookup, joining
-from eventide.plan.bound_rows import BoundRows, bind_rows, check_mergeable
-from eventide.plan.column_types import declared_first
-from eventide.plan.join import Join
-from eventide.plan.join_names import meeting
-from eventide.plan.prod_rows import check_patterns
-from eventide.plan.program import Operator, Program, Step, reads
-from eventide.plan.query import Query
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream
+from eventide.eventtime.scheduling.labels import Level
+from eventide.plan.bound.join import BoundJoin, bind_join
+from eventide.plan.bound.join_inputs import meeting
+from eventide.plan.bound.lookup import BoundLookup, bind_lookup, joining
+from eventide.plan.bound.query import Bound, bind
+from eventide.plan.bound.rows import BoundRows, bind_rows, check_mergeable
+from eventide.plan.declared.join import Join, Side
+from eventide.plan.declared.program import Operator, Program, Step, reads
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream
+from eventide.plan.sql.prod_rows import check_patterns
+
+ALONE = re.compile(r"`([^`]+)`|([A-Za-z_]\w*)")
+WORD = re.compile(r"\w+")
+PLAIN = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|STRING|BOOLEAN|DATE|TIMESTAMP|TIMESTAMP_NTZ|BINARY")
+FEW = 20
+"""A stream with so few columns is looked at as it is."""
+
+TypeIn = Callable[[Stream, str], str]
+
+
+def declared_first(type_of: TypeIn) -> TypeIn:
+    """The same answers, with less asked of an engine."""
+
+    def known(stream: Stream, sql: str) -> str:
+        if (alone := ALONE.fullmatch(sql.strip())) is not None:
+            name = (alone[1] or alone[2]).lower()
+            kind = next((column.type for column in stream.columns if column.name.lower() == name), "")
+            if PLAIN.fullmatch(kind):
+                return kind
+        return type_of(_narrowed(stream, sql), sql)
+
+    return known
+
+
+def _narrowed(stream: Stream, sql: str) -> Stream:
+    """The stream with the columns that may be named in an expression, and those it cannot be without."""
+    if len(stream.columns) <= FEW or "*" in sql:
+        return stream
+    roles = (*stream.source, stream.time, stream.arrival, stream.punctuation, stream.prods)
+    named = {word.lower() for word in (*WORD.findall(sql), *filter(None, roles))}
+    odd = [column for column in stream.columns if WORD.fullmatch(column.name) is None]
+    kept = tuple(c for c in stream.columns if c.name.lower() in named or c in odd)
+    return stream if len(kept) == len(stream.columns) else replace(stream, columns=kept)
+
 
 SPAN = re.compile(r"\bwindow_(start|end)\b", re.IGNORECASE)
 
@@ -213,3 +273,32 @@ def _is_plain(step: Step) -> bool:
 def _speaks_of_span(query: Query) -> bool:
     named = [item.sql for item in (*query.groups, *query.select)] + [one.sql for one in query.order]
     return any(SPAN.search(text) for text in (*named, query.where or "", query.having or ""))
+
+
+def as_run(program: Program, heartbeats: Level) -> Program:
+    """The program that an engine runs: with input managers, unless every operator goes by its own inputs."""
+    return program if heartbeats is Level.OPERATOR else with_input_managers(program)
+
+
+def with_input_managers(program: Program) -> Program:
+    """The same program, with rows kept before its joins."""
+    operators: list[Operator] = []
+    for operator in program.operators:
+        if isinstance(operator, Join):
+            sides = operator.left, operator.right
+            operators += (Rows(_name(operator, side), (side.input,)) for side in sides)
+            left, right = (replace(side, input=_name(operator, side)) for side in sides)
+            operator = replace(operator, left=left, right=right)
+        operators.append(operator)
+    return replace(program, operators=tuple(operators))
+
+
+def input_managers(program: Program) -> dict[str, str]:
+    """Whose input manager each of them is."""
+    joins = [operator for operator in program.operators if isinstance(operator, Join)]
+    sides = ((join, side) for join in joins for side in (join.left, join.right))
+    return {side.input: join.name for join, side in sides if side.input == _name(join, side)}
+
+
+def _name(join: Join, side: Side) -> str:
+    return f"{join.name}__{side.alias}"

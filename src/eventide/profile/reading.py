@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError, InputError
 from eventide.eventtime.instant import Instants
-from eventide.profile.files import Columns, load, only_row, quoted
+from eventide.profile.files import REASONS, UNITS, Columns, TimeColumn, load, only_row, quoted, time_column
 from eventide.profile.recording import Recording
-from eventide.profile.time_columns import REASONS, UNITS, TimeColumn, time_column
 
 if TYPE_CHECKING:
     import duckdb

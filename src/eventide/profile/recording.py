@@ -1,20 +1,31 @@
-"""A recorded stream: rows in arrival order, with what they say of time and when they came.
+"""Recorded streams, and the rounds in which a dry run goes through them.
+
+A recorded stream: rows in arrival order, with what they say of time and when they came.
 
 >>> r = Recording.of("two clocks", time=[10, 12, 11], arrival=[20, 21, 22], source=["a", "b", "a"])
 >>> r.rows, r.source.tolist(), r.source_names
 (3, [0, 1, 0], ('a', 'b'))
+
+How a dry run goes through a recording: row at a time, or in rounds of some length.
+
+>>> from eventide.profile.recording import Recording
+>>> small = Recording.of("small", [1, 2], [1, 2], ["a", "a"])
+>>> usual_round(small, plain=False) is None, chosen("250ms")(small, False), chosen("row")(small, False)
+(True, 250000, None)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eventide.errors import InputError
+from eventide.errors import DeclarationError, InputError
 from eventide.eventtime.instant import Instants
+from eventide.profile.amounts import duration
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,3 +71,58 @@ class Recording:
     def rows(self) -> int:
         """How many rows were recorded."""
         return len(self.time)
+
+
+ROW_AT_A_TIME_LIMIT = 20_000
+"""Beyond so many rows, a dry run goes in rounds unless told otherwise."""
+
+MOST_ROUNDS = 20_000
+"""Longer rounds are taken where there would be more than this."""
+
+LENGTHS = tuple(1_000_000 * seconds for seconds in (1, 10, 60, 600, 3600, 86_400))
+"""Rounds to choose from, in microseconds."""
+
+PLAIN_ROUNDS = 10_000
+"""Plain numbers know no second: their range is cut into so many rounds."""
+
+RoundChoice: TypeAlias = Callable[[Recording, bool], int | None]
+"""Finds the round length for a recording (and whether its times are plain); None is row at a time."""
+
+
+def usual_round(recording: Recording, plain: bool) -> int | None:
+    """Row at a time for small recordings; beyond, rounds of 1 s, or longer ones where these would be too many."""
+    if recording.rows <= ROW_AT_A_TIME_LIMIT:
+        return None
+    if plain:
+        return max(1, int(recording.arrival[-1] - recording.arrival[0]) // PLAIN_ROUNDS)
+    for length in LENGTHS:
+        if np.count_nonzero(np.diff(recording.arrival // length)) < MOST_ROUNDS:
+            return length
+    return LENGTHS[-1]
+
+
+def chosen(text: str | None) -> RoundChoice:
+    """What the user asked for: `row`, a length such as `1s`, a whole number for plain numbers, or nothing.
+
+    >>> chosen("5")(Recording.of("in seconds", [1], [1], ["a"]), False)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: a round of 5 has no unit: write 5s, 5ms, ..., or row
+    """
+    if text is None:
+        return usual_round
+    if text.strip().lower() == "row":
+        return lambda recording, plain: None
+    bare = text.strip().isdecimal()
+    length = int(text) if bare else duration(text)
+    if length < 1:
+        raise DeclarationError(f"a round of {text} has no length: write 1s, 250ms, ..., or row")
+
+    def fixed(recording: Recording, plain: bool) -> int:
+        if bare and not plain:
+            raise DeclarationError(f"a round of {text} has no unit: write {text}s, {text}ms, ..., or row")
+        if plain and not bare:
+            raise DeclarationError(f"a round of {text} for plain numbers: write a whole number, or row")
+        return length
+
+    return fixed

@@ -30,11 +30,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eventide.results.by_group import ByGroup
-from eventide.results.by_point import ByPoint, place_of
-from eventide.results.comparison import Guarded
-from eventide.results.error import Comparison, Floats, errors
-from eventide.results.same_group import numbered
+from eventide.results.breakdown import ByGroup, ByPoint, numbered, place_of
+from eventide.results.error import Comparison, Floats, Guarded, errors
 
 WINDOW = ("window_start", "window_end")
 RECENT = 50

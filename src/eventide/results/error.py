@@ -1,4 +1,6 @@
-"""How wrong an early answer was, once the final one is known.
+"""How wrong an early answer was, how it is extrapolated, and comparisons of the user.
+
+How wrong an early answer was, once the final one is known.
 
 Law (prodding thesis, section 4.4): the accuracy of an early value E of a final value F is (F - |F - E|) / F, so its
 error is |F - E| / |F|: nothing where they are equal, and without limit where the early value is far too large. Where F
@@ -10,11 +12,37 @@ is 0, or where one of them is infinite, NaN or NULL and the other is not, any ot
 [0.185, 0.0, 1.0]
 >>> errors(pa.array(["karolin"]), pa.array(["kathrin"]), hamming).round(3).tolist()
 [0.429]
+
+Sums and counts, extrapolated to the rows that are still expected.
+
+Law: the estimate of a SUM or COUNT is its raw value divided by the completeness, the share of the rows that are there.
+Where that is not known yet, or nothing is there, the estimate is the raw value. The raw value stays beside it,
+unchanged, and an estimate of something that is NULL is NULL. (The thesis finds that early sums and counts fall short
+by the share of the rows that are missing, sections 3.4 and 4.4; so that share tells how to lift them.)
+
+>>> early = pa.table({"window_end": [50, 50], "total": [80, None]})
+>>> estimated(early, ["total"], completeness=0.8).column("total_estimate").to_pylist()
+[100.0, None]
+
+Comparisons of the user: how far an early value is from the final one, where nobody else can know.
+
+Laws. A comparison takes early and final values, none of them NULL, and gives an error for each pair: a number, 0 where
+the early value is as good as the final one. One that fails, or gives anything else, stops nothing: the error of that
+value is unknown (NaN), which changes no mean, and the first thing that went wrong is remembered and logged. (Prodding
+thesis, section 6.1: a function that compares an estimate and a final value, and returns a quality level.)
+
+>>> import pyarrow.compute as pc
+>>> off_by = Guarded("total", lambda early, final: pc.divide(pc.abs(pc.subtract(early, final)), 100.0))
+>>> off_by(pa.array([110, 135]), pa.array([135, 135])).tolist(), off_by.fault
+([0.25, 0.0], None)
+>>> Guarded("total", lambda early, final: [-1.0])(pa.array([110]), pa.array([135])).tolist()
+[nan]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -120,3 +148,91 @@ def _floats(values: pa.Array) -> Floats:
 
 def _plain(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+SUFFIX = "_estimate"
+
+
+def estimated(early: pa.Table, names: Sequence[str], completeness: float | Floats | None) -> pa.Table:
+    """With a column `NAME_estimate` for each of the named ones; `completeness` of all rows, or of each.
+
+    >>> estimated(pa.table({"n": [3, 4]}), ["n"], completeness=None).column("n_estimate").to_pylist()
+    [3.0, 4.0]
+    """
+    shares = np.broadcast_to(np.asarray(np.nan if completeness is None else completeness, dtype=float), early.num_rows)
+    shares = pa.array(np.where(np.isfinite(shares) & (shares > 0), shares, 1.0))
+    for name in names:
+        raw = early.column(name).cast(pa.float64(), safe=False)
+        early = early.append_column(f"{name}{SUFFIX}", pc.divide(raw, shares))
+    return early
+
+
+log = logging.getLogger(__name__)
+
+
+class InPairs:
+    """A function of two single values, as a comparison; a pair that it fails for is unknown, the others are not.
+
+    >>> apart = InPairs(lambda early, final: len(final) / len(early), "apart")
+    >>> apart(pa.array(["ab", ""]), pa.array(["abc", "a"])), apart.raised
+    ([1.5, None], 'ZeroDivisionError: division by zero')
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self._function = function
+        self.__name__ = name
+        self.raised: str | None = None
+
+    def __call__(self, early: pa.Array, final: pa.Array) -> list[Any]:
+        """The errors of the pairs."""
+        return [self._of(*pair) for pair in zip(early.to_pylist(), final.to_pylist(), strict=True)]
+
+    def _of(self, early: Any, final: Any) -> Any:
+        try:
+            return self._function(early, final)
+        except Exception as error:
+            self.raised = self.raised or f"{type(error).__name__}: {error}"
+            return None
+
+
+class Guarded:
+    """The comparison of a value that stops nothing; `fault` says what first went wrong with it."""
+
+    def __init__(self, value: str, comparison: Comparison) -> None:
+        self._value = value
+        self._comparison = comparison
+        self.fault: str | None = None
+
+    def __call__(self, early: pa.Array, final: pa.Array) -> Floats:
+        """The errors, NaN where they are unknown."""
+        try:
+            found = _distances(self._comparison(early, final))
+        except Exception as error:
+            self._note(f"{type(error).__name__}: {error}")
+            return np.full(len(early), np.nan)
+        if found.shape != (len(early),):
+            self._note(f"it gave {found.size} errors for {len(early)} pairs")
+            return np.full(len(early), np.nan)
+        sound = np.isfinite(found) & (found >= 0)
+        if not sound.all():
+            raised = getattr(self._comparison, "raised", None)
+            self._note(raised or f"{found[~sound][0]} is no error: give 0 or more")
+        return np.where(sound, found, np.nan)
+
+    def _note(self, fault: str) -> None:
+        if self.fault is None:
+            self.fault = f"early values of {self._value!r} cannot be compared by {_called(self._comparison)}: {fault}"
+            log.warning("%s; their errors are unknown", self.fault)
+
+
+def _called(comparison: Comparison) -> str:
+    return str(getattr(comparison, "__name__", type(comparison).__name__))
+
+
+def _distances(given: Any) -> Floats:
+    """Errors however they came: as an Arrow or NumPy array, or a list; NULL is unknown."""
+    if isinstance(given, pa.ChunkedArray):
+        given = given.combine_chunks()
+    if isinstance(given, pa.Array):
+        given = given.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(given, dtype=np.float64)

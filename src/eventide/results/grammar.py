@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from eventide.errors import GrammarError
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.span import Span
+from eventide.eventtime.punctuation import Span
 from eventide.results.results import Kind
 
 Key = tuple[Any, ...]

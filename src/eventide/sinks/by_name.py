@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from eventide.errors import DeclarationError
-from eventide.sinks.formats import FORMATS
 from eventide.sinks.memory import Memory
+from eventide.sinks.sink import FORMATS
 
 if TYPE_CHECKING:
     from eventide.sinks.console import Console

@@ -35,7 +35,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide.errors import DeclarationError, EngineError
-from eventide.plan.query import RESERVED
+from eventide.plan.declared.query import RESERVED
 from eventide.results.early_columns import EarlyColumns, readings
 from eventide.results.results import Kind, Results
 

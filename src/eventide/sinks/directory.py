@@ -26,6 +26,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
@@ -33,9 +34,8 @@ from urllib.parse import quote, unquote
 from eventide.errors import DeclarationError
 from eventide.results.results import Results
 from eventide.sinks.folder import folder_at
-from eventide.sinks.formats import FORMATS
-from eventide.sinks.part_writer import NotInTasksError, PartWriter, can_be_given
-from eventide.sinks.result_file import ResultFile
+from eventide.sinks.result_file import NotInTasksError, PartWriter, ResultFile, can_be_given
+from eventide.sinks.sink import FORMATS
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +86,9 @@ class Directory:
         self.format = format
         self.large = large
         self._folder = folder_at(path, filesystem)
+        is_far = filesystem is not None and filesystem.type_name != "local"
+        self.place: str | None = None if is_far else self._folder.where
+        """The directory by a name that another process knows, too."""
         self._failures = 0
         self._made = False
         self._newest: dict[str, int] = {}
@@ -124,6 +127,17 @@ class Directory:
         """Whether there are results of a query."""
         found = (OURS.fullmatch(name) for name in self._folder.names())
         return any(ours and f"{ours['query']}-" == _prefix(query) and not ours["dot"] for ours in found)
+
+    def missing(self, query: str, rounds: Iterable[int]) -> dict[int, str]:
+        """The names of files that are not there, by round, of rounds that have written some.
+
+        >>> import tempfile
+        >>> Directory(tempfile.mkdtemp(), "csv").missing("speeds", [42])
+        {42: 'speeds-0000000042.csv'}
+        """
+        found = (OURS.fullmatch(name) for name in self._folder.names())
+        there = {int(o["round"]) for o in found if o and not o["dot"] and f"{o['query']}-" == _prefix(query)}
+        return {n: f"{_prefix(query)}{n:010d}.{self.format}" for n in rounds if n not in there}
 
     def owner_of(self, query: str) -> Owner | None:
         """Whose the results of a query are; None where nobody has claimed them.

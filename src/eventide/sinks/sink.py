@@ -17,10 +17,13 @@ them the same results from the cluster.
 >>> from eventide.sinks.memory import Memory
 >>> isinstance(Memory(), Sink)
 True
+
+The formats in which a directory of results can be written.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from eventide.results.results import Results
@@ -41,3 +44,22 @@ class Sink(Protocol):
     def close(self) -> None:
         """No more results will come in this run. May be called again, once for each query."""
         ...
+
+
+@runtime_checkable
+class FileSink(Sink, Protocol):
+    """A sink whose results stay as files, one for each query and round that gave rows."""
+
+    format: str
+
+    @property
+    def place(self) -> str | None:
+        """Where another process finds them; None where only this one can."""
+        ...
+
+    def missing(self, query: str, rounds: Iterable[int]) -> dict[int, str]:
+        """The names of files that are not there, by round, of rounds that have written some."""
+        ...
+
+
+FORMATS = ("parquet", "json", "csv")

@@ -3,7 +3,7 @@
 Law: rows come in the order of the iterable. The position is the number of rows taken; to continue from it the same
 rows are drawn again and passed over, so an iterable that starts elsewhere each time cannot be continued exactly.
 
->>> from eventide.plan.stream import Stream, columns
+>>> from eventide.plan.declared.stream import Stream, columns
 >>> stream = Stream("s", columns("t BIGINT"), time="t")
 >>> given = Batches(stream, [pa.table({"t": [1, 2, 3]}), pa.table({"t": [4]})])
 >>> given.take(2, 0).column("t").to_pylist(), given.position()
@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.plan.stream import Stream
-from eventide.sources.arrow_schema import declared_table
+from eventide.plan.declared.stream import Stream
+from eventide.sources.schema import declared_table
 
 
 class Batches:
@@ -31,6 +31,7 @@ class Batches:
         self._batches: Iterator[pa.Table | pa.RecordBatch] = iter(batches)
         self._rest: pa.Table | None = None
         self._rows = 0
+        self._noted = 0
         self._ended = False
 
     @property
@@ -75,6 +76,18 @@ class Batches:
         while self._rows < int(position["rows"]):
             if self.take(min(1_000_000, int(position["rows"]) - self._rows), 0.0) is None:
                 break
+        self._noted = self._rows
+
+    def portion(self) -> dict[str, Any]:
+        """How many rows were taken since this was last asked."""
+        rows, self._noted = self._rows - self._noted, self._rows
+        return {"rows": rows}
+
+    def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
+        """Take as many rows again."""
+        wanted = int(portion["rows"])
+        taken = self.take(wanted, 0.0) if wanted else None
+        return taken, (0 if taken is None else taken.num_rows) == wanted
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -1,33 +1,119 @@
-"""Standard input as a stream: lines of JSON, CSV or text, or a stream of Arrow batches.
+"""Standard input as a stream, read ahead in a thread.
+
+Standard input as a stream: lines of JSON, CSV or text, or a stream of Arrow batches.
 
 Laws. Rows are given as they arrive; the input ends when the writer closes its end. What was read from a pipe cannot be
 read again, so a position cannot be sought: a restart is refused, unless nothing had been taken or all of it, or the
 option `resume` is true, which says that the pipe now brings what comes next.
 
 >>> import io
->>> from eventide.plan.stream import Input, columns
+>>> from eventide.plan.declared.stream import Input, columns
 >>> stream = Stream("s", columns("t BIGINT"), time="t", input=Input("stdin", options=(("format", "csv"),)))
 >>> given = StandardInput(stream, io.BytesIO(b"t\\n1\\n2\\n"))
 >>> given.take(1, 9)["t"].to_pylist(), given.take(9, 9)["t"].to_pylist(), given.take(9, 9), given.ended
 ([1], [2], None, True)
+
+What comes through a pipe, read ahead in a thread, so that nobody has to wait for the writer longer than he wants.
+
+Law: pieces come out in the order in which they went in. At most `AHEAD` pieces wait; then the writer has to.
+
+>>> import io
+>>> pipe = Pipe("stream 's'", pieces_of_bytes(io.BytesIO(b"abc")))
+>>> while not pipe.at_end:
+...     pipe.fill(1)
+>>> pipe.read(2), pipe.read(2), pipe.read(2)
+(b'abc', b'', b'')
 """
 
 from __future__ import annotations
 
 import os
+import queue
 import sys
+import threading
 import time
+from collections import deque
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.stream import Stream
-from eventide.sources.arrow_schema import declared_table
-from eventide.sources.input_of import input_of
-from eventide.sources.pipe import Pipe, pieces_of_arrow, pieces_of_bytes
-from eventide.sources.text_rows import LineFormat, TextRows
-from eventide.sources.time_units import UnitWatch
+from eventide.plan.declared.stream import Stream
+from eventide.sources.options import UnitWatch, input_of
+from eventide.sources.schema import declared_table
+from eventide.sources.text.reader import LineFormat, TextRows
+
+AHEAD = 64
+PIECE = 1 << 20
+"""Bytes that are read at once, at most."""
+
+
+def pieces_of_bytes(source: BinaryIO) -> Iterator[bytes]:
+    """Bytes as they arrive."""
+    read = getattr(source, "read1", source.read)
+    while piece := read(PIECE):
+        yield piece
+
+
+def pieces_of_arrow(source: BinaryIO) -> Iterator[pa.RecordBatch]:
+    """Batches of an Arrow stream as they arrive."""
+    with pa.ipc.open_stream(source) as batches:
+        yield from batches
+
+
+class Pipe:
+    """Pieces of one kind. `fill` moves what has arrived to where `read` and `next_batch` find it."""
+
+    def __init__(self, owner: str, pieces: Iterator[Any]) -> None:
+        self._owner = owner
+        self._waiting: queue.Queue[Any] = queue.Queue(AHEAD)
+        self._arrived: deque[Any] = deque()
+        self._closed = False
+        threading.Thread(target=self._pump, args=(pieces,), name="standard input", daemon=True).start()
+
+    def _pump(self, pieces: Iterator[Any]) -> None:
+        try:
+            for piece in pieces:
+                self._waiting.put(piece)
+            self._waiting.put(None)
+        except Exception as failure:
+            self._waiting.put(failure)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the writer has closed its end and everything has arrived (it may not have been read yet)."""
+        return self._closed
+
+    def fill(self, wait: float) -> None:
+        """Take over what has arrived; if nothing has, wait so many seconds for the first piece."""
+        while not self._closed:
+            try:
+                piece = self._waiting.get(timeout=wait) if wait > 0 else self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            wait = 0.0
+            if piece is None:
+                self._closed = True
+            elif isinstance(piece, Exception):
+                self._closed = True
+                raise InputError(f"{self._owner}: standard input cannot be read: {piece}") from piece
+            else:
+                self._arrived.append(piece)
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The bytes that have arrived, however many; none if there are none yet."""
+        joined = b"".join(self._arrived)
+        self._arrived.clear()
+        return joined
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        """The next batch that has arrived."""
+        return self._arrived.popleft() if self._arrived else None
+
+    def close(self) -> None:
+        """Nothing more is read."""
+        self._closed = True
 
 
 class StandardInput:
@@ -57,6 +143,7 @@ class StandardInput:
             self._text = TextRows(how, "standard input", self._pipe, growing=True)
         self._rest: pa.Table | None = None
         self._rows = 0
+        self._noted = 0
         self._ended = False
         self._units = UnitWatch(stream)
 
@@ -110,7 +197,7 @@ class StandardInput:
 
     def seek(self, position: dict[str, Any]) -> None:
         """Accept the position if nothing of it is lost."""
-        self._rows = int(position["rows"])
+        self._rows = self._noted = int(position["rows"])
         self._ended = bool(position["ended"]) and not self._resume
         if self._rows and not self._ended and not self._resume:
             raise InputError(
@@ -118,6 +205,15 @@ class StandardInput:
                 "with a new checkpoint, read from a file, or give the option resume=true if the pipe brings what "
                 "comes next"
             )
+
+    def portion(self) -> dict[str, Any]:
+        """How many rows were taken since this was last asked."""
+        rows, self._noted = self._rows - self._noted, self._rows
+        return {"rows": rows}
+
+    def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
+        """Nothing: what a pipe has given, it does not give again."""
+        return None, not portion["rows"]
 
     def close(self) -> None:
         """Read no more; the thread that waits for the writer ends with the process."""

@@ -18,9 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from eventide.plan.order import OrderBy
-from eventide.plan.query import Named, Query, named_as
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.query import Named, OrderBy, Query, named_as
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 
 Row = Mapping[str, Any]
 T = TypeVar("T")

@@ -1,4 +1,6 @@
-"""Transcripts as they are written: streams, queries and rounds in YAML, read into a program and its steps.
+"""Read transcripts and the rows of their steps.
+
+Transcripts as they are written: streams, queries and rounds in YAML, read into a program and its steps.
 
 Law: every key is known or refused, with the number of the step; what a transcript leaves out has the engine's defaults,
 but for two: a stream without a `policy` moves only by explicit heartbeats, and the clock starts at 0 and stands still
@@ -12,6 +14,20 @@ until a step sets it. A step is one round. Queries are written in the fields of 
 ... })
 >>> transcript.steps[0].heartbeats, transcript.steps[0].expect.final
 ({'S': 9}, ({'total': 11},))
+
+The rows of a step as they are written, as a table with the columns of their stream.
+
+Law: a row is a list with a value for every column, or a mapping of some columns to values, the others being NULL;
+`{malformed: text}` is a row that its source could not read, which has a value in no column.
+
+>>> from eventide.plan.declared.stream import Stream, columns
+>>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
+>>> table_of([[1, 5], {"t": 2}, {"malformed": "2;x"}], s).to_pydict()
+{'t': [1, 2, None], 'v': [5, None, None], '_malformed': [None, None, '2;x']}
+>>> table_of([[1, "five"]], s)
+Traceback (most recent call last):
+    ...
+eventide.errors.DeclarationError: column 'v' of stream 's': 'five' is no value of a column of type int32
 """
 
 from __future__ import annotations
@@ -25,16 +41,43 @@ import pyarrow as pa
 import yaml
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.scheduling import Scheduling
-from eventide.language.scheduling_words import KEYS, scheduling_of
-from eventide.plan.program import Program
-from eventide.plan.stream import TimeKind
-from eventide.testing.transcript_operators import known_keys
-from eventide.testing.transcript_prods import prods_of
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.language.script import KEYS, scheduling_of
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Stream, TimeKind
+from eventide.plan.sql.reduce import MALFORMED
+from eventide.sources.arrow_types import arrow_type
+from eventide.testing.transcript_operators import known_keys, prods_of
 from eventide.testing.transcript_program import program_of
-from eventide.testing.transcript_rows import table_of
-from eventide.testing.transcript_values import instant
+from eventide.testing.transcript_values import converted, instant
+
+
+def table_of(written: Any, stream: Stream) -> pa.Table:
+    """The rows as a table, `_malformed` the last of its columns."""
+    if not isinstance(written, list):
+        raise DeclarationError(f"the rows of stream {stream.name!r} must be a list, not {written!r}")
+    rows = [_row(row, stream) for row in written]
+    columns = {column.name: arrow_type(column.type) for column in stream.columns} | {MALFORMED: pa.string()}
+    arrays = {}
+    for name, kind in columns.items():
+        try:
+            arrays[name] = pa.array([converted(row.get(name), kind) for row in rows], type=kind)
+        except (DeclarationError, pa.ArrowException, OverflowError) as error:
+            raise DeclarationError(f"column {name!r} of stream {stream.name!r}: {error}") from error
+    return pa.table(arrays)
+
+
+def _row(written: Any, stream: Stream) -> dict[str, Any]:
+    names = [column.name for column in stream.columns]
+    if isinstance(written, dict):
+        if list(written) == ["malformed"] and "malformed" not in names:
+            return {MALFORMED: str(written["malformed"])}
+        return {stream.column(name).name: value for name, value in written.items()}
+    if not isinstance(written, list) or len(written) != len(names):
+        raise DeclarationError(f"the row {written!r} of stream {stream.name!r} is not a list of {', '.join(names)}")
+    return dict(zip(names, written, strict=True))
+
 
 TRANSCRIPT_KEYS = (
     "name",

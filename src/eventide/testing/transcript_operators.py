@@ -1,4 +1,6 @@
-"""The operators of a transcript: merges, projections and joins, in the words of the plan.
+"""Operators and prods of a transcript.
+
+The operators of a transcript: merges, projections and joins, in the words of the plan.
 
 Law: an operator is a mapping with `merge`, the names of what it merges, with `join`, the names of its two inputs, or
 with `lookup`, the names of a stream and of the stream of a table's versions. A merge may have `select`, `where` and
@@ -12,6 +14,19 @@ False
 >>> flows = operator_of("flows", {"join": ["a", "b"], "bands": [["t", "t", -5, 5]], "keys": ["k"]}, {})
 >>> flows.bands, flows.right.keys
 ((Band(left='t', right='t', low=-5, high=5),), ('k',))
+
+The prods of a step of a transcript, and those that a query declares.
+
+Law: `prod` is one prod or a list of them. A prod has a `query` or operator (every query, if it names none), a `time`
+(all windows with their last instant up to it; every open window without one), perhaps an `after` (only those with
+their last instant after it), and a `group` with the values that its columns have. Times are those of the stream that
+is read in the end.
+
+>>> from eventide.testing.transcript_program import program_of
+>>> stream = {"S": {"columns": {"t": "bigint", "k": "string"}, "time": "t"}}
+>>> asked = {"select": {"n": "count(*)"}, "group": ["k"], "window": {"range": 10}}
+>>> prods_of({"time": 50, "group": {"k": "a"}}, program_of({"streams": stream, "query": asked}))
+(('query', Prod(up_to=50, after=-9223372036854775808, groups={'k': 'a'})),)
 """
 
 from __future__ import annotations
@@ -21,13 +36,16 @@ from difflib import get_close_matches
 from typing import Any
 
 from eventide.errors import DeclarationError
-from eventide.plan.join import Band, Join, JoinKind, Side
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator
-from eventide.plan.query import Named, named_as
-from eventide.plan.rows import Rows
-from eventide.plan.stream import TimeKind
-from eventide.testing.transcript_values import length
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.early.triggers import Earliness
+from eventide.eventtime.instant import FOREVER, NEVER
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Named, named_as
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import TimeKind
+from eventide.testing.transcript_values import instant, length
 
 MERGE_KEYS = ("merge", "select", "where", "ordered")
 JOIN_KEYS = ("join", "kind", "keys", "bands", "condition", "where", "select", "as", "only")
@@ -128,3 +146,45 @@ def named_of(owner: str, key: str, written: Any) -> tuple[Named, ...]:
     if isinstance(written, dict):
         return tuple(Named(str(name), str(sql)) for name, sql in written.items())
     raise DeclarationError(f"query {owner!r}: write `{key}` as a list of columns or a mapping of names to expressions")
+
+
+PROD_KEYS = ("query", "time", "after", "group")
+DECLARED_KEYS = ("every", "at", "within", "estimate", "by")
+
+
+def declared_prods(written: Any, kind: TimeKind) -> Prods:
+    """The prods that a query declares: `every` so often, `at` points of the slide, `within` an error, `by` a stream.
+
+    >>> declared_prods({"at": [0.75], "estimate": True}, TimeKind.SEQUENCE)
+    Prods(every=None, points=(0.75,), within=None, estimate=True, by=None, in_stream=False, compare=())
+    """
+    known_keys(written, DECLARED_KEYS, "`prods` of a query")
+    at, within = written.get("at", ()), written.get("within")
+    return Prods(
+        every=length(written["every"], kind) if "every" in written else None,
+        points=tuple(float(point) for point in (at if isinstance(at, list | tuple) else [at])),
+        within=None if within is None else Earliness(**(within if isinstance(within, dict) else {"error": within})),
+        estimate=bool(written.get("estimate")),
+        by=written.get("by"),
+    )
+
+
+def prods_of(written: Any, program: Program) -> tuple[tuple[str, Prod], ...]:
+    """Each prod with the query that it is for; `prod: true` asks every query for every open window."""
+    found: list[tuple[str, Prod]] = []
+    for one in written if isinstance(written, list) else [written]:
+        given = {} if one is True else one
+        known_keys(given, PROD_KEYS, "a prod")
+        kinds = {stream.time_kind for stream in program.streams}
+        kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
+        prod = Prod(
+            instant(given["time"], kind) if "time" in given else FOREVER,
+            instant(given["after"], kind) if "after" in given else NEVER,
+            dict(given.get("group") or {}),
+        )
+        asked = given.get("query")
+        if asked is not None and program.operator(asked) is None:
+            program.query(asked)
+        names = [query.name for query in program.queries] if asked is None else [asked]
+        found += ((name, prod) for name in names)
+    return tuple(found)

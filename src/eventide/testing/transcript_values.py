@@ -22,7 +22,7 @@ import pyarrow.types as kinds
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.stream import TimeKind
+from eventide.plan.declared.stream import TimeKind
 from eventide.profile.amounts import duration
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

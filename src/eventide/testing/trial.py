@@ -6,9 +6,9 @@ closed and a new one continues from the checkpoint) neither adds to it nor takes
 The local engine needs nothing; the Spark engine needs a session, and takes the rows as Arrow tables too.
 
 >>> from tempfile import TemporaryDirectory
->>> from eventide.plan.query import Query, named_as
->>> from eventide.plan.stream import Stream, columns
->>> from eventide.plan.window import Window
+>>> from eventide.plan.declared.query import Query, named_as
+>>> from eventide.plan.declared.stream import Stream, columns
+>>> from eventide.plan.declared.window import Window
 >>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
 >>> program = Program((s,), (Query("q", "s", Window(10), named_as(total="sum(v)")),))
 >>> with TemporaryDirectory() as folder, Trial(program, Path(folder)) as trial:
@@ -38,11 +38,11 @@ from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError
-from eventide.eventtime.prod import Prod, Timing
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.program import Program
-from eventide.plan.query import Query
-from eventide.plan.window import RowWindow
+from eventide.eventtime.early.prod import Prod, Timing
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.window import RowWindow
 from eventide.results.grammar import Grammar
 from eventide.results.results import Results
 from eventide.storage.storage import Storage

@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import PurePosixPath
 from types import TracebackType
@@ -120,10 +120,10 @@ class Checkpoint:
             except (CheckpointError, MissingFileError) as error:
                 if found is None and not isinstance(error, DamagedError | MissingFileError):
                     raise
-                damage[number] = f"round {number} cannot be continued from and is skipped: {error}"
-                self._warn(damage[number])
+                damage[number] = str(error)
+                self.warn(f"round {number} cannot be continued from and is skipped: {error}")
         if found is None and damage:
-            raise self._nothing_good(damage.values())
+            raise self._nothing_good(_by_damage(damage))
         # A round is begun only after the one before it was committed.
         if found is None and (begun := max(self._intended(), default=0)) > 0:
             raise self._nothing_good([f"round {begun} was begun, but there is no record in {ROUNDS}"])
@@ -234,8 +234,9 @@ class Checkpoint:
         return CheckpointError(
             f"no round of the checkpoint {self.storage.where} can be continued from:\n  "
             + "\n  ".join(sentences)
-            + "\nRestore its files from a copy; or delete the folder and start anew: then all is computed again from "
-            "what the inputs still hold, and windows that were open lose the rows that these hold no longer"
+            + "\nRestore these files from a copy (a file is never changed once it is written, so any copy that has it "
+            "will do); or delete the folder and start anew: then all is computed again from what the inputs still "
+            "hold, and windows that were open lose the rows that these hold no longer"
         )
 
     def _set_aside(self, number: int) -> None:
@@ -279,10 +280,11 @@ class Checkpoint:
                 try:
                     self._intents[number] = Intent.from_json(read_document(name, self.storage.read(name)))
                 except (DamagedError, MissingFileError) as error:
-                    self._warn(f"what round {number} was going to be is not known any more: {error}")
+                    self.warn(f"what round {number} was going to be is not known any more: {error}")
         return self._intents
 
-    def _warn(self, sentence: str) -> None:
+    def warn(self, sentence: str) -> None:
+        """Tell something of the checkpoint that was found damaged, once."""
         if sentence not in self.warnings:
             self.warnings.append(sentence)
             log.warning("%s", sentence)
@@ -298,7 +300,7 @@ class Checkpoint:
             self._swept = True
             self._garbage.add(self._left_behind(live))
         for complaint in self._garbage.remove(live):
-            self._warn(complaint)
+            self.warn(complaint)
 
     def _left_behind(self, live: frozenset[str]) -> set[str]:
         """What a crash left: state no record names, halves of files; not the marks Spark set beside live files."""
@@ -310,6 +312,21 @@ class Checkpoint:
                 if half or (folder == SLICES and (plain(path.name) or path.parent not in in_use)):
                     left.add(str(path))
         return left
+
+
+def _by_damage(damage: Mapping[int, str]) -> list[str]:
+    """A sentence for each thing that is wrong, with the rounds that stand on it.
+
+    >>> _by_damage({4: "slices/a is missing", 3: "slices/a is missing", 2: "rounds/2.json is damaged"})
+    ['rounds 3 and 4: slices/a is missing', 'round 2: rounds/2.json is damaged']
+    """
+    rounds: dict[str, list[int]] = {}
+    for number, wrong in damage.items():
+        rounds.setdefault(wrong, []).append(number)
+    return [
+        f"round{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, sorted(numbers)))}: {wrong}"
+        for wrong, numbers in rounds.items()
+    ]
 
 
 def checked(data: bytes, known: str) -> str:

@@ -81,6 +81,8 @@ class Intent:
 
     `batch` is the micro-batch of Spark it works on; None for a silent round that the engine makes by itself. `over` are
     the sources of each stream that are declared over in it, `budgets` how many rows may go through each queue.
+    `portions` says of each input which of its rows are the round's, in its own words: a round of other rows is another
+    round, with a clock of its own.
 
     >>> Intent.from_json(Intent(4, None, 1_700_000_001_000_000, {"s": 17}).to_json()).heartbeats
     {'s': 17}
@@ -92,6 +94,7 @@ class Intent:
     heartbeats: dict[str, int] = field(default_factory=dict)
     over: dict[str, list[str]] = field(default_factory=dict)
     budgets: dict[str, int] = field(default_factory=dict)
+    portions: dict[str, Json] = field(default_factory=dict)
 
     @property
     def ends(self) -> bool:
@@ -112,7 +115,9 @@ class Intent:
             over = {str(stream): list(map(str, names)) for stream, names in data["over"].items()}
             budgets = {str(queue): int(rows) for queue, rows in data["budgets"].items()}
             number = None if batch is None else int(batch)
-            return cls(int(data["round"]), number, int(data["clock"]), heartbeats, over, budgets)
+            # Earlier versions did not write which rows: theirs are taken for those of another round.
+            portions = dict(data.get("portions", {}))
+            return cls(int(data["round"]), number, int(data["clock"]), heartbeats, over, budgets, portions)
 
 
 @dataclass(frozen=True)
@@ -120,9 +125,10 @@ class RoundRecord:
     """The state after a round, all of it: what is not here, or in the files named here, is forgotten by a restart.
 
     `batch` is the last micro-batch that went in, `clock` the reading the round was run with, `ended` says that a
-    bounded run has closed everything. `plan` is what was declared (`eventide.plan.fingerprint`), `streams` and
+    bounded run has closed everything. `plan` is what was declared (`eventide.plan.declared.fingerprint`), `streams` and
     `queries` hold the state of each by name, `positions` how far each input was read, `files` what is too large
-    for here. Keys of all dictionaries are strings, as JSON has it.
+    for here, `outputs` which rounds have written files of results (`written_results`). Keys of all dictionaries are
+    strings, as JSON has it.
     """
 
     round: int
@@ -134,6 +140,7 @@ class RoundRecord:
     queries: dict[str, Json]
     positions: dict[str, Json]
     files: tuple[StateFile, ...]
+    outputs: dict[str, Json] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         """As plain data. Nested dictionaries are not copied."""
@@ -148,6 +155,7 @@ class RoundRecord:
             "queries": self.queries,
             "positions": self.positions,
             "files": [file.to_json() for file in self.files],
+            "outputs": self.outputs,
         }
 
     @classmethod
@@ -172,6 +180,7 @@ with the version of Eventide that wrote it, or start with another checkpoint
                 dict(data["queries"]),
                 dict(data["positions"]),
                 tuple(StateFile.from_json(file) for file in data["files"]),
+                dict(data.get("outputs", {})),
             )
 
 

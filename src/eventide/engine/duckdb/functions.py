@@ -30,9 +30,9 @@ from duckdb.func import ARROW, SPECIAL
 from sqlglot import exp
 
 from eventide.engine.duckdb import sketches
-from eventide.plan.dialect import to_duckdb
-from eventide.plan.duckdb_macros import MACROS
-from eventide.plan.spark_grammar import Spark4
+from eventide.plan.duckdb.macros import MACROS
+from eventide.plan.duckdb.transpile import to_duckdb
+from eventide.plan.expressions.spark_dialect import Spark4
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.operators.operator import Operator
+from eventide.eventtime.early.triggers import Moment
 from eventide.eventtime.instant import FOREVER
-from eventide.eventtime.prodder import Moment
-from eventide.plan.query import Query
-from eventide.plan.window import RowWindow
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.window import RowWindow
 
 MOST = 256
 """So many answers wait for a round, however long it takes: they are kept in memory."""

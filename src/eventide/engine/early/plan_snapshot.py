@@ -15,7 +15,7 @@ from eventide.engine.early.state import EarlyState
 from eventide.engine.operators.operator import Operator
 from eventide.engine.round.downstream import DownstreamFeed
 from eventide.engine.streams.progress import StreamPoint
-from eventide.eventtime.prod import Prod
+from eventide.eventtime.early.prod import Prod
 from eventide.plan.binding import BoundProgram
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from eventide.engine.round.result_parts import result_table
 from eventide.engine.round.results import schema_of, shown_heartbeat
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod, Timing
 from eventide.eventtime.heartbeat import Heartbeats
-from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
-from eventide.eventtime.prod import Prod, Timing
+from eventide.eventtime.scheduling.labels import Level
 from eventide.plan.binding import BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.window import RowWindow
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import filtered
 from eventide.results.results import Kind, Results
 

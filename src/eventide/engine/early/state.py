@@ -17,15 +17,13 @@ import pyarrow as pa
 
 from eventide.engine.operators.windows import ends_of
 from eventide.errors import DeclarationError
-from eventide.eventtime.earliness import EarlinessControl
+from eventide.eventtime.early.prod import Prod, WindowEnds
+from eventide.eventtime.early.triggers import EarlinessControl, Moment, Prodder
 from eventide.eventtime.instant import NEVER, shift
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.prodder import Moment, Prodder
-from eventide.eventtime.window_ends import WindowEnds
-from eventide.plan.bound import Bound
-from eventide.plan.prods import ESTIMATE, Prods, extrapolated
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.early import ESTIMATE, Prods, extrapolated
 from eventide.results.accuracy import Accuracy, Scored
-from eventide.results.by_point import place_of
+from eventide.results.breakdown import place_of
 from eventide.results.error import Comparison
 
 MOST_BYTES = 256 * 1024

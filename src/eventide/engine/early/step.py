@@ -37,15 +37,14 @@ from eventide.engine.round.report import RoundInput
 from eventide.engine.round.result_parts import result_table
 from eventide.engine.round.results import results_of, schema_of, shown_heartbeat
 from eventide.errors import DeclarationError
+from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.early.triggers import Every, Moment
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.prodder import Every, Moment
-from eventide.plan.bound import Bound
-from eventide.plan.prods import COMPLETENESS, ERROR, POINT, added_columns
-from eventide.plan.stream import TimeKind
-from eventide.plan.window import RowWindow
-from eventide.results.error import Floats
-from eventide.results.estimate import estimated
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.early import COMPLETENESS, ERROR, POINT, added_columns
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.window import RowWindow
+from eventide.results.error import Floats, estimated
 from eventide.results.results import Kind, Results
 
 if TYPE_CHECKING:

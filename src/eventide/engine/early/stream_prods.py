@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from eventide.engine.round.reduce import Reduction
 from eventide.eventtime.instant import NEVER
-from eventide.plan.prod_rows import MOST, Asked, asked_by, is_plain, prods_text
-from eventide.plan.stream import Stream, Timestamps
-from eventide.results.same_group import numbered
+from eventide.plan.declared.stream import Stream, Timestamps
+from eventide.plan.sql.prod_rows import MOST, Asked, asked_by, is_plain, prods_text
+from eventide.results.breakdown import numbered
 
 if TYPE_CHECKING:
     from eventide.engine.round.engine import Engine

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eventide.engine.streams.progress import StreamTime
-from eventide.plan.stream import Timestamps
+from eventide.plan.declared.stream import Timestamps
 
 HORIZON = 2**49
 """How far ahead is looked: about 18 years of microseconds. What has not closed by then waits for a row."""
@@ -21,8 +21,8 @@ def reached_at(copy: Callable[[], StreamTime], moment: int, heartbeat: int) -> i
 
     `copy` gives the stream as it was at `moment`, anew each time.
 
-    >>> from eventide.eventtime.clock_skew import ClockSkew
-    >>> from eventide.plan.stream import Stream, columns
+    >>> from eventide.eventtime.policies.clock_skew import ClockSkew
+    >>> from eventide.plan.declared.stream import Stream, columns
     >>> stream = Stream("s", columns("t BIGINT"), time="t", policy=ClockSkew(5))
     >>> reached_at(lambda: StreamTime.start(stream), 0, 94)
     100

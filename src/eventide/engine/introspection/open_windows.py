@@ -18,12 +18,12 @@ import numpy as np
 
 from eventide.engine.operators.windows import closing, first_start, meeting, needed_from
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
-from eventide.eventtime.span import Span
-from eventide.plan.bound import Bound
-from eventide.plan.program import Program
-from eventide.plan.query import Query
-from eventide.plan.stream import TimeKind
-from eventide.plan.window import RowWindow, SameWindow, Window
+from eventide.eventtime.punctuation import Span
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 
 MOST_NUMBERED = 10_000
 """Of windows over a count of rows, so many are named at most: there is one for every slide, without end."""

@@ -24,12 +24,12 @@ from eventide.engine.introspection.open_windows import OpenQuery, open_of_record
 from eventide.engine.introspection.why import Standing
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import Instants
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.bound_join import SIDES
-from eventide.plan.fingerprint import described, refuse_changes
-from eventide.plan.join_names import LEFT
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Program, reads
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.bound.join import SIDES
+from eventide.plan.bound.join_inputs import LEFT
+from eventide.plan.declared.fingerprint import described, refuse_changes
+from eventide.plan.declared.join import Lookup
+from eventide.plan.declared.program import Program, reads
 from eventide.storage.storage import MissingFileError, Storage
 
 ROUND = re.compile(r"rounds/(\d+)\.json")
@@ -76,9 +76,9 @@ def last_record(storage: Storage) -> RoundRecord:
 def below(program: Program, name: str) -> dict[str, None]:
     """A query, and all that it reads, however long the way: queries, operators and streams by their names.
 
-    >>> from eventide.plan.query import Query, named_as
-    >>> from eventide.plan.stream import Stream, columns
-    >>> from eventide.plan.window import Window
+    >>> from eventide.plan.declared.query import Query, named_as
+    >>> from eventide.plan.declared.stream import Stream, columns
+    >>> from eventide.plan.declared.window import Window
     >>> s = Stream("s", columns("t BIGINT"), time="t")
     >>> q = Query("q", "s", Window(10), named_as(n="count(*)"))
     >>> list(below(Program((s,), (q, Query("r", "q", Window(60), named_as(n="count(*)")))), "r"))

@@ -16,7 +16,7 @@ from eventide.engine.operators.operator import Operator
 from eventide.engine.round.placement import place, state_bytes, state_rows
 from eventide.engine.streams.progress import StreamTime
 from eventide.eventtime.instant import EDGE, NEVER
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 
 
 @dataclass(frozen=True)

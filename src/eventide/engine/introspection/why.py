@@ -23,19 +23,16 @@ from eventide.engine.scheduling.frontier_limits import others_of, shape_of
 from eventide.engine.scheduling.scheduler import Measuring
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError
-from eventide.eventtime.asking import When
-from eventide.eventtime.heartbeat_labels import Level
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Scheduling, When
 from eventide.plan.binding import through
-from eventide.plan.join import JoinKind
-from eventide.plan.lookup import Lookup
-from eventide.plan.program import Operator, Program
-from eventide.plan.query import Query
-from eventide.plan.queue import Queue
-from eventide.plan.rows import Rows
-from eventide.plan.stream import Stream, Timestamps
+from eventide.plan.declared.join import JoinKind, Lookup
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import Queue, Rows
+from eventide.plan.declared.stream import Stream, Timestamps
 
 FIRST_FEW = 3
 """So many of the sources that hold a window are named."""

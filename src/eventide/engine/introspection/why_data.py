@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from eventide.engine.introspection.why import FIRST_FEW, Holder, OpenWindow, OperatorWait, Standing, StreamWait, Wait
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
 
 Json = dict[str, Any]
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from eventide.engine.duckdb.executor import Bench, Workbench
-from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
 from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.faults import first_line, of_duckdb
 from eventide.engine.relations.relation import Summary
 from eventide.errors import DataFaultError, DeclarationError, EngineError
-from eventide.plan.columns import with_type
-from eventide.plan.derived import Derived
-from eventide.plan.reduce_text import MALFORMED, batch_view
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Derived, Stream
+from eventide.plan.expressions.columns import with_type
+from eventide.plan.sql.reduce import MALFORMED, batch_view
+from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+T = TypeVar("T")
 
 NO_CLUSTER = "the local engine has no cluster: continue what has state there with the Spark engine"
 
@@ -28,7 +29,7 @@ NO_CLUSTER = "the local engine has no cluster: continue what has state there wit
 class LocalBackend:
     """Runs the reduce in this process. Slices never leave it; DuckDB spills what memory cannot hold.
 
-    >>> from eventide.plan.stream import Stream, columns
+    >>> from eventide.plan.declared.stream import Stream, columns
     >>> backend, s = LocalBackend(), Stream("s", columns("t BIGINT, v INT"), time="t")
     >>> backend.declare(s)
     >>> backend.type_of(s, "v * 1.5"), backend.type_of(s, "avg(v)")
@@ -93,6 +94,10 @@ class LocalBackend:
     def frame_over(self, sql: str, given: Given) -> DataFrame:
         """Not here: what the local engine keeps stays with the driver."""
         raise EngineError(NO_CLUSTER)
+
+    def together(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        """One after the other: DuckDB uses every core for each."""
+        return [one() for one in work]
 
     def close(self) -> None:
         """Nothing will be asked any more."""

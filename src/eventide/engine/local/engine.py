@@ -1,12 +1,17 @@
 """The local engine: the same rounds on one machine, with DuckDB doing the reduce. No JVM.
 
 Law: a round takes what its inputs have, up to a number of rows; how far they were read is part of the round's record,
-so that a restart continues exactly there. When no input has anything, the clock alone may close windows. A bounded run
-ends when all that is there has been read; any other when all its inputs have ended, or when it is stopped.
+so that a restart continues exactly there. Which rows these are is part of its intent: a round that a crash broke off is
+run again with the same rows at the same clock, and what has come since is in the next one. Where the rows cannot be had
+again (from a pipe, or a file that somebody removed), what comes is another round, at the clock of now.
+
+When no input has anything, the clock alone may close windows. A bounded run ends when all that is there has been read;
+any other when all its inputs have ended, or when it is stopped.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -19,11 +24,13 @@ from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import CheckpointError
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.program import Program
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
-from eventide.sources.local_input import LocalInput, open_input
+from eventide.sources.registry import LocalInput, open_input
 from eventide.storage.storage import Storage
+
+log = logging.getLogger(__name__)
 
 ROUND_ROWS = 1_000_000
 """Rows of one stream that a round takes at most, unless its input says otherwise."""
@@ -107,6 +114,7 @@ class LocalEngine(Running):
         try:
             with self.exclusively():
                 self.noted(self.engine.resume())
+            self._run_again()
             self._rounds(bounded)
             if bounded and not self.stopping.is_set() and not self.engine.ended:
                 with self.exclusively():
@@ -117,32 +125,56 @@ class LocalEngine(Running):
             self._close()
             self.finish()
 
+    def _run_again(self) -> None:
+        """Run the round with rows that was meant, and not committed, when the engine died."""
+        meant = self.engine.pending
+        if meant is None or meant.batch is None:
+            return
+        found: dict[str, pa.Table] = {}
+        changed = []
+        for name, one in self._inputs.items():
+            rows, exact = one.repeat(meant.portions[name]) if name in meant.portions else (None, False)
+            if rows is not None and rows.num_rows:
+                found[name] = rows
+            if not exact:
+                changed.append(name)
+        if changed:
+            log.warning(
+                "round %d was broken off, and its rows are not all there any more (%s): it is run with those that are, "
+                "and at the clock of now",
+                meant.round,
+                ", ".join(changed),
+            )
+            with self.exclusively():
+                self.engine.forget_intent()
+        if found:
+            self._run_round(found, {} if changed else meant.portions)
+
+    def _run_round(self, rows: dict[str, pa.Table], portions: dict[str, dict[str, Any]]) -> None:
+        positions = {name: one.position() for name, one in self._inputs.items()}
+        with self.exclusively():
+            batch = self.engine.next_round
+            self.noted(self.engine.round(rows, batch=batch, positions=positions, portions=portions))
+
     def _rounds(self, bounded: bool) -> None:
         """Round after round, until there is nothing more to take."""
         ticked = time.monotonic()
-        looked = False
         while not self.stopping.is_set():
             started = time.monotonic()
             rows = self._taken(bounded)
             if rows:
-                positions = {name: one.position() for name, one in self._inputs.items()}
-                with self.exclusively():
-                    self.noted(self.engine.round(rows, batch=self.engine.next_round, positions=positions))
+                self._run_round(rows, {name: one.portion() for name, one in self._inputs.items()})
                 ticked = time.monotonic()
                 self.stopping.wait(max(0.0, self._every - (ticked - started)))
             elif self._is_done(bounded):
                 return
             elif self.engine.is_behind or time.monotonic() - ticked >= self._tick:
                 with self.exclusively():
-                    if not looked:
-                        # Rows that a crash took from a pipe do not come again.
-                        self.engine.forget_intent()
                     self.noted(self.engine.tick())
                 ticked = time.monotonic()
             elif bounded:
                 # A pipe or a replay that has nothing now is not at its end.
                 self.stopping.wait(WAIT / 10)
-            looked = looked or bool(rows)
 
     def _is_done(self, bounded: bool) -> bool:
         """Whether there is nothing more to read, and no row waits in a queue."""

@@ -30,9 +30,9 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
-from eventide.plan.bound import Bound
-from eventide.plan.columns import quoted
-from eventide.plan.slice_columns import slice_columns
+from eventide.plan.bound.query import Bound
+from eventide.plan.bound.rows import slice_columns
+from eventide.plan.expressions.columns import quoted
 
 MOST_TIMES = 100_000
 """Whoever asks why a window is open learns of so many rows that wait on the cluster, the earliest."""

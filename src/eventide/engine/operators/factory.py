@@ -16,11 +16,11 @@ from eventide.engine.operators.window_aggregate import WindowAggregate
 from eventide.engine.relations.executor import Executor
 from eventide.eventtime.instant import NEVER
 from eventide.plan.binding import BoundOperator
-from eventide.plan.bound import Bound
-from eventide.plan.bound_join import BoundJoin
-from eventide.plan.bound_rows import BoundRows
-from eventide.plan.queue import Queue as DeclaredQueue
-from eventide.plan.window import RowWindow
+from eventide.plan.bound.join import BoundJoin
+from eventide.plan.bound.query import Bound
+from eventide.plan.bound.rows import BoundRows
+from eventide.plan.declared.rows import Queue as DeclaredQueue
+from eventide.plan.declared.window import RowWindow
 
 
 def start(bound: Bound | BoundOperator, executor: Executor, begins: int = NEVER, is_read: bool = True) -> Operator:

@@ -3,7 +3,7 @@
 Laws. After heartbeat h a later row of a stream has a time after h, so its time column is at least h + 1. What holds for
 several inputs is the least of theirs. A frontier never goes back.
 
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> of_stream(Stream("s", columns("t BIGINT, v INT"), time="t"), 9)
 Frontier(time=9, least={'t': 10}, holes=())
 >>> least_time([Frontier(9), Frontier(4)])
@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import Any
 
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER
-from eventide.eventtime.span import Span
-from eventide.plan.stream import Stream
+from eventide.eventtime.punctuation import Span
+from eventide.plan.declared.stream import Stream
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ is emitted alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,22 +28,17 @@ from eventide.engine.operators.time_range import known_times
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, one_row
+from eventide.engine.relations.statement import Statement, Step, StepResults, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
-from eventide.plan.bound import instant_sql
-from eventide.plan.bound_join import SIDES
-from eventide.plan.join_names import LEFT, RIGHT
-from eventide.plan.join_text import (
-    COUNT,
-    alone_text,
-    met_columns,
-    side_columns,
-    told_order,
-)
-from eventide.plan.joined import BoundJoin
+from eventide.plan.bound.join import SIDES, BoundJoin
+from eventide.plan.bound.join_inputs import LEFT, RIGHT
+from eventide.plan.bound.query import instant_sql
+from eventide.plan.sql.join import COUNT, alone_text, met_columns, side_columns, told_order
 
 Two = tuple[Segments, Segments]
 Frontiers = tuple[Frontier, Frontier]
+
+PAIRS, EMITTED = "pairs", "emitted"
 
 
 @dataclass(frozen=True)
@@ -154,18 +149,16 @@ class Join(Operator):
         """Emit pairs of the rows that came, and those alone that no partner can come for; free what is done with."""
         frontiers = self._further(inputs)
         floors = self._floors(frontiers)
-        done = self._done(floors)
         layout = output_layout(self.bound.outputs)
-        if self._kept_sides:
-            run, output = self._outer(floors, layout)
-        else:
-            run, output = self, self._inner(layout)
-        held = [self._freed(side, run.held[side].add(*self.new[side].parts), done[side]) for side in (LEFT, RIGHT)]
-        nothing = (Segments(self.new[LEFT].layout), Segments(self.new[RIGHT].layout))
-        run = replace(run, held=(held[LEFT], held[RIGHT]), new=nothing, frontiers=frontiers, floors=floors)
-        changed = floors != self.floors or any(side.parts for side in self.new)
-        run = run._steered() if changed else run
-        return replace(run, frontier=run._promise(frontiers)), output
+        run = replace(self, frontiers=frontiers)
+        if floors == self.floors and not any(side.parts for side in self.new):
+            return replace(run, frontier=run._promise(frontiers)), Output.of(layout)
+        steps, tables = self._emitting(floors, layout)
+        steps += self._steering(met=any(step.name == PAIRS for step in steps))
+        found = self.executor.run(steps, {**tables, **self._inputs(floors)})
+        run = run._freed(floors, found)._steered(found)
+        emitted = found.relations.get(EMITTED)
+        return replace(run, frontier=run._promise(frontiers)), Output.of(layout, *([emitted] if emitted else []))
 
     def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
         """Its frontier once its inputs have come so far, which frees no row."""
@@ -193,108 +186,103 @@ class Join(Operator):
         high = max(part.summary.greatest["__k1"] for part in other.parts if "__k1" in part.summary.greatest)
         return self.held[side].within("__k1", *JoinSide(self.bound, 1 - side).partners(low, high))
 
-    def _meeting(self) -> tuple[bool, bool, dict[str, Segments]]:
-        """Whether there are new left rows, and new right rows with held left ones; and what is joined."""
-        left, right = self._near(LEFT), self._near(RIGHT)
-        tables = {"new_left": self.new[LEFT], "new_right": self.new[RIGHT], "held_left": left, "held_right": right}
-        first = bool(self.new[LEFT].parts) and bool(self.new[RIGHT].parts or right.parts)
-        return first, bool(self.new[RIGHT].parts and left.parts), tables
-
-    def _inner(self, layout: Layout) -> Output:
-        """Pairs, as the user sees them."""
-        first, second, tables = self._meeting()
-        if not first and not second:
-            return Output.of(layout)
-        said = self._statements
-
-        def text(fail_safe: bool) -> str:
-            pairs = said.pairs(first, second, fail_safe)
-            return said.emitted(f"SELECT *, CAST(2 AS BIGINT) AS {COUNT} FROM ({pairs})", fail_safe)
-
-        statement = Statement(text(False), said.portable, told_order(self.bound), fail_safe=lambda: text(True))
-        return Output.of(layout, self.executor.relation(_wrapped(statement), tables, layout))
-
-    def _outer(self, floors: tuple[Floors, Floors], layout: Layout) -> tuple[Join, Output]:
-        """Pairs, and rows alone of the sides that the join keeps."""
-        first, second, tables = self._meeting()
-        said, pairs = self._statements, Relation.nothing(pairs_layout(self.bound))
+    def _emitting(self, floors: tuple[Floors, Floors], layout: Layout) -> tuple[list[Step], dict[str, Segments]]:
+        """The steps that emit pairs, and rows alone of the sides that the join keeps; and the rows that they read."""
+        said, near = self._statements, (self._near(LEFT), self._near(RIGHT))
+        new_left, new_right = (bool(side.parts) for side in self.new)
+        first, second = (
+            new_left and bool(self.new[RIGHT].parts or near[RIGHT].parts),
+            new_right and bool(near[LEFT].parts),
+        )
+        tables = {f"near_{name}": rows for name, rows in zip(SIDES, near, strict=True)}
+        if not self._kept_sides:
+            pairs = _emitted(self.bound, lambda fail_safe: _both(said.pairs(first, second, fail_safe)))
+            return [Step(EMITTED, pairs, layout)] if first or second else [], tables
+        steps, parts, needs = list[Step](), list[str](), list[str]()
         if first or second:
-            statement = Statement(
+            pairs = Statement(
                 said.pairs(first, second), said.portable, fail_safe=lambda: said.pairs(first, second, True)
             )
-            pairs = self.executor.relation(statement, tables, pairs.layout)
-        parts = [f"SELECT *, CAST(2 AS BIGINT) AS {COUNT} FROM pairs"]
-        inputs: dict[str, Relation] = {"pairs": pairs}
-        matched = list(self.matched)
+            steps = [Step(PAIRS, pairs, pairs_layout(self.bound))]
+            steps += [Step(f"met_{SIDES[side]}", said.matched(side), MATCHED, (PAIRS,)) for side in self._kept_sides]
+            parts, needs = [_both(PAIRS)], [PAIRS]
         for side in self._kept_sides:
-            if pairs.rows:
-                matched[side] = matched[side].add(self.executor.relation(said.matched(side), {"pairs": pairs}, MATCHED))
-            alone = self._alone(side, floors, matched[side])
-            if alone.rows:
-                inputs[f"alone_{SIDES[side]}"] = alone
-                parts.append(alone_text(self.bound, side, f"alone_{SIDES[side]}"))
-        run = replace(self, matched=(matched[LEFT], matched[RIGHT]))
-        if not any(rows.rows for rows in inputs.values()):
-            return run, Output.of(layout)
-        every = " UNION ALL ".join(parts)
-        statement = Statement(
-            said.emitted(every), said.portable, told_order(self.bound), fail_safe=lambda: said.emitted(every, True)
-        )
-        return run, Output.of(layout, self.executor.relation(_wrapped(statement), inputs, layout))
+            ending = self._ending(side, floors)
+            if ending.parts or self.new[side].parts:
+                name = f"alone_{SIDES[side]}"
+                tables[f"ending_{SIDES[side]}"] = ending
+                steps.append(Step(name, said.alone(side, first or second), ending.layout))
+                parts.append(alone_text(self.bound, side, name))
+                needs.append(name)
+        if steps:
+            steps.append(Step(EMITTED, _emitted(self.bound, lambda _: " UNION ALL ".join(parts)), layout, tuple(needs)))
+        return steps, tables
 
-    def _alone(self, side: int, floors: tuple[Floors, Floors], matched: Segments) -> Relation:
-        """The rows of a side that no partner has come for, and none can."""
-        was, now = self._done(self.floors)[side], self._done(floors)[side]
-        held = Segments(self.held[side].layout)
-        for band, (before, limit) in enumerate(zip(was, now, strict=True), 1):
-            if limit > before:
-                reached = self.held[side].within(f"__k{band}", NEVER, shift(limit, -1))
-                held = held.add(*(part for part in reached.parts if part not in held.parts))
-        if not held.parts and not self.new[side].parts:
-            return Relation.nothing(held.layout)
-        limits = {f"now{band}": limit for band, limit in enumerate(now, 1)}
-        limits |= {f"was{band}": limit for band, limit in enumerate(was, 1)}
-        inputs = {"held": held, "new": self.new[side], "matched": matched, "limits": one_row(**limits)}
-        return self.executor.relation(self._statements.alone(side), inputs, held.layout)
+    def _ending(self, side: int, floors: tuple[Floors, Floors]) -> Segments:
+        """The held segments of a side in which no partner can come for some row any more, as it could before."""
+        found = Segments(self.held[side].layout)
+        for band, (was, now) in enumerate(zip(self._done(self.floors)[side], self._done(floors)[side], strict=True), 1):
+            if now > was:
+                reached = self.held[side].within(f"__k{band}", NEVER, shift(now, -1))
+                found = found.add(*(part for part in reached.parts if part not in found.parts))
+        return found
 
-    def _freed(self, side: int, rows: Segments, done: Floors) -> Segments:
-        """Without the rows that are done with; and in fewer segments, where there are many."""
-        for band, limit in enumerate(done, 1):
-            rows = rows.trimmed(f"__k{band}", limit)
-        parts = (_with_partners(part, self.bound.keys) for part in rows.parts)
-        return Segments(rows.layout).add(*parts).merged(self.executor.merged)
-
-    def _steered(self) -> Join:
-        """With what the driver has to know of the rows that are held now."""
-        earliest, least, matched = [FOREVER, FOREVER], [], list(self.matched)
+    def _steering(self, met: bool) -> list[Step]:
+        """The steps that tell what the driver has to know of the rows that are held."""
+        steps = []
         for side in (LEFT, RIGHT):
-            held = self.held[side]
-            limits = one_row(**{f"now{band}": limit for band, limit in enumerate(self._done(self.floors)[side], 1)})
-            inputs = {"found": held, "limits": limits}
-            if held.parts and self.bound.keeps[side]:
-                found = self.executor.table(
-                    self._statements.earliest_alone(), {**inputs, "matched": self.matched[side]}
-                )
-                first = found.column("first")[0].as_py()
-                earliest[side] = FOREVER if first is None else first
-            oldest = held.least("__t")
-            freed = matched[side].since("__t", FOREVER if oldest is None else oldest)
-            matched[side] = freed.merged(self.executor.merged)
-            least.append(self._least(side, inputs))
+            columns = carried_columns(self.bound, side) if self.is_read else {}
+            if not self.held[side].parts and not self.new[side].parts:
+                continue
+            if self.bound.keeps[side]:
+                steps.append(Step(f"first_{SIDES[side]}", self._statements.earliest_alone(side, met)))
+            if columns:
+                steps.append(Step(f"least_{SIDES[side]}", self._statements.least(side, columns)))
+        return steps
+
+    def _inputs(self, floors: tuple[Floors, Floors]) -> dict[str, Segments | pa.Table]:
+        """What the steps of a round read, whatever they are."""
+        found: dict[str, Segments | pa.Table] = {}
+        was, now = self._done(self.floors), self._done(floors)
+        for side, name in enumerate(SIDES):
+            limits = {f"now{band}": limit for band, limit in enumerate(now[side], 1)}
+            limits |= {f"was{band}": limit for band, limit in enumerate(was[side], 1)}
+            found |= {
+                f"held_{name}": self.held[side],
+                f"new_{name}": self.new[side],
+                f"limits_{name}": one_row(**limits),
+            }
+            if self.bound.keeps[side]:
+                found[f"matched_{name}"] = self.matched[side]
+        return found
+
+    def _freed(self, floors: tuple[Floors, Floors], found: StepResults) -> Join:
+        """With the rows that came, and without those that are done with; in fewer segments, where there are many."""
+        held, matched = [], []
+        for side, done in enumerate(self._done(floors)):
+            rows = self.held[side].add(*self.new[side].parts)
+            for band, limit in enumerate(done, 1):
+                rows = rows.trimmed(f"__k{band}", limit)
+            parts = (_with_partners(part, self.bound.keys) for part in rows.parts)
+            held.append(Segments(rows.layout).add(*parts).merged(self.executor.merged))
+            oldest, met = held[side].least("__t"), found.relations.get(f"met_{SIDES[side]}")
+            met_too = self.matched[side].add(*([met] if met is not None else []))
+            matched.append(met_too.since("__t", FOREVER if oldest is None else oldest).merged(self.executor.merged))
+        nothing = (Segments(self.new[LEFT].layout), Segments(self.new[RIGHT].layout))
         return replace(
-            self,
-            earliest_alone=(earliest[LEFT], earliest[RIGHT]),
-            least_held=(least[LEFT], least[RIGHT]),
-            matched=(matched[LEFT], matched[RIGHT]),
+            self, held=(held[LEFT], held[RIGHT]), matched=(matched[LEFT], matched[RIGHT]), new=nothing, floors=floors
         )
 
-    def _least(self, side: int, inputs: Mapping[str, Any]) -> Mapping[str, int]:
-        """The least values of the columns that outputs carry time from, in the rows of a side."""
-        held, columns = self.held[side], carried_columns(self.bound, side) if self.is_read else {}
-        if held.place == "driver" or not columns:
-            return {name: low for name in columns if (low := held.least(name)) is not None}
-        [found] = self.executor.table(self._statements.least(columns), inputs).to_pylist()
-        return {name: value for name, value in found.items() if value is not None}
+    def _steered(self, found: StepResults) -> Join:
+        """With what the driver has to know of the rows that are held now."""
+        earliest, least = [FOREVER, FOREVER], list[Mapping[str, int]]()
+        for side, name in enumerate(SIDES):
+            if f"first_{name}" in found.tables:
+                first = found.tables[f"first_{name}"].column("first")[0].as_py()
+                earliest[side] = FOREVER if first is None else first
+            [known] = found.tables[f"least_{name}"].to_pylist() if f"least_{name}" in found.tables else [{}]
+            least.append({column: value for column, value in known.items() if value is not None})
+        return replace(self, earliest_alone=(earliest[LEFT], earliest[RIGHT]), least_held=(least[LEFT], least[RIGHT]))
 
     def _promise(self, frontiers: Frontiers) -> Frontier:
         """What later output rows are like: pairs with a later row, or held rows alone."""
@@ -320,11 +308,9 @@ class Join(Operator):
         """The same, continued from what was saved; rows that are done with may still be in the files."""
         left, right = (Frontier.restored(one) for one in saved["frontiers"])
         floors = self._floors((left, right))
-        run = self.with_state(state)
-        held = [run._freed(side, run.held[side], done) for side, done in enumerate(self._done(floors))]
-        frontier = Frontier.restored(saved["frontier"])
-        run = replace(run, held=(held[LEFT], held[RIGHT]), frontiers=(left, right), frontier=frontier, floors=floors)
-        return run._steered()
+        run = replace(self.with_state(state), frontiers=(left, right), frontier=Frontier.restored(saved["frontier"]))
+        found = run.executor.run(run._steering(met=False), run._inputs(floors))
+        return run._freed(floors, found)._steered(found)
 
 
 def side_of(bound: BoundJoin, port: str) -> int:
@@ -366,11 +352,16 @@ def _with_partners(part: Relation, keys: Sequence[str]) -> Relation:
     return part
 
 
-def _wrapped(statement: Statement) -> Statement:
-    """The same, so that an order may follow."""
-    fail_safe = statement.fail_safe
-    return replace(
-        statement,
-        sql=f"SELECT * FROM ({statement.sql})",
-        fail_safe=None if fail_safe is None else lambda: f"SELECT * FROM ({fail_safe()})",
-    )
+def _both(pairs: str) -> str:
+    """Pairs among what is emitted: two rows each."""
+    return f"SELECT *, CAST(2 AS BIGINT) AS {COUNT} FROM {pairs if pairs == PAIRS else f'({pairs})'}"
+
+
+def _emitted(bound: BoundJoin, rows: Callable[[bool], str]) -> Statement:
+    """What the user sees of pairs and rows alone."""
+    said = JoinStatements(bound)
+
+    def text(fail_safe: bool) -> str:
+        return f"SELECT * FROM ({said.emitted(rows(fail_safe), fail_safe)})"
+
+    return Statement(text(False), said.portable, told_order(bound), fail_safe=lambda: text(True))

@@ -15,11 +15,10 @@ from math import ceil
 
 from eventide.engine.operators.frontier import Frontier
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
-from eventide.plan.band_value import STAMP
-from eventide.plan.carriers import carriers
-from eventide.plan.derived import Derived
-from eventide.plan.join_names import LEFT
-from eventide.plan.joined import BoundJoin, Carried
+from eventide.plan.bound.join import BoundJoin, Carried
+from eventide.plan.bound.join_inputs import LEFT, STAMP
+from eventide.plan.declared.stream import Derived
+from eventide.plan.declared.time_columns import carriers
 
 Floors = tuple[int, ...]
 """The least later value of each band."""

@@ -12,11 +12,11 @@ from functools import cached_property
 
 from eventide.engine.relations.relation import Layout
 from eventide.engine.relations.statement import Statement
-from eventide.plan.columns import Column, quoted
-from eventide.plan.join_names import LEFT, PREFIXES, RIGHT
-from eventide.plan.join_text import driver_exact, met_text, pairs_text, told_text
-from eventide.plan.joined import BoundJoin
-from eventide.plan.port import IDENTITY
+from eventide.plan.bound.join import SIDES, BoundJoin
+from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
+from eventide.plan.bound.rows import IDENTITY
+from eventide.plan.expressions.columns import Column, quoted
+from eventide.plan.sql.join import driver_exact, met_text, pairs_text, told_text
 
 MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
 SAME = " AND ".join(f"found.{column.name} = matched.{column.name}" for column in IDENTITY)
@@ -55,10 +55,10 @@ class JoinStatements:
         """New left rows with all right rows, and held left rows with new right rows."""
         parts = []
         if new_left:
-            right = "(SELECT * FROM held_right UNION ALL SELECT * FROM new_right)"
+            right = "(SELECT * FROM near_right UNION ALL SELECT * FROM new_right)"
             parts.append(self._pairs("new_left", right, fail_safe))
         if new_right:
-            parts.append(self._pairs("held_left", "new_right", fail_safe))
+            parts.append(self._pairs("near_left", "new_right", fail_safe))
         return " UNION ALL ".join(parts)
 
     def _pairs(self, left: str, right: str, fail_safe: bool) -> str:
@@ -69,15 +69,18 @@ class JoinStatements:
         """What the user sees of pairs and rows alone."""
         return told_text(self.bound, f"({rows})", fail_safe)
 
-    def alone(self, side: int) -> Statement:
+    def alone(self, side: int, met: bool) -> Statement:
         """Of the rows that no partner can come for any more, held and new, those that never had one."""
+        name, limits = SIDES[side], f"limits_{SIDES[side]} limits"
         held = (
-            f"SELECT held.* FROM held CROSS JOIN limits WHERE {self.dead('held', 'now')} "
+            f"SELECT held.* FROM ending_{name} held CROSS JOIN {limits} WHERE {self.dead('held', 'now')} "
             f"AND NOT {self.dead('held', 'was')} AND NOT {self.hopeless('held')}"
         )
-        new = f"SELECT new.* FROM new CROSS JOIN limits WHERE {self.dead('new', 'now')} OR {self.hopeless('new')}"
-        text = f"SELECT found.* FROM ({held} UNION ALL {new}) found LEFT ANTI JOIN matched ON {SAME}"
-        return Statement(text, identified=True)
+        new = (
+            f"SELECT new.* FROM new_{name} new CROSS JOIN {limits} "
+            f"WHERE {self.dead('new', 'now')} OR {self.hopeless('new')}"
+        )
+        return Statement(f"SELECT found.* {_unmatched(f'{held} UNION ALL {new}', side, met)}", identified=True)
 
     def matched(self, side: int) -> Statement:
         """The identities of rows of a side that had a partner."""
@@ -85,13 +88,29 @@ class JoinStatements:
         named = ", ".join(f"{prefix}{column.name} AS {column.name}" for column in MATCHED.columns)
         return Statement(f"SELECT DISTINCT {named} FROM pairs")
 
-    def earliest_alone(self) -> Statement:
+    def earliest_alone(self, side: int, met: bool) -> Statement:
         """The earliest time of a held row that may still be emitted alone."""
-        live = f"NOT {self.dead('found', 'now')} AND NOT {self.hopeless('found')}"
-        held = f"SELECT found.* FROM found CROSS JOIN limits WHERE {live}"
-        return Statement(f"SELECT min(found.__t) AS first FROM ({held}) found LEFT ANTI JOIN matched ON {SAME}")
+        found = f"SELECT {self._live_columns} FROM {self._live(side)}"
+        return Statement(f"SELECT min(found.__t) AS first {_unmatched(found, side, met)}")
 
-    def least(self, columns: Mapping[str, str]) -> Statement:
+    def least(self, side: int, columns: Mapping[str, str]) -> Statement:
         """The least values of columns, each with the SQL that tells it, in held rows."""
         told = ", ".join(f"min({sql}) AS {quoted(name)}" for name, sql in columns.items())
-        return Statement(f"SELECT {told} FROM found CROSS JOIN limits WHERE NOT {self.dead('found', 'now')}")
+        return Statement(f"SELECT {told} FROM {self._live(side)}")
+
+    @property
+    def _live_columns(self) -> str:
+        return ", ".join(f"found.{column.name}" for column in MATCHED.columns)
+
+    def _live(self, side: int) -> str:
+        """Rows of a side that partners can still come for."""
+        rows = f"(SELECT * FROM held_{SIDES[side]} UNION ALL SELECT * FROM new_{SIDES[side]}) found"
+        live = f"NOT {self.dead('found', 'now')} AND NOT {self.hopeless('found')}"
+        return f"{rows} CROSS JOIN limits_{SIDES[side]} limits WHERE {live}"
+
+
+def _unmatched(rows: str, side: int, met: bool) -> str:
+    """Rows of a side that never had a partner, neither before (`matched`) nor, where there are pairs, now (`met`)."""
+    names = [f"matched_{SIDES[side]}", *([f"met_{SIDES[side]}"] if met else [])]
+    matched = " UNION ALL ".join(f"SELECT * FROM {name}" for name in names)
+    return f"FROM ({rows}) found LEFT ANTI JOIN ({matched}) matched ON {SAME}"

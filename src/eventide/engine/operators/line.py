@@ -21,7 +21,7 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import MOST_SEGMENTS, Segments
 from eventide.engine.relations.statement import Statement, Step, one_row
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.columns import Column
+from eventide.plan.expressions.columns import Column
 
 MOST_CUTS = 16
 """With more cuts than this, rows that have gone are taken out of the files: each cut is one more condition."""

@@ -33,12 +33,23 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
-from eventide.plan.bound_join import SIDES
-from eventide.plan.bound_lookup import PASSED, BoundLookup, lookup_exact, needed_text, versions_text
-from eventide.plan.columns import quoted
-from eventide.plan.join_names import LEFT, PREFIXES, RIGHT
-from eventide.plan.join_text import COUNT, alone_text, met_columns, met_text, told_order, told_text
-from eventide.plan.port import IDENTITY
+from eventide.plan.bound.join import SIDES
+from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
+from eventide.plan.bound.lookup import BoundLookup
+from eventide.plan.bound.rows import IDENTITY
+from eventide.plan.expressions.columns import quoted
+from eventide.plan.sql.join import (
+    COUNT,
+    PASSED,
+    alone_text,
+    lookup_exact,
+    met_columns,
+    met_text,
+    needed_text,
+    told_order,
+    told_text,
+    versions_text,
+)
 
 READY = Statement(
     "SELECT held.* FROM held CROSS JOIN limits WHERE held.__t >= limits.__was AND held.__t < limits.__now "

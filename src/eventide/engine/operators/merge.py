@@ -24,9 +24,8 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
-from eventide.plan.bound_rows import BoundRows
-from eventide.plan.columns import Column, quoted
-from eventide.plan.port import SPAN_START
+from eventide.plan.bound.rows import SPAN_START, BoundRows
+from eventide.plan.expressions.columns import Column, quoted
 
 START = "__start"
 

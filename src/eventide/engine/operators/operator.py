@@ -23,7 +23,7 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import one_row
 from eventide.eventtime.instant import NEVER, Instants
-from eventide.plan.columns import Column
+from eventide.plan.expressions.columns import Column
 
 FIXED = (Column("window_start", "BIGINT"), Column("window_end", "BIGINT"), Column("rows", "BIGINT"))
 LOST = Column("__lost", "STRING")

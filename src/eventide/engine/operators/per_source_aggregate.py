@@ -36,12 +36,12 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
+from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
-from eventide.eventtime.per_source import grown
-from eventide.plan.bound import Bound
-from eventide.plan.by_source import place_of
-from eventide.plan.columns import Column, quoted
-from eventide.plan.merge_text import BY, compact_text
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.program_checks import place_of
+from eventide.plan.expressions.columns import Column, quoted
+from eventide.plan.sql.merge import BY, compact_text
 
 BY_SOURCE = Column(BY, "BIGINT")
 OPEN = f"SELECT found.* FROM found JOIN closed ON found.{BY} = closed.{BY} WHERE found.__pane >= closed.__first"

@@ -28,14 +28,13 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, Step, one_row
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
-from eventide.eventtime.queueing import Turn
-from eventide.eventtime.span import Span, merged
-from eventide.plan.bound_rows import BoundRows
-from eventide.plan.columns import Column
-from eventide.plan.port import IDENTITY
-from eventide.plan.queue import Queue as DeclaredQueue
-from eventide.plan.queue import Sideline
-from eventide.plan.window import Window
+from eventide.eventtime.punctuation import Span, merged
+from eventide.eventtime.scheduling.expensive import Turn
+from eventide.plan.bound.rows import IDENTITY, BoundRows
+from eventide.plan.declared.rows import Queue as DeclaredQueue
+from eventide.plan.declared.rows import Sideline
+from eventide.plan.declared.window import Window
+from eventide.plan.expressions.columns import Column
 
 SINCE, SET = Column("__since", "BIGINT"), Column("__set", "BIGINT")
 """The clock at which a row was set aside, and the sequence of those that were set aside with it."""

@@ -14,11 +14,11 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
-from eventide.plan.bound import Bound
-from eventide.plan.broken_values import careful_values
-from eventide.plan.columns import Column
-from eventide.plan.merge_text import BEAT, BY, LISTED, compact_text, in_order, merge_text
-from eventide.plan.slice_columns import slice_columns
+from eventide.plan.bound.query import Bound
+from eventide.plan.bound.rows import slice_columns
+from eventide.plan.expressions.columns import Column
+from eventide.plan.sql.failing_values import careful_values
+from eventide.plan.sql.merge import BEAT, BY, LISTED, compact_text, in_order, merge_text
 
 HEARTBEAT = Column("heartbeat", "BIGINT")
 

@@ -15,7 +15,7 @@ from eventide.engine.relations.relation import Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import NEVER, Instants
-from eventide.plan.bound import instant_sql
+from eventide.plan.bound.query import instant_sql
 
 
 def from_time(executor: Executor, rows: Relation, first: int, column: str = "__t") -> Relation:

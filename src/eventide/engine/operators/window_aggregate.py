@@ -39,19 +39,19 @@ from eventide.engine.operators.windows import (
     open_frontier,
     outside,
 )
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, one_row
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
-from eventide.eventtime.span import Span, merged
-from eventide.plan.bound import Bound
-from eventide.plan.broken_values import careful_values
-from eventide.plan.merge_text import empty_text
-from eventide.plan.slice_columns import slice_columns
-from eventide.plan.window import SameWindow
+from eventide.eventtime.punctuation import Span, merged
+from eventide.plan.bound.query import Bound
+from eventide.plan.bound.rows import slice_columns
+from eventide.plan.declared.window import SameWindow
+from eventide.plan.sql.failing_values import careful_values
+from eventide.plan.sql.merge import empty_text
+from eventide.sources.arrow_types import arrow_type
 
 MOST_EMPTY = 100_000
 """So many windows are closed in one round at most, where empty ones are emitted too; the others follow later."""

@@ -6,19 +6,22 @@ under their views until the next `bring`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from eventide.engine.duckdb.executor import Bench
 from eventide.engine.relations.relation import Layout, Summary
-from eventide.plan.columns import Column
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.expressions.columns import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+T = TypeVar("T")
 
 
 class Asking(Protocol):
@@ -115,6 +118,10 @@ class Backend(Asking, Protocol):
 
     def frame_over(self, sql: str, given: Given) -> DataFrame:
         """A statement over files and small tables as a DataFrame, for a sink that takes one."""
+        ...
+
+    def together(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        """The answers of several pieces of work that do not need each other: side by side where that is quicker."""
         ...
 
     def release(self) -> None:

@@ -22,7 +22,8 @@ from eventide.engine.relations.relation import Layout, Relation, Summary, number
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, Step, StepResults
 from eventide.errors import DataFaultError
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.duckdb.transpile import tables_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +65,8 @@ class Executor:
 
     def run(self, steps: Sequence[Step], inputs: Inputs) -> StepResults:
         """Run statements one after the other; their rows stay where those are that the first ones read."""
-        given = _relations(inputs)
+        read = frozenset[str]().union(*(tables_in(step.statement.sql) for step in steps))
+        given = {name: rows for name, rows in _relations(inputs).items() if name.lower() in read}
         if all(part.table is not None for parts in given.values() for part in parts.parts):
             tables = {**_tables(inputs), **{name: parts.table() for name, parts in given.items()}}
             return self._on_driver(steps, tables)

@@ -11,7 +11,7 @@ import re
 import duckdb
 
 from eventide.errors import DataFaultError, EngineError
-from eventide.sources.spark_gone import gone, is_gone
+from eventide.sources.spark.errors import gone, is_gone
 
 OF_DATA = ("22", "38", "39", "P0")
 """Classes of SQLSTATE: data exceptions, functions of the user that failed (in Python or not), errors a query raises."""
@@ -19,6 +19,9 @@ OF_DATA = ("22", "38", "39", "P0")
 STATE = re.compile(r"SQLSTATE: (\w{5})")
 CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+: (?!Exception thrown in await)(.+)$", re.MULTILINE)
 HEADER = re.compile(r"CSV header does not conform to the schema\.\s+Header: (.*)\s+Schema: (.*)")
+NOT_A_VALUE = "net.razorvine.pickle.PickleException"
+"""What Spark's reader of Python values says of an object of a class that it does not know."""
+
 NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 
@@ -32,6 +35,9 @@ def of_spark(error: BaseException, what: str) -> EngineError:
     >>> print(of_spark(RuntimeError(failure), "a round cannot be computed"))
     a round cannot be computed: [FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet. Put a good file of that \
 name in its place, and start again
+    >>> said = "Lost task 0.0: net.razorvine.pickle.PickleException: expected zero arguments for construction of X"
+    >>> of_spark(RuntimeError(said), "a round cannot be computed")
+    DataFaultError('a round cannot be computed: a function of yours gave an object that is no value of a column')
     """
     if is_gone(error):
         return EngineError(f"{what}: {gone()}")
@@ -46,6 +52,8 @@ name in its place, and start again
     if state is None and (found := STATE.search(said)) is not None:
         # The failure of a job tells the state of its cause in the text alone.
         state = found[1]
+    if NOT_A_VALUE in said:
+        return DataFaultError(f"{what}: a function of yours gave an object that is no value of a column")
     kind = DataFaultError if state is not None and state.startswith(OF_DATA) else EngineError
     told = cause_of(error)
     if told.startswith("[FAILED_READ_FILE"):

@@ -4,7 +4,7 @@ Laws. *One description, any place*: rows are an Arrow table on the driver, files
 the same in each. A relation with a table is on the *driver*; one with files alone is on the *cluster*, and the driver
 sees nothing of it but its summary. *A value*: nothing in it changes; who adds, forgets or moves rows makes another one.
 
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> layout = Layout(columns("__t BIGINT, v INT"), bounded=("__t",))
 >>> rows = Relation.of_table(layout, pa.table({"__t": [5, 3], "v": pa.array([1, 2], pa.int32())}))
 >>> rows.rows, rows.least("__t"), rows.greatest("__t"), rows.place
@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.checkpoint.record import StateFile
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.eventtime.instant import Instants
-from eventide.plan.columns import Column, quoted
-from eventide.plan.port import IDENTITY
-from eventide.plan.temporal import DAY
+from eventide.plan.bound.rows import IDENTITY
+from eventide.plan.declared.temporal import DAY
+from eventide.plan.expressions.columns import Column, quoted
+from eventide.sources.arrow_types import arrow_type
 
 SEQUENCE, ID = (column.name for column in IDENTITY)
 

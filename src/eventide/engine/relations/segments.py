@@ -6,7 +6,7 @@ among what counts then. *Few*: when
 there are many segments the newest ones of about the same size become one, as in a log-structured merge tree, so every
 row is written a logarithmic number of times.
 
->>> from eventide.plan.columns import columns
+>>> from eventide.plan.expressions.columns import columns
 >>> layout = Layout(columns("__t BIGINT"), bounded=("__t",))
 >>> one, two = (Relation.of_table(layout, pa.table({"__t": times})) for times in ([1, 5], [7]))
 >>> both = Segments(layout).add(one).add(two)

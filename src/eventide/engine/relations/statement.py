@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from eventide.engine.relations.relation import Layout, Relation
-from eventide.plan.columns import Column
+from eventide.plan.expressions.columns import Column
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from eventide.engine.scheduling.trace import Trace, TraceLine
 from eventide.engine.streams.progress import StreamPoint, StreamTime
 from eventide.errors import DataFaultError, EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.on_demand_schedule import depth_first
+from eventide.eventtime.scheduling.depth_first import depth_first
 from eventide.plan.binding import BoundProgram
 
 Streams = Mapping[str, StreamTime] | Mapping[str, StreamPoint]

@@ -21,12 +21,12 @@ from eventide.engine.round.placement import beside_state
 from eventide.engine.round.side_tables import rejects_layout, with_round
 from eventide.errors import DataFaultError, EngineError
 from eventide.plan.binding import BoundProgram, Way
-from eventide.plan.bound import Bound
-from eventide.plan.broken import careful
-from eventide.plan.columns import Column, quoted
-from eventide.plan.derived import WINDOW_END, WINDOW_START, Derived
-from eventide.plan.dialect import same_answer
-from eventide.plan.reduce_text import MALFORMED, alone_text, batch_view, broken_text, shaped_text
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
+from eventide.plan.duckdb.transpile import same_answer
+from eventide.plan.expressions.columns import Column, quoted
+from eventide.plan.sql.failing_rows import careful
+from eventide.plan.sql.reduce import MALFORMED, alone_text, batch_view, broken_text, shaped_text
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class DownstreamFeed:
 def rows_of(stream: Derived, emitted: pa.Table) -> pa.Table:
     """Emitted rows as rows of the stream that they are to whoever reads them.
 
-    >>> from eventide.plan.columns import columns
-    >>> from eventide.plan.stream import TimeKind
-    >>> from eventide.plan.window import Window
+    >>> from eventide.plan.expressions.columns import columns
+    >>> from eventide.plan.declared.stream import TimeKind
+    >>> from eventide.plan.declared.window import Window
     >>> sums = Derived.of("sums", columns("total BIGINT"), TimeKind.SEQUENCE, Window(10))
     >>> rows_of(sums, pa.table({"window_start": [0], "window_end": [10], "rows": [2], "total": [7]})).to_pylist()
     [{'total': 7, 'window_start': 0, 'window_end': 10, '_malformed': None}]

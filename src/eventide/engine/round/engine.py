@@ -14,12 +14,12 @@ round is in a slice, in the late table, in the rejects table, or was wanted by n
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import Intent
+from eventide.engine.checkpoint.written_results import missing_words, rounds_of, without
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.early.step import EarlyStep
 from eventide.engine.introspection.status import QueryStatus, Status
@@ -40,20 +40,19 @@ from eventide.engine.round.steps import FEW_ROWS, RoundSteps
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.scheduler import Scheduler
 from eventide.engine.scheduling.trace import Trace
+from eventide.engine.steady_clock import SteadyClock
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DeclarationError, EngineError
-from eventide.eventtime.asking import Asker
+from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.prod import Prod
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.binding import BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.input_managers import as_run
-from eventide.plan.program import Program
-from eventide.plan.query import Query
-from eventide.plan.stream import Timestamps
-from eventide.sinks.sink import Sink
+from eventide.eventtime.scheduling.options import Asker, Scheduling
+from eventide.plan.binding import BoundProgram, as_run
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import Timestamps
+from eventide.sinks.sink import FileSink, Sink
 from eventide.storage.storage import Storage
 
 __all__ = ["Engine", "Observer", "RoundReport"]
@@ -89,7 +88,7 @@ class Engine:
         self._flush_rows = flush_rows
         self.sinks = dict(sinks or {})
         self.observer = observer or (lambda round, step: None)
-        self._now = now or (lambda: time.time_ns() // 1000)
+        self._now = now or SteadyClock()
         self._stamps = any(stream.timestamps is not Timestamps.EXTERNAL for stream in program.streams)
         self.scheduling = scheduling or Scheduling()
         program = as_run(program, self.scheduling.heartbeats)
@@ -136,6 +135,11 @@ class Engine:
         return self.state.round + 1
 
     @property
+    def pending(self) -> Intent | None:
+        """What the round to come was going to be when the engine died, if it got so far."""
+        return self.checkpoint.pending(self.state.round)
+
+    @property
     def last_batch(self) -> int:
         """The last batch of the source that is part of a committed round, -1 before the first."""
         return self.state.batch
@@ -163,19 +167,22 @@ class Engine:
         batch: int | None = None,
         positions: Positions | None = None,
         over: Mapping[str, Iterable[str]] | None = None,
+        portions: Mapping[str, dict[str, Any]] | None = None,
     ) -> RoundReport:
         """Run one round over these rows, by stream. `heartbeats` are promises given from outside.
 
         `over` names sources that are over with this round: time does not wait for them, until one speaks again.
+        `portions` says which rows of the inputs these are: only the same ones are a round that died, run again.
         """
         ends = {name: list(sources) for name, sources in (over or {}).items()}
         for name in ends:
             self.program.stream(name, "sources are over of").check_named_sources()
-        return self._run(rows, clock, dict(heartbeats or {}), batch, dict(positions or {}), ending=False, over=ends)
+        promised, read, taken = dict(heartbeats or {}), dict(positions or {}), dict(portions or {})
+        return self._run(rows, clock, promised, batch, read, ending=False, over=ends, portions=taken)
 
     def tick(self, clock: int | None = None) -> RoundReport | None:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
-        meant = self.checkpoint.pending(self.state.round)
+        meant = self.pending
         if meant is not None:
             if meant.batch is None and not meant.ends:
                 return self.resume()
@@ -193,7 +200,7 @@ class Engine:
 
         Not the last round of a bounded run: more may have come since, and goes before the end.
         """
-        meant = self.checkpoint.pending(self.state.round)
+        meant = self.pending
         if meant is None or meant.batch is not None or meant.ends:
             return None
         positions = self.state.positions
@@ -264,6 +271,7 @@ class Engine:
         positions: Positions,
         ending: bool,
         over: dict[str, list[str]] | None = None,
+        portions: dict[str, dict[str, Any]] | None = None,
     ) -> RoundReport:
         for name in (*rows, *promises):
             self.program.stream(name, "rows came for")
@@ -275,12 +283,13 @@ class Engine:
         last = self.state.clock
         least = last + 1 if self._stamps and last != NEVER else last
         clock = max(self._now() if clock is None else clock, least)
-        before = self.checkpoint.pending(self.state.round)
-        if before is not None and (before.batch != batch or before.ends != ending):
-            # What died was another kind of round: with rows where this has none, or the other way around.
+        before = self.pending
+        taken = portions or {}
+        if before is not None and (before.batch, before.ends, before.portions) != (batch, ending, taken):
+            # What died was another round: of other rows, or with rows where this has none.
             self.forget_intent()
         budgets = self.pace.budgets(self.program.operators)
-        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets))
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets, taken))
         given = RoundInput(
             self.next_round, batch, meant.clock, rows, positions, meant.heartbeats, meant.over, meant.budgets, ending
         )
@@ -303,6 +312,27 @@ class Engine:
         self.side_tables.rewind(self.state.round)
         for name, sink in self.sinks.items():
             sink.rewind(name, self.state.round)
+        self._look_for_results()
+
+    @property
+    def directories(self) -> dict[str, tuple[str, str]]:
+        """Where results stay as files that another process can find, by query, and the format of these."""
+        return {
+            name: (sink.place, sink.format)
+            for name, sink in self.sinks.items()
+            if isinstance(sink, FileSink) and sink.place is not None
+        }
+
+    def _look_for_results(self) -> None:
+        """Warn of files of earlier rounds that somebody has removed: they are not written again."""
+        directories = self.directories
+        for name, written in self.state.outputs.items():
+            sink = self.sinks[name] if name in directories else None
+            if isinstance(sink, FileSink) and directories[name][:1] == (written["directory"],):
+                missing = sink.missing(name, rounds_of(written))
+                if missing:
+                    self.checkpoint.warn(missing_words(name, written, list(missing.values())))
+                    self.state.outputs = {**self.state.outputs, name: without(written, missing)}
 
     def write_statements(self) -> None:
         """Reduce statements are written once, and again when queries, or the places of their state, change."""

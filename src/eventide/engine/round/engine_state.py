@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import RoundRecord, StateFile
+from eventide.engine.checkpoint.written_results import Written
 from eventide.engine.introspection.open_windows import OpenQuery
 from eventide.engine.introspection.status import StreamStatus
 from eventide.engine.introspection.why import Standing
@@ -25,12 +26,12 @@ from eventide.engine.round.report import Positions, RoundInput
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import NEVER, Instants
-from eventide.eventtime.scheduling import Scheduling
+from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.binding import BoundOperator, BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.fingerprint import described, refuse_changes
-from eventide.plan.join import Join
-from eventide.plan.program import Program
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.fingerprint import described, refuse_changes
+from eventide.plan.declared.join import Join
+from eventide.plan.declared.program import Program
 
 
 class SourceNames:
@@ -100,6 +101,8 @@ class EngineState:
                 if any(isinstance(operator, Join) for operator in program.operators):
                     refusal.add_note(KEPT_BEFORE_JOINS)
                 raise
+        self.outputs: dict[str, Written] = {} if self.record is None else self.record.outputs
+        """Which rounds have written files of results, as far as they are still there."""
         self.streams: dict[str, StreamTime] = {}
         self.stream_status: dict[str, StreamStatus] = {}
         """Of each stream after the last round; a round under way has streams that are further."""
@@ -172,8 +175,9 @@ class EngineState:
         heartbeats: Mapping[str, int],
         operators: Mapping[str, Operator],
         saved: Mapping[str, Mapping[str, Any]],
+        outputs: dict[str, Written],
     ) -> None:
-        """Make a round happen; `saved` is what else the record is to hold of operators."""
+        """Make a round happen; `saved` is what else the record is to hold of operators, `outputs` of their files."""
         found = placed(operators, self._executor)
         for name, heartbeat in heartbeats.items():
             self.streams[name].reach(heartbeat, given.clock)
@@ -190,9 +194,10 @@ class EngineState:
             {name: saved_data(operator) | dict(saved.get(name, {})) for name, operator in found.items()},
             given.positions,
             (*state_files(found), *self._names.files()),
+            outputs,
         )
         self._checkpoint.commit(record)
-        self.record, self.operators = record, found
+        self.record, self.operators, self.outputs = record, found, outputs
         self._note()
 
     def _described(self, program: Program) -> dict[str, Any]:

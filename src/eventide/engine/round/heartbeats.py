@@ -23,12 +23,12 @@ from eventide.engine.round.report import RoundInput
 from eventide.engine.round.results import shown_heartbeat
 from eventide.engine.round.side_tables import late_layout, late_rows_text, side_rows
 from eventide.engine.streams.progress import StreamTime
-from eventide.eventtime.asking import Asking, When
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import NEVER
+from eventide.eventtime.scheduling.options import Asking, When
 from eventide.plan.binding import BoundProgram, Way
-from eventide.plan.broken import careful
-from eventide.plan.reduce_text import late_text
+from eventide.plan.sql.failing_rows import careful
+from eventide.plan.sql.reduce import late_text
 
 TimeOf = Callable[[str], int]
 """How far a stream or operator had come after the last round."""

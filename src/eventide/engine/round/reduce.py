@@ -25,11 +25,11 @@ from eventide.engine.round.reducer import Cells, Reducer
 from eventide.engine.round.side_tables import rejects_layout, side_rows
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DataFaultError, EngineError
-from eventide.plan.bound import Bound
-from eventide.plan.broken import RowExpressions
-from eventide.plan.plain import is_plain, keeps_plainly
-from eventide.plan.reduce_text import alone_text, broken_text, promises_text, rejects_text, shaped_text, timed
-from eventide.plan.stream import Timestamps
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.stream import Timestamps
+from eventide.plan.sql.failing_rows import RowExpressions
+from eventide.plan.sql.portable import is_plain, keeps_plainly
+from eventide.plan.sql.reduce import alone_text, broken_text, promises_text, rejects_text, shaped_text, timed
 
 WAY_OUT = "let it give NULL instead, or keep such rows from it by CASE WHEN, and start again"
 

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.relations.backend import Asking
-from eventide.plan.bound import Bound
-from eventide.plan.broken import careful
-from eventide.plan.cells import cell_width
-from eventide.plan.plain import is_plain
-from eventide.plan.reduce_text import ReduceText, column_of, reduce_text, wants
-from eventide.plan.slice_columns import slice_columns
-from eventide.plan.stream import Stream
+from eventide.plan.bound.query import Bound
+from eventide.plan.bound.rows import slice_columns
+from eventide.plan.declared.stream import Stream
+from eventide.plan.sql.arrivals import cell_width
+from eventide.plan.sql.failing_rows import careful
+from eventide.plan.sql.portable import is_plain
+from eventide.plan.sql.reduce import ReduceText, column_of, reduce_text, wants
 
 CELL_COLUMNS = ("__n", "__lo", "__hi")
 

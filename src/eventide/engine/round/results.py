@@ -14,19 +14,18 @@ import pyarrow as pa
 from sqlglot import exp
 
 from eventide.engine.operators.operator import Output
-from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout
 from eventide.engine.relations.statement import one_row
 from eventide.engine.round.result_parts import FileRows, Piece, SparkParts, TableRows, result_table
 from eventide.eventtime.instant import EDGE
 from eventide.plan.binding import BoundOperator, BoundProgram
-from eventide.plan.bound import Bound
-from eventide.plan.columns import Column, quoted
-from eventide.plan.derived import WINDOW_END
-from eventide.plan.expressions import SPARK
-from eventide.plan.stream import TimeKind
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.stream import WINDOW_END, TimeKind
+from eventide.plan.expressions.columns import Column, quoted
+from eventide.plan.expressions.parse import SPARK
 from eventide.results.results import Kind, Results
+from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

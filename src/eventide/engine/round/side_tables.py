@@ -21,11 +21,11 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, one_row
-from eventide.plan.bound import Bound
-from eventide.plan.columns import Column, quoted
-from eventide.plan.expressions import SPARK
-from eventide.plan.reduce_text import MALFORMED
-from eventide.plan.stream import Stream, TimeKind
+from eventide.plan.bound.query import Bound
+from eventide.plan.declared.stream import Stream, TimeKind
+from eventide.plan.expressions.columns import Column, quoted
+from eventide.plan.expressions.parse import SPARK
+from eventide.plan.sql.reduce import MALFORMED
 from eventide.storage.storage import Storage
 
 LATE, REJECTS = "late", "rejects"

@@ -10,8 +10,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from eventide.engine.checkpoint.written_results import noted
 from eventide.engine.early.step import EarlyOutcome
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.advance import Advancing
@@ -86,14 +88,16 @@ class RoundSteps:
     def _reduce(self, given: RoundInput) -> dict[str, Reduction]:
         engine = self.engine
         engine.backend.bring(given.rows, few=engine.last_rows < FEW_ROWS)
-        found = {}
-        for stream in engine.program.streams:
-            if stream.name in given.rows:
-                operators = {way.name: engine.state.operators[way.step] for way in engine.plan.ways_from(stream.name)}
-                time = engine.streams[stream.name]
-                reducer = engine.reducers[stream.name]
-                found[stream.name] = engine.reduce_step.run(reducer, operators, time, given.clock, given.number)
-        return found
+        names = [stream.name for stream in engine.program.streams if stream.name in given.rows]
+
+        def reduced(name: str) -> Reduction:
+            operators = {way.name: engine.state.operators[way.step] for way in engine.plan.ways_from(name)}
+            return engine.reduce_step.run(
+                engine.reducers[name], operators, engine.streams[name], given.clock, given.number
+            )
+
+        found = engine.backend.together([partial(reduced, name) for name in names])
+        return dict(zip(names, found, strict=True))
 
     def _heartbeats(self, given: RoundInput, reductions: Mapping[str, Reduction]) -> Ingestion:
         engine = self.engine
@@ -136,7 +140,9 @@ class RoundSteps:
             for name in advanced.operators
         }
         heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
-        engine.state.commit(engine.program, given, heartbeats, early.operators, saved)
+        gave = {name for name, results in early.results.items() if results.rows}
+        outputs = noted(engine.state.outputs, engine.directories, gave, given.number)
+        engine.state.commit(engine.program, given, heartbeats, early.operators, saved, outputs)
         engine.early.commit(early, states)
         if engine.on_cluster() != placed:
             engine.write_statements()

@@ -11,14 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from eventide.engine.operators.frontier import Frontier, of_stream
-from eventide.eventtime.heartbeat_labels import Level, labels
 from eventide.eventtime.instant import FOREVER
-from eventide.eventtime.plan_shape import Node, Shape
-from eventide.plan.binding import BoundProgram, Way
-from eventide.plan.input_managers import input_managers
-from eventide.plan.program import Program
-from eventide.plan.stream import Stream
-from eventide.plan.window import RowWindow
+from eventide.eventtime.scheduling.labels import Level, Node, Shape, labels
+from eventide.plan.binding import BoundProgram, Way, input_managers
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Stream
+from eventide.plan.declared.window import RowWindow
 
 REMEMBERED = 64
 """So many earlier frontiers of an input are remembered, for an operator that is held behind them."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from eventide.plan.program import Operator
-from eventide.plan.queue import Queue
+from eventide.plan.declared.program import Operator
+from eventide.plan.declared.rows import Queue
 
 FIRST = 1_000
 GROWTH = 4

@@ -19,9 +19,9 @@ from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
 from eventide.engine.scheduling.trace import Trace, TraceLine
 from eventide.engine.streams.progress import StreamTime
-from eventide.eventtime.heartbeat_labels import Level
-from eventide.eventtime.scheduling import Scheduling
-from eventide.eventtime.selectivity import Selectivity
+from eventide.eventtime.scheduling.expensive import Selectivity
+from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.binding import BoundProgram
 
 

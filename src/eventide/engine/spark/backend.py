@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -21,14 +22,19 @@ from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
 from eventide.engine.spark.file_reduce import FileBatch, FileReduce
 from eventide.engine.spark.state_tasks import StateTasks
 from eventide.errors import DeclarationError
-from eventide.plan.bound import instant_sql
-from eventide.plan.columns import Column, quoted, spark_type, with_type
-from eventide.plan.derived import Derived
-from eventide.plan.reduce_text import MALFORMED, batch_view
-from eventide.plan.stream import Stream
+from eventide.plan.bound.query import instant_sql
+from eventide.plan.declared.stream import Derived, Stream
+from eventide.plan.duckdb.transpile import tables_in
+from eventide.plan.expressions.columns import Column, quoted, spark_type, with_type
+from eventide.plan.sql.reduce import MALFORMED, batch_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
+
+T = TypeVar("T")
+
+MOST_JOBS = 8
+"""So many jobs of one round run side by side."""
 
 NAMING = threading.Lock()
 """Held while views have the meaning of one statement."""
@@ -99,19 +105,20 @@ class SparkBackend:
 
     def _make_views(self) -> None:
         """Name the rows of the round to SQL; a round whose files were reduced where they are needs no names."""
-        for name, stream in self._streams.items() if not self._viewed else ():
-            rows = self._batch.get(name)
-            if isinstance(rows, FileBatch):
-                rows = rows.frame if rows.uris else None
-            if rows is None:
-                # Batches of a stream come in a session of their own, which knows no views of others.
-                rows = self._session.createDataFrame([], _ddl(stream))
-            elif isinstance(rows, pa.Table):
-                rows = self._from_arrow(stream, rows)
-            elif self._few:
-                rows = rows.coalesce(1)
-            rows.createOrReplaceTempView(batch_view(stream))
-        self._viewed = True
+        with NAMING:
+            for name, stream in self._streams.items() if not self._viewed else ():
+                rows = self._batch.get(name)
+                if isinstance(rows, FileBatch):
+                    rows = rows.frame if rows.uris else None
+                if rows is None:
+                    # Batches of a stream come in a session of their own, which knows no views of others.
+                    rows = self._session.createDataFrame([], _ddl(stream))
+                elif isinstance(rows, pa.Table):
+                    rows = self._from_arrow(stream, rows)
+                elif self._few:
+                    rows = rows.coalesce(1)
+                rows.createOrReplaceTempView(batch_view(stream))
+            self._viewed = True
 
     def _from_arrow(self, stream: Stream, table: pa.Table) -> DataFrame:
         if table.num_rows == 0:
@@ -188,7 +195,9 @@ class SparkBackend:
 
     def frame_over(self, sql: str, given: Given) -> DataFrame:
         """A statement over files and small tables."""
-        return _analysed(self.spark, sql, {name: _given_frame(self.spark, rows) for name, rows in given.items()})
+        read = tables_in(sql)
+        frames = {name: _given_frame(self.spark, rows) for name, rows in given.items() if name.lower() in read}
+        return _analysed(self.spark, sql, frames)
 
     def _written(self, made: Callable[[], DataFrame], target: Target) -> Summary:
         try:
@@ -200,6 +209,17 @@ class SparkBackend:
             return _summary(target.layout, observation.get)
         except Exception as error:
             raise of_spark(error, f"Spark cannot write to {target.folder}") from error
+
+    def together(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        """As jobs side by side: a small one leaves most of a cluster idle."""
+        from pyspark import inheritable_thread_target
+
+        if len(work) < 2:
+            return [one() for one in work]
+        # Whatever cancels the jobs of this thread cancels these too.
+        with ThreadPoolExecutor(min(len(work), MOST_JOBS)) as threads:
+            running = [threads.submit(inheritable_thread_target(self.spark)(one)) for one in work]
+            return [one.result() for one in running]
 
     def close(self) -> None:
         """Nothing will be asked any more."""

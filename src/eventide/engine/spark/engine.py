@@ -22,12 +22,12 @@ from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
 from eventide.errors import EventideError
-from eventide.eventtime.scheduling import Scheduling
-from eventide.plan.columns import quoted
-from eventide.plan.program import Program
-from eventide.plan.reduce_text import MALFORMED
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.program import Program
+from eventide.plan.expressions.columns import quoted
+from eventide.plan.sql.reduce import MALFORMED
 from eventide.sinks.sink import Sink
-from eventide.sources.spark_input import read_stream
+from eventide.sources.spark.input import read_stream
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -187,7 +187,8 @@ class SparkEngine(Running):
                 raise _StoppedError
             try:
                 self._log.confirm(number)
-                self.noted(self.engine.round(self._rows(batch, number), batch=number))
+                portions = {"spark": self._log.portion(number)}
+                self.noted(self.engine.round(self._rows(batch, number), batch=number, portions=portions))
             except BaseException as failure:
                 # Spark would tell it as a Java exception; what we know is kept for whoever waits.
                 self.failure = self.failure or failure

@@ -37,11 +37,11 @@ from eventide.engine.spark.worker import (
     worker_bench,
     written,
 )
-from eventide.plan.columns import Column
-from eventide.plan.dialect import to_duckdb
-from eventide.plan.plain import has_plain_sources
-from eventide.plan.reduce_text import MALFORMED, batch_view
-from eventide.plan.stream import Stream
+from eventide.plan.declared.stream import Stream
+from eventide.plan.duckdb.transpile import to_duckdb
+from eventide.plan.expressions.columns import Column
+from eventide.plan.sql.portable import has_plain_sources
+from eventide.plan.sql.reduce import MALFORMED, batch_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

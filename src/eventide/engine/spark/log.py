@@ -22,6 +22,7 @@ import logging
 import re
 from pathlib import PurePosixPath
 
+from eventide.engine.checkpoint.record import checksum
 from eventide.errors import CheckpointError, EngineError
 from eventide.storage.storage import Storage
 
@@ -66,6 +67,10 @@ class SparkLog:
             for name in written - self._confirmed:
                 self._storage.adopt(name)
             self._confirmed = written
+
+    def portion(self, batch: int) -> dict[str, str]:
+        """Which rows a batch is made of: the same text only for the same ones, as it holds when Spark chose them."""
+        return {"offsets": checksum(self._storage.read(f"{OFFSETS}/{batch}"))}
 
     def files_of(self, batch: int) -> list[tuple[str, ...] | None]:
         """The files of a batch, as URIs, for each source in the order of the streams; None where that is not known.

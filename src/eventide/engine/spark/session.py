@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from eventide.engine.spark.starting import started_well, unreachable, why_not
 from eventide.errors import DeclarationError, EngineError
-from eventide.sources.spark_errors import said
+from eventide.sources.spark.errors import said
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

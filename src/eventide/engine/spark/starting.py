@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from eventide.engine.relations.faults import cause_of
-from eventide.sources.spark_gone import gone, is_gone
+from eventide.sources.spark.errors import gone, is_gone
 
 
 @contextlib.contextmanager

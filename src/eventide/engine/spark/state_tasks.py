@@ -35,7 +35,7 @@ from eventide.engine.spark.worker import (
     written,
 )
 from eventide.errors import DataFaultError
-from eventide.plan.dialect import to_duckdb
+from eventide.plan.duckdb.transpile import to_duckdb
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,6 +13,7 @@ round in which a promise comes are not behind it: they came together.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,18 +23,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.expected import tell_end
-from eventide.eventtime.future_guard import FutureGuard
-from eventide.eventtime.hearing import Hearing
 from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.per_source import grown
-from eventide.eventtime.punctuated import PunctuatedPacemaker, punctuated_in, tell_heard
+from eventide.eventtime.policies.punctuated import PunctuatedPacemaker, punctuated_in, tell_heard
+from eventide.eventtime.policies.wrappers.expected_sources import tell_end
+from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
 from eventide.eventtime.punctuation import Punctuation
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
-from eventide.eventtime.waiting import least_without
-from eventide.plan.stream import Stream, Timestamps
+from eventide.eventtime.sources import Hearing, least_without
+from eventide.plan.declared.stream import Stream, Timestamps
 
 SEPARATOR = "\x1f"
 """Between the columns that name a source."""
@@ -53,7 +53,7 @@ def take_promises(
 
     The answer are the sources that were spoken for, but for promises that are for everyone.
 
-    >>> from eventide.eventtime.punctuated import Punctuated
+    >>> from eventide.eventtime.policies.punctuated import Punctuated
     >>> pacemaker, known = Punctuated().start(), pa.array(["a", "b"])
     >>> promises = pa.table({"who": pa.array(["b", "a", None]), "__hi": [9, 3, 5]})
     >>> number = lambda table, columns: pc.index_in(table.column("who"), value_set=known).to_numpy()
@@ -106,6 +106,11 @@ class StreamPoint:
         """The clock of a round without rows, for this stream."""
         return self.clock if self.stream.arrival is not None else max(clock, self.clock)
 
+
+log = logging.getLogger(__name__)
+
+LEAP = 3_600_000_000
+"""Microseconds by which the arrival time of a row may be ahead of the clock and be believed at once."""
 
 RECENT_ROWS = 10_000
 """The drop ratio called recent forgets half of what it knows with every so many rows."""
@@ -160,6 +165,8 @@ class StreamTime:
     """The sources that were declared over."""
     moved: int = NEVER
     """The clock at which the heartbeat moved last."""
+    leap: int | None = None
+    """An arrival time far beyond the clock, which no later round has confirmed yet."""
 
     @classmethod
     def start(cls, stream: Stream) -> StreamTime:
@@ -169,10 +176,30 @@ class StreamTime:
     def moment(self, clock: int, summary: pa.Table, promises: pa.Table | None = None) -> int:
         """The clock of a round for this stream: the largest arrival time so far where rows, or promises, know it."""
         if self.stream.arrival is not None:
-            told = [table.column("__at") for table in (summary, promises) if table is not None]
-            known: list[int] = [at for column in told if (at := pc.max(column).as_py()) is not None]
-            return max([self.clock, *known])
+            return self._arrived(summary, promises)[0]
         return max(self.clock, clock)
+
+    def _arrived(self, summary: pa.Table, promises: pa.Table | None) -> tuple[int, int | None]:
+        """The clock by what rows and promises say of their arrival, and a leap that it does not follow yet.
+
+        One row may say that it arrived a day after all others. The clock could never go back from there, and every
+        later row would be late. So beyond an hour it goes only as far as two cells, or two rounds, agree.
+        """
+        assert self.stream.arrival is not None
+        columns = [table.column("__at").drop_null() for table in (summary, promises) if table is not None]
+        told = np.sort(np.concatenate([np.asarray(column.to_numpy(), dtype=np.int64) for column in columns]))
+        if not len(told):
+            return self.clock, self.leap
+        last = int(told[-1])
+        if self.stream.column(self.stream.arrival).type.upper() not in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+            return max(self.clock, last), None
+        clock = self.clock if self.clock != NEVER else int(told[0])
+        if self.leap is not None and last >= self.leap - LEAP and told[0] > clock + LEAP:
+            clock = max(clock, min(self.leap, last))
+        for together in np.split(told, np.flatnonzero(np.diff(told) > LEAP) + 1):
+            if len(together) > 1 or together[0] <= clock + LEAP:
+                clock = max(clock, int(together[-1]))
+        return clock, last if last > clock else None
 
     def number_sources(self, cells: pa.Table, columns: tuple[str, ...]) -> pa.Table:
         """The sources of some rows: the columns that name each (`__s0`, ...), its name (`__name`) and number (`__by`).
@@ -189,6 +216,15 @@ class StreamTime:
         self, clock: int, summary: pa.Table, source_columns: tuple[str, ...], promises: pa.Table | None = None
     ) -> None:
         """Learn from the cells of a round, then from the promises in it: rows of one round come together."""
+        if self.stream.arrival is not None:
+            before, (_, self.leap) = self.leap, self._arrived(summary, promises)
+            if before is not None and self.leap is None and clock < before - LEAP:
+                log.warning(
+                    "stream %r: a row said that it arrived %d s after the clock, and later ones did not agree: it has "
+                    "not moved time",
+                    self.stream.name,
+                    (before - self.clock) // 1_000_000,
+                )
         self.clock = clock
         self.losses.rows += int(pc.sum(summary.column("__n")).as_py() or 0)
         if self.stream.timestamps is not Timestamps.EXTERNAL:
@@ -303,6 +339,7 @@ class StreamTime:
             "hearing": self.hearing.snapshot(),
             "over": np.flatnonzero(self.over).tolist(),
             "moved": self.moved,
+            "leap": self.leap,
         }
 
     @classmethod
@@ -316,7 +353,7 @@ class StreamTime:
         over[saved.get("over", [])] = True
         moved = saved.get("moved", NEVER)
         beat, clock, latest = saved["heartbeat"], saved["clock"], saved["latest"]
-        return cls(stream, pacemaker, sources, beat, clock, latest, losses, hearing, over, moved)
+        return cls(stream, pacemaker, sources, beat, clock, latest, losses, hearing, over, moved, saved.get("leap"))
 
 
 def policy_of(stream: Stream) -> Policy:

@@ -1,0 +1,164 @@
+"""Where an engine listens, in small files that appear whole.
+
+Where an engine listens, written down beside its checkpoint, for those who want to ask it.
+
+Law: `endpoint.json` has the address and says who listens there; `endpoint.token`, beside it, has the token and can be
+read by this user alone. Both are there while the engine listens and gone after it has stopped. What a killed engine
+left is recognised: its process is gone, or nobody listens at the address. An engine takes away only what is its own.
+
+Small files that appear whole, some of them for this user's eyes only.
+
+Law: a private file has the permissions 0600 from the moment at which it has a name, whatever the umask and whatever was
+there before; it is never opened through a link that somebody else laid. Under its name there is always a whole file.
+
+>>> from tempfile import mkdtemp
+>>> file = Path(mkdtemp()) / "endpoint.token"
+>>> write_whole(file, "secret", private=True)
+>>> file.read_text(), oct(file.stat().st_mode & 0o777)
+('secret', '0o600')
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from eventide.errors import DeclarationError, EngineError, InputError
+from eventide.storage.lock import is_alive, this_machine
+from eventide.storage.storage import SCHEME
+
+TOKEN_BYTES = 32
+
+
+def new_token() -> str:
+    """A token that nobody can guess.
+
+    >>> len(new_token()) >= 40 and new_token() != new_token()
+    True
+    """
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def write_whole(file: Path, text: str, private: bool) -> None:
+    """Write a file under a name of its own, then put it in its place."""
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        # O_EXCL follows no link and opens nothing that is there already.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as opened:
+                opened.write(text)
+            os.replace(temporary, file)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise EngineError(f"cannot write {file}: {error.strerror}") from error
+
+
+ENDPOINT, TOKEN = "endpoint.json", "endpoint.token"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Published:
+    """What `endpoint.json` says, and where the token is."""
+
+    url: str
+    process: int
+    machine: str
+    token_file: Path
+
+    @classmethod
+    def write(cls, folder: Path, url: str, token: str) -> Published:
+        """Tell where this process listens; the token is there before anybody is told to use it."""
+        told = cls(url, os.getpid(), this_machine(), folder / TOKEN)
+        write_whole(told.token_file, token, private=True)
+        content = {"version": VERSION, **asdict(told), "token_file": TOKEN}
+        write_whole(folder / ENDPOINT, json.dumps(content) + "\n", private=False)
+        return told
+
+    @classmethod
+    def read(cls, folder: Path) -> Published:
+        """What an engine that works on this checkpoint has told; an error that says the way out if none does."""
+        try:
+            content = json.loads((folder / ENDPOINT).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise nobody_at(folder) from None
+        except OSError as error:
+            raise InputError(f"cannot read {folder / ENDPOINT}: {error.strerror}") from error
+        except ValueError:
+            content = None
+        try:
+            found = cls(str(content["url"]), int(content["process"]), str(content["machine"]), folder / TOKEN)
+            usable = content["version"] == VERSION and 0 < found.process < 2**31
+        except (KeyError, TypeError, ValueError):
+            usable = False
+        if not usable:
+            raise InputError(
+                f"{folder / ENDPOINT} was not written by this Eventide: stop the engine, and start it again"
+            )
+        if _owner(folder / ENDPOINT) != _owner(folder / TOKEN):
+            # Somebody else may have laid an address there, to be sent the token.
+            raise InputError(f"{ENDPOINT} and {TOKEN} in {folder} belong to different users: neither is believed")
+        if found.machine == this_machine() and not is_alive(found.process):
+            raise nobody_at(folder, f" any more: process {found.process}, which listened at {found.url}, is gone")
+        return found
+
+    def withdraw(self) -> None:
+        """Take it away, unless another engine has told its own address meanwhile."""
+        folder = self.token_file.parent
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            content = json.loads((folder / ENDPOINT).read_text(encoding="utf-8"))
+            if (content["url"], content["process"], content["machine"]) == (self.url, self.process, self.machine):
+                clear(folder)
+
+
+def clear(folder: Path) -> None:
+    """Take away what is told in a folder; whoever holds the checkpoint may do so."""
+    for name in (ENDPOINT, TOKEN):
+        with suppress(OSError):
+            (folder / name).unlink()
+
+
+def folder_of(checkpoint: str | os.PathLike[str]) -> Path:
+    """Where the engine of a checkpoint tells where it listens.
+
+    >>> folder_of("file:///srv/state") == folder_of("/srv/state") == Path("/srv/state")
+    True
+    >>> folder_of("s3://bucket/state")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: s3://bucket/state is no folder of this machine, and no place for a token: give \
+the folder that the engine names when it is started with --listen
+    """
+    text = os.fspath(checkpoint)
+    found = SCHEME.match(text)
+    if found is None:
+        return Path(text)
+    if found[1].lower() != "file":
+        raise DeclarationError(
+            f"{text} is no folder of this machine, and no place for a token: give the folder that the engine names "
+            "when it is started with --listen"
+        )
+    return Path(unquote(urlsplit(text).path))
+
+
+def _owner(file: Path) -> int | None:
+    try:
+        return file.lstat().st_uid
+    except OSError:
+        return None
+
+
+def nobody_at(folder: Path, more: str = "") -> EngineError:
+    """No engine can be asked."""
+    return EngineError(
+        f"no engine that can be asked works on {folder}{more}. Start one: eventide run FILE.sql --checkpoint {folder}"
+    )

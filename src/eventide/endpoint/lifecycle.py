@@ -1,0 +1,124 @@
+"""An engine that listens: server, token and the files that tell of them, from `listen` to the engine's end.
+
+Law: an engine has at most one endpoint. It is closed with the engine, in whatever way that ends, and its files go with
+it. Without an address it is reached from this machine alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Self
+
+from eventide.endpoint.address import Address
+from eventide.endpoint.auth import Gate
+from eventide.endpoint.discovery import Published, clear, new_token
+from eventide.endpoint.limits import Limits
+from eventide.endpoint.routes import Routes, Words
+from eventide.endpoint.server import Server
+from eventide.engine.running import Running
+from eventide.errors import EngineError
+from eventide.storage.local import LocalStorage
+
+log = logging.getLogger(__name__)
+
+
+class Endpoint:
+    """Where a running engine can be asked. Made by `listen`; as a context it is closed in the end."""
+
+    def __init__(self, server: Server, routes: Routes, published: Published, temporary: Path | None) -> None:
+        self._server, self._routes, self._published, self._temporary = server, routes, published, temporary
+        self._lock = threading.Lock()
+        self.closed = False
+
+    @property
+    def url(self) -> str:
+        """Where to send requests, such as `http://127.0.0.1:41234`."""
+        return self._published.url
+
+    @property
+    def address(self) -> Address:
+        """The address it listens at."""
+        return self._server.address
+
+    @property
+    def token_file(self) -> Path:
+        """The file with the token, which only this user can read."""
+        return self._published.token_file
+
+    @property
+    def folder(self) -> Path:
+        """Where it is told: `eventide prod --checkpoint` finds it there."""
+        return self.token_file.parent
+
+    def close(self) -> None:
+        """Answer nobody any more. Safe to call again, and from any thread."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            # First nobody is told to come, then nobody is let in.
+            self._published.withdraw()
+            self._server.close()
+            self._routes.close()
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def listen(
+    running: Running,
+    address: Address | None = None,
+    words: Words | None = None,
+    limits: Limits | None = None,
+) -> Endpoint:
+    """Let a running engine be asked over HTTP; `words` tells an open window in a sentence."""
+    if running.ended.is_set():
+        raise EngineError("the engine has ended, and can be asked nothing: let it listen while it runs")
+    asked = address or Address()
+    token = new_token()
+    routes = Routes(running, words)
+    permitted = limits or Limits()
+    try:
+        server = Server(asked, lambda at: Gate(at, token, permitted, time.monotonic), routes.answer, permitted)
+    except OSError as error:
+        raise EngineError(
+            f"cannot listen at {asked.shown}: {error.strerror or error}. Name another address, or port 0 for a free one"
+        ) from error
+    folder, temporary = _folder(running)
+    try:
+        published = Published.write(folder, server.address.url, token)
+    except BaseException:
+        server.close()
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    endpoint = Endpoint(server, routes, published, temporary)
+    running.on_end(endpoint.close)
+    log.info("listening", extra={"url": endpoint.url, "token_file": str(endpoint.token_file)})
+    return endpoint
+
+
+def listen_not(running: Running) -> None:
+    """An engine that does not listen: what a killed one told in its checkpoint is not true any more."""
+    storage = running.engine.checkpoint.storage
+    if isinstance(storage, LocalStorage):
+        clear(Path(storage.where))
+
+
+def _folder(running: Running) -> tuple[Path, Path | None]:
+    """Beside the checkpoint; where that is in an object store, in a private folder of its own, as a token must be."""
+    storage = running.engine.checkpoint.storage
+    if isinstance(storage, LocalStorage):
+        return Path(storage.where), None
+    temporary = Path(tempfile.mkdtemp(prefix="eventide-endpoint-"))
+    return temporary, temporary

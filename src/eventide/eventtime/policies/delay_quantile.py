@@ -1,0 +1,134 @@
+"""Clock minus a delay quantile: trail the clock by what all but a few of the latest rows needed.
+
+Law: heartbeat = clock of the last round - the q-quantile of the delays (clock - time) of the last `window_rows` rows
+- 1: a row that needs just as long as the quantile is not late. All rows of a cell are taken to have the delay of its
+earliest row, so a digested round never promises more than its rows one by one.
+
+Limits: a quantile of the past is no promise. Where a backlog grows, every row is later than the window says and most
+rows are lost; between rows time stands still.
+
+>>> pacemaker = DelayQuantile(quantile=0.75, window_rows=4).start()
+>>> for clock, time in [(10, 9), (20, 18), (30, 22), (40, 37)]:
+...     pacemaker.observe(Arrivals.of_row(clock, 0, time))    # delays 1, 2, 8, 3
+>>> pacemaker.heartbeats(40).combined
+36
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventide.errors import DeclarationError
+from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
+from eventide.eventtime.reason import LeftOut, Reason
+
+KIND, VERSION = "delay_quantile", 1
+
+
+@dataclass(frozen=True)
+class DelayQuantile:
+    """Trail the clock by the `quantile` of the delays of the last `window_rows` rows.
+
+    >>> DelayQuantile(99)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: quantile 99 is not between 0 and 1: write 0.99 to wait for 99 % of the rows
+    """
+
+    quantile: float
+    window_rows: int = 1000
+
+    def __post_init__(self) -> None:
+        if not 0 < self.quantile < 1:
+            raise DeclarationError(
+                f"quantile {self.quantile} is not between 0 and 1: write 0.99 to wait for 99 % of the rows"
+            )
+        if self.window_rows < 1:
+            raise DeclarationError(f"a window of {self.window_rows} rows holds none: give 1 or more")
+
+    def start(self) -> DelayQuantilePacemaker:
+        """A pacemaker that has seen nothing."""
+        return DelayQuantilePacemaker(self)
+
+    def resume(self, snapshot: Snapshot) -> DelayQuantilePacemaker:
+        """A pacemaker that continues from `snapshot`."""
+        check_snapshot(snapshot, KIND, VERSION)
+        pacemaker = DelayQuantilePacemaker(self)
+        pacemaker._delays = np.array(snapshot["delays"], dtype=np.int64)
+        pacemaker._rows = np.array(snapshot["rows"], dtype=np.int64)
+        pacemaker._clock = snapshot["clock"]
+        pacemaker._sources = snapshot["sources"]
+        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return pacemaker
+
+
+class DelayQuantilePacemaker:
+    """Remembers the latest delays, oldest first, with a number of rows each."""
+
+    def __init__(self, policy: DelayQuantile) -> None:
+        self._policy = policy
+        self._delays: Instants = np.zeros(0, dtype=np.int64)
+        self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._clock = NEVER
+        self._sources = 0
+        self._ratchet = Ratchet()
+
+    def observe(self, arrivals: Arrivals) -> None:
+        """Learn the delays of a round and forget the oldest."""
+        self._clock = max(self._clock, arrivals.clock)
+        if arrivals.total == 0:
+            return
+        self._sources = max(self._sources, int(arrivals.source[-1]) + 1)
+        delays = shift_all(np.full(len(arrivals.rows), self._clock, dtype=np.int64), -arrivals.earliest)
+        self._delays = np.concatenate((self._delays, delays))
+        self._rows = np.concatenate((self._rows, arrivals.rows))
+        self._forget_oldest()
+        self._ratchet.lift_all(shift(self._clock, -self._quantile() - 1), self._sources)
+
+    def _forget_oldest(self) -> None:
+        surplus = int(self._rows.sum()) - self._policy.window_rows
+        if surplus > 0:
+            gone_up_to = np.cumsum(self._rows)
+            first = int(np.searchsorted(gone_up_to, surplus, side="right"))
+            self._delays, self._rows = self._delays[first:], self._rows[first:].copy()
+            self._rows[0] = gone_up_to[first] - surplus
+
+    def _quantile(self) -> int:
+        ascending = np.argsort(self._delays)
+        up_to = np.cumsum(self._rows[ascending])
+        wanted = max(1, math.ceil(self._policy.quantile * int(up_to[-1])))
+        return int(self._delays[ascending[np.searchsorted(up_to, wanted)]])
+
+    def heartbeats(self, clock: int) -> Heartbeats:
+        """The heartbeat of the last round, for every source; it stands still between rounds."""
+        return self._ratchet.shown
+
+    def why(self, source: int) -> Reason:
+        """The delay that all but a few rows needed."""
+        if len(self._delays) == 0:
+            return Reason("delay quantile", "no row has shown a delay yet", common=True)
+        text = "{delay:wait} behind the clock of the last row, as {share:share} of the latest rows needed"
+        values = {"delay": self._quantile(), "share": self._policy.quantile}
+        return Reason("delay quantile", text, values, common=True)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """None: all sources have one heartbeat, and none is waited for."""
+        return ()
+
+    def snapshot(self) -> Snapshot:
+        """The latest delays, the clock and the heartbeats shown."""
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "delays": self._delays.tolist(),
+            "rows": self._rows.tolist(),
+            "clock": self._clock,
+            "sources": self._sources,
+            "ratchet": self._ratchet.snapshot(),
+        }

@@ -1,0 +1,191 @@
+"""The ladder of records: how large the next residual may be, without assuming any distribution.
+
+A residual says by how much a row missed what was expected of it; smaller is better, and it may be negative. Rung k
+cuts the residuals of a source into blocks of 2^k rows and answers with the median of the last three block records.
+
+Law: if the residuals of a source are exchangeable, the next one exceeds rung k with a probability of about 0.83 / 2^k,
+whatever their distribution: the chance to beat the median of three records of m rows each is near 5 / 6 / m. One
+outlier in one block moves nothing; two blocks must agree. Where residuals are not exchangeable the ladder has three
+reflexes:
+
+- *recent*: the second largest of the last eight residuals is a floor under every rung, so that a storm is believed
+  after two rows, and a single freak is not;
+- *caution*: from the rung `safe_from` on, none answers less than one below it: long blocks are slow to learn that
+  things got worse, and whoever climbs does so because they did;
+- *extrapolation*: above the highest rung that three blocks fill, each further rung adds the step between the last two
+  (an exponential tail), up to the worst residual remembered.
+
+A round is digested by its largest residual per source, which then stands for every block the round touches: rungs that
+are filled are safer than they need be, never bolder.
+
+>>> ladder = RecordLadder(places=1)
+>>> for residual in [3, 1, 4, 1, 5, 9, 2, 6]:
+...     ladder.add(np.array([0]), np.array([1]), np.array([residual]), np.array([ABSENT]))
+>>> place = np.array([0])
+>>> ladder.rung(np.array([1]), place).tolist()  # blocks (4 1) (5 9) (2 6): the median record; recent: 6
+[6]
+>>> ladder.rung(np.array([SAFEST]), place).tolist()
+[9]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventide.eventtime.arrays import grown, packed, unpacked
+from eventide.eventtime.heartbeat import Snapshot
+from eventide.eventtime.instant import Instants
+
+RUNGS = 13
+"""Blocks of 1, 2, 4, ... 4096 rows."""
+
+SAFEST = 16
+"""The rung that answers with the worst residual remembered."""
+
+ABSENT = -(2**62)
+"""No residual: below every real one."""
+
+UNKNOWN = 2**62
+"""No answer yet: too few residuals."""
+
+_RECENT = 8
+_RUNG = np.arange(RUNGS)[:, None]
+
+
+class RecordLadder:
+    """Ladders for a number of places (sources, or whatever the caller numbers), of one or several kinds of residual.
+
+    Arrays of residuals have the shape of the places, or of kinds by places.
+    """
+
+    _ARRAYS = ("seen", "_current", "_records", "_median", "_recent", "_written", "_storm")
+
+    def __init__(self, places: int, kinds: int = 1, safe_from: int = RUNGS) -> None:
+        self._safe_from = min(safe_from, RUNGS)
+        self.seen = np.zeros(places, dtype=np.int64)
+        self._current = np.full((RUNGS, kinds, places), ABSENT, dtype=np.int64)
+        self._records = np.full((RUNGS, 3, kinds, places), ABSENT, dtype=np.int64)  # newest, middle, oldest
+        self._median = np.full((RUNGS, kinds, places), ABSENT, dtype=np.int64)
+        self._recent = np.full((kinds, places, _RECENT), ABSENT, dtype=np.int64)
+        self._written = np.zeros(places, dtype=np.int64)
+        self._storm = np.full((kinds, places), ABSENT, dtype=np.int64)
+
+    def grow(self, places: int) -> None:
+        """Make room for more places."""
+        missing = places - len(self.seen)
+        if missing <= 0:
+            return
+        self.seen, self._written = grown(self.seen, places, 0), grown(self._written, places, 0)
+        for name, axis in (("_current", 2), ("_records", 3), ("_median", 2), ("_recent", 1), ("_storm", 1)):
+            array: NDArray[np.int64] = getattr(self, name)
+            shape = list(array.shape)
+            shape[axis] = missing
+            setattr(self, name, np.concatenate((array, np.full(shape, ABSENT, dtype=np.int64)), axis=axis))
+
+    def add(self, place: NDArray[np.intp], rows: NDArray[np.int64], largest: Instants, second: Instants) -> None:
+        """Take in the rows of one round: per place their number, the largest residual and the second largest.
+
+        Places ascend. `second` is `ABSENT` where there is only one residual.
+        """
+        # Where every place takes part, a view serves and nothing is gathered.
+        at = slice(None) if len(place) == len(self.seen) else place
+        after = self.seen[at] + rows
+        finished = (after >> _RUNG) - (self.seen[at] >> _RUNG)
+        self.seen[at] = after
+        current = self._current[:, :, at]
+        np.maximum(current, largest, out=current)
+        residuals = np.broadcast_to(largest, current.shape[1:])
+        # For a single row two rungs finish a block on average, whatever the number of rungs.
+        for rung in np.flatnonzero(finished.any(axis=1)).tolist():
+            once, often = np.flatnonzero(finished[rung] == 1), np.flatnonzero(finished[rung] > 1)
+            for ends in (once, often):
+                if len(ends):
+                    current[rung][:, ends] = self._finish(
+                        rung, place[ends], finished[rung, ends], after[ends], current[rung][:, ends], residuals[:, ends]
+                    )
+        if at is place:
+            self._current[:, :, at] = current
+        self._remember_recent(place, largest, second)
+
+    def _finish(
+        self,
+        rung: int,
+        place: NDArray[np.intp],
+        blocks: NDArray[np.int64],
+        after: NDArray[np.int64],
+        record: Instants,
+        largest: Instants,
+    ) -> Instants:
+        """Shift the records of one rung by the blocks that ended, one at every place or several at every place.
+
+        Returns what the blocks now begun hold.
+        """
+        newest, middle, oldest = self._records[rung][:, :, place]
+        if blocks[0] == 1:
+            newest, middle, oldest = record, newest, middle
+        else:
+            # Blocks that lie inside the round hold no more than its largest residual.
+            two, three = blocks == 2, blocks == 3
+            newest, middle, oldest = (
+                largest,
+                np.where(two, record, largest),
+                np.where(two, newest, np.where(three, record, largest)),
+            )
+        self._records[rung][:, :, place] = newest, middle, oldest
+        median = np.maximum(np.minimum(newest, middle), np.minimum(np.maximum(newest, middle), oldest))
+        self._median[rung][:, place] = median
+        return np.where(after & ((1 << rung) - 1) > 0, largest, ABSENT)
+
+    def _remember_recent(self, place: NDArray[np.intp], largest: Instants, second: Instants) -> None:
+        written = self._written[place]
+        two = np.atleast_2d(second)[0] > ABSENT
+        if two.any():
+            self._recent[:, place[two], written[two] % _RECENT] = second[..., two]
+        # The larger one last, so that it is the last to be forgotten: the newest eight rows may begin with it.
+        self._recent[:, place, (written + two) % _RECENT] = largest
+        self._written[place] = written + 1 + two
+        self._storm[:, place] = np.partition(self._recent[:, place], _RECENT - 2, axis=-1)[..., _RECENT - 2]
+
+    def rung(self, wanted: NDArray[np.int64], place: NDArray[np.intp]) -> Instants:
+        """The answer of each place at the rung wanted for it; `UNKNOWN` where too little was seen."""
+        kind = np.arange(self._storm.shape[0])[:, None] if wanted.ndim > 1 else 0
+        # Rung k needs three blocks of 2^k rows.
+        available = np.minimum(np.frexp(self.seen[place] // 3)[1] - 1, RUNGS - 1)
+        top = np.maximum(available, 0)
+        storm = self._storm[kind, place]
+        within = np.minimum(wanted, top)
+        answer = np.maximum(self._median[within, kind, place], storm)
+        climbed = within - self._safe_from
+        if (climbed > 0).any():
+            highest = np.maximum.accumulate(self._median[self._safe_from :, kind, place], axis=0)
+            lead = np.take_along_axis(highest, np.maximum(climbed, 0)[None], axis=0)[0]
+            answer = np.where(climbed > 0, np.maximum(answer, lead), answer)
+        missing = wanted - available
+        if (missing > 0).any():
+            worst = np.maximum(self._current[-1, kind, place], self._records[-1][:, kind, place].max(axis=0))
+            below = np.maximum(self._median[np.maximum(top - 1, 0), kind, place], storm)
+            step = np.maximum(answer - below, 0)
+            # Compared by division: the product may not fit.
+            too_far = step > np.maximum(worst - answer, 0) // np.maximum(missing, 1)
+            beyond = np.where(too_far, np.maximum(worst, answer), answer + np.where(too_far, 0, step) * missing)
+            answer = np.where(missing > 0, np.where(available < 1, UNKNOWN, beyond), answer)
+            answer = np.where(wanted >= SAFEST, np.where(self.seen[place] > 0, worst, UNKNOWN), answer)
+        found: Instants = answer
+        return found
+
+    def snapshot(self) -> Snapshot:
+        """Everything as plain data."""
+        return {"safe_from": self._safe_from, **{name: packed(getattr(self, name)) for name in self._ARRAYS}}
+
+    @classmethod
+    def restored(cls, saved: Snapshot) -> RecordLadder:
+        """The ladder that `snapshot` described.
+
+        >>> RecordLadder.restored(RecordLadder(3).snapshot()).seen.tolist()
+        [0, 0, 0]
+        """
+        ladder = cls(0, safe_from=saved["safe_from"])
+        for name in cls._ARRAYS:
+            setattr(ladder, name, unpacked(saved[name]))
+        return ladder

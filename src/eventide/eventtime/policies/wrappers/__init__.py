@@ -1,0 +1,1 @@
+"""Policies around a policy: timeouts, idleness, caps, expected sources, groups."""

@@ -1,0 +1,224 @@
+"""Policies for groups of sources: each group closes by itself, or sources are watched as one.
+
+Group-wise progress: every group of sources closes on its own heartbeat.
+
+Law: each group runs its own `inner` policy, fed with its own rows only; its sources have the group's combined
+heartbeat. So a slow group holds nobody but itself. Operators that keep the groups apart read the heartbeats by
+source; the combined heartbeat, for those that mix them, is the least over the groups.
+
+`group_of` says the group of source 0, 1, 2, ...; the sources past its end are one more group together. A declared group
+is waited for from the start, that of the others once one of them has spoken.
+
+Limits: one running policy per declared group, and one for the others: meant for tens of groups. A policy that has a
+heartbeat per source already keeps sources apart by itself, as many as there are.
+
+>>> from eventide.eventtime.policies.fixed_delay import FixedDelay
+>>> pacemaker = Groupwise(FixedDelay(10), group_of=(0, 0, 1)).start()
+>>> pacemaker.observe(Arrivals.of_rows(clock=0, source=[0, 1, 2, 3, 4], time=[50, 90, 30, 70, 40]))
+>>> h = pacemaker.heartbeats(0)
+>>> h.combined, h.by_source.tolist()
+(20, [80, 80, 20, 60, 60])
+
+Group-wise promises: a policy that sees several sources as one.
+
+Rows of all sources of a group reach the inner policy as rows of one source; each source has the heartbeat of its
+group. With bounds from `grouping.group` inside, memory and work follow the groups instead of the sources.
+
+>>> from eventide.eventtime.policies.skew.declared import DeclaredSkew
+>>> from eventide.eventtime.policies.skew.grouping import group
+>>> from eventide.eventtime.policies.skew.per_source import distributed_sensors
+>>> sensors, assignment = distributed_sensors(deviation=[1, 2, 9], latency=[0, 0, 0]), (0, 0, 1)
+>>> pacemaker = Grouped(DeclaredSkew(group(sensors, assignment)), assignment).start()
+>>> pacemaker.observe(Arrivals.of_row(clock=0, source=1, time=100))
+>>> pacemaker.heartbeats(0).by_source.tolist()
+[97, 97, 89]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventide.errors import DeclarationError, SnapshotError
+from eventide.eventtime.arrays import grown
+from eventide.eventtime.arrivals import Arrivals, selected
+from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.instant import NEVER
+from eventide.eventtime.policies.skew.grouping import members_of
+from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason, left_out_of, reason_of
+
+KIND, VERSION = "groupwise", 1
+
+
+@dataclass(frozen=True)
+class Groupwise:
+    """Run `inner` once for each group of sources, and once for the sources that are in none.
+
+    >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
+    >>> Groupwise(FixedDelay(10), group_of=(0, 2))
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: groups (0, 2) are not numbered 0, 1, 2, ... without a gap: do so
+    """
+
+    inner: Policy
+    group_of: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if sorted(set(self.group_of)) != list(range(len(set(self.group_of)))):
+            raise DeclarationError(f"groups {self.group_of} are not numbered 0, 1, 2, ... without a gap: do so")
+
+    def start(self) -> GroupwisePacemaker:
+        """A pacemaker that has seen nothing."""
+        return GroupwisePacemaker(self)
+
+    def resume(self, snapshot: Snapshot) -> GroupwisePacemaker:
+        """A pacemaker that continues from `snapshot`."""
+        check_snapshot(snapshot, KIND, VERSION)
+        pacemaker = GroupwisePacemaker(self)
+        saved, here = snapshot["groups"], len(pacemaker._groups)
+        if len(saved) != here:
+            raise SnapshotError(f"this snapshot is of {len(saved) - 1} declared groups, not of {here - 1}")
+        pacemaker._groups = [self.inner.resume(group) for group in saved]
+        pacemaker._meet(snapshot["sources"])
+        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return pacemaker
+
+
+class GroupwisePacemaker:
+    """One pacemaker per declared group, and a last one for the sources that are in none."""
+
+    def __init__(self, policy: Groupwise) -> None:
+        declared = np.array(policy.group_of, dtype=np.intp)
+        members = np.bincount(declared)
+        self._groups: list[Pacemaker] = [policy.inner.start() for _ in range(len(members) + 1)]
+        self._group: NDArray[np.intp] = declared
+        # Within its group a source is numbered anew, so that the arrays of each group stay short.
+        self._rank: NDArray[np.intp] = np.empty_like(declared)
+        firsts = np.cumsum(members) - members
+        self._rank[np.argsort(declared, kind="stable")] = np.arange(len(declared)) - np.repeat(firsts, members)
+        self._declared_sources = len(declared)
+        self._ratchet = Ratchet()
+
+    def _meet(self, sources: int) -> None:
+        known = len(self._group)
+        if sources > known:
+            self._group = grown(self._group, sources, len(self._groups) - 1)
+            self._rank = np.append(self._rank, np.arange(known, sources) - self._declared_sources)
+
+    def observe(self, arrivals: Arrivals) -> None:
+        """Give each group that spoke its share of a round."""
+        if arrivals.total == 0:
+            return
+        self._meet(int(arrivals.sources[-1]) + 1)
+        group = self._group[arrivals.source]
+        by_group = np.argsort(group, kind="stable")
+        for cells in np.split(by_group, np.flatnonzero(np.diff(group[by_group])) + 1):
+            self._groups[group[cells[0]]].observe(selected(arrivals, cells, self._rank[arrivals.source]))
+
+    def heartbeats(self, clock: int) -> Heartbeats:
+        """The combined heartbeat of each group for its sources; for all together, the least of them."""
+        by_group = np.array([group.heartbeats(clock).combined for group in self._groups], dtype=np.int64)
+        others_spoke = len(self._group) > self._declared_sources
+        waited_for = by_group if others_spoke else by_group[:-1]
+        return self._ratchet.lift(int(waited_for.min()) if len(waited_for) else NEVER, by_group[self._group])
+
+    def why(self, source: int) -> Reason:
+        """The reason within its group."""
+        if source >= len(self._group):
+            return NOT_HEARD
+        return reason_of(self._groups[self._group[source]], int(self._rank[source]))
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Whoever is not waited for within its group."""
+        found = []
+        for number, group in enumerate(self._groups):
+            members = np.flatnonzero(self._group == number)
+            for out in left_out_of(group):
+                ranks = out.sources[out.sources < len(members)]
+                found.append(LeftOut(out.reason, members[np.argsort(self._rank[members])][ranks]))
+        return tuple(found)
+
+    def snapshot(self) -> Snapshot:
+        """The snapshots of all groups, how many sources are known, and the heartbeats shown."""
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "groups": [group.snapshot() for group in self._groups],
+            "sources": len(self._group),
+            "ratchet": self._ratchet.snapshot(),
+        }
+
+
+GROUPED_KIND, GROUPED_VERSION = "grouped", 1
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Run `inner` on groups; `assignment` names the group of each source."""
+
+    inner: Policy
+    assignment: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Check the assignment."""
+        members_of(self.assignment)
+
+    def start(self) -> GroupedPacemaker:
+        """A pacemaker that has seen nothing."""
+        return GroupedPacemaker(self.inner.start(), self.assignment)
+
+    def resume(self, snapshot: Snapshot) -> GroupedPacemaker:
+        """A pacemaker that continues from `snapshot`."""
+        check_snapshot(snapshot, GROUPED_KIND, GROUPED_VERSION)
+        return GroupedPacemaker(self.inner.resume(snapshot["inner"]), self.assignment)
+
+
+class GroupedPacemaker:
+    """Renames sources on the way in and heartbeats on the way out; all state is the inner pacemaker's."""
+
+    def __init__(self, inner: Pacemaker, assignment: tuple[int, ...]) -> None:
+        self._inner = inner
+        self._group = np.array(assignment, dtype=np.intp)
+        self._groups = int(self._group.max()) + 1
+
+    def observe(self, arrivals: Arrivals) -> None:
+        """Pass the round on, cell by cell, under the names of the groups."""
+        if len(arrivals.source) and arrivals.source[-1] >= len(self._group):
+            raise DeclarationError(
+                f"a row came from source {arrivals.source[-1]}, but sources 0 to {len(self._group) - 1} have a group: "
+                "assign every source to a group"
+            )
+        source = self._group[arrivals.source]
+        order = np.lexsort((arrivals.earliest, source))
+        self._inner.observe(
+            Arrivals(
+                arrivals.clock,
+                source[order],
+                arrivals.rows[order],
+                arrivals.earliest[order],
+                arrivals.latest[order],
+                arrivals.delay_sum[order],
+                arrivals.delay_square_sum[order],
+            )
+        )
+
+    def heartbeats(self, clock: int) -> Heartbeats:
+        """To each source what its group was promised."""
+        promised = self._inner.heartbeats(clock)
+        return Heartbeats(promised.combined, grown(promised.by_source, self._groups, NEVER)[self._group])
+
+    def why(self, source: int) -> Reason:
+        """The reason of its group."""
+        return reason_of(self._inner, int(self._group[source]))
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The sources of the groups that are not waited for."""
+        left = left_out_of(self._inner)
+        return tuple(LeftOut(out.reason, np.flatnonzero(np.isin(self._group, out.sources))) for out in left)
+
+    def snapshot(self) -> Snapshot:
+        """The inner state."""
+        return {"kind": GROUPED_KIND, "version": GROUPED_VERSION, "inner": self._inner.snapshot()}

@@ -1,0 +1,1 @@
+"""FROM: streams, results of queries, sub-queries and joins of them."""

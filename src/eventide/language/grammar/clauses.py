@@ -1,0 +1,396 @@
+"""The clauses of our statements: the words that open each, and what may follow them.
+
+The five tables are the grammar. Each entry names the parts behind its words; clauses come in any order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NoReturn
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from eventide.language.grammar.misreadings import TYPES, meant_by, not_closed
+from eventide.language.grammar.nodes import Amount, Clause
+from eventide.language.grammar.spelling import QUOTAS, UNITS, nearest
+from eventide.plan.expressions.spark_dialect import Spark4
+
+Parts = tuple[str, ...]
+"""What follows: `name`, `names`, `text`, `type`, `amount`, `pairs`, ...; a WORD that must, a `WORD?` that may."""
+
+STREAM_CLAUSES: Mapping[str, Parts] = {
+    "FROM": ("input",),
+    "USING": ("name",),
+    "OPTIONS": ("pairs",),
+    "FORMAT": ("name",),
+    "LIMIT": ("quota", "PER", "ROUND"),
+    "TIMESTAMP BY": ("name",),
+    "SOURCE BY": ("names",),
+    "EXPECTING": ("sources",),
+    "GIVE UP AFTER": ("amount",),
+    "ARRIVAL BY": ("name",),
+    "FUTURE": ("amount", "REJECT?"),
+    "SLACK": ("amount",),
+    "DELAY": ("amount",),
+    "DRATIO": ("amount",),
+    "ESTIMATOR": ("name",),
+    "CLOCK SKEW": ("amount",),
+    "ON DEMAND": ("amount",),
+    "BOUNDS": ("bounds",),
+    "ESTIMATED BOUNDS": ("pairs?",),
+    "PUNCTUATED BY": ("name",),
+    "PRODDED BY": ("name",),
+    "OWN PROGRESS": (),
+    "TIMEOUT": ("amount",),
+    "IDLE AFTER": ("amount",),
+}
+WINDOW_CLAUSES: Mapping[str, Parts] = {
+    "RANGE": ("amount",),
+    "SLIDE": ("amount",),
+    "WATTR": ("name",),
+    "OFFSET": ("amount",),
+    "EMPTY WINDOWS": (),
+    "RETAIN": ("amount",),
+    "SLACK": ("amount",),
+    "DRATIO": ("amount",),
+}
+INTO_CLAUSES: Mapping[str, Parts] = {
+    "CLOSE BY SOURCE": (),
+    "INTO": ("output",),
+    "FORMAT": ("name",),
+    "OPTIONS": ("pairs",),
+    "EMIT IMMEDIATELY": (),
+}
+PROD_CLAUSES: Mapping[str, Parts] = {
+    "PROD EVERY": ("amount",),
+    "PROD AT": ("amounts",),
+    "PROD WITHIN": ("amount", "ERROR"),
+    "PROD BETWEEN": ("amount", "AND", "amount"),
+    "PROD SPEED": ("amount",),
+    "PROD BY": ("stream",),
+    "ESTIMATE": (),
+    "COMPARE": ("comparisons",),
+}
+QUEUE_CLAUSES: Mapping[str, Parts] = {
+    "SIDELINE ONE IN": ("amount",),
+    "SIDELINE WITHIN": ("amount",),
+    "SIDELINE BURSTS": (),
+}
+FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
+
+WRAPPED = ("pairs", "bounds", "sources")
+"""What stands in parentheses."""
+
+BEGINNINGS = ("CREATE", "SELECT", "WITH", "QUERY", "DROP", "SHOW", "EXPLAIN", "SET")
+"""What a statement begins with; in the middle of one, on a line of its own, a semicolon is missing before it."""
+
+ATTACHED = re.compile(r"(\d+(?:\.\d*)?)([A-Za-z]+)")
+
+
+def opening(words: str) -> str:
+    """How a clause is told in a list of all: clauses that begin alike go by their first word.
+
+    >>> [opening(words) for words in ("PROD EVERY", "SIDELINE WITHIN", "CLOSE BY SOURCE")]
+    ['PROD ..', 'SIDELINE ..', 'CLOSE BY SOURCE']
+    """
+    first = words.split()[0]
+    return f"{first} .." if first in ("PROD", "SIDELINE") else words
+
+
+class MisreadError(ParseError):
+    """The text cannot be read at `offset`; `hint` may say what was meant."""
+
+    def __init__(self, message: str, offset: int, hint: str | None = None) -> None:
+        super().__init__(message, [])
+        self.message, self.offset, self.hint = message, offset, hint
+
+
+class ClauseParser(Spark4.Parser):
+    """Spark's parser, and how the parts of clauses are read."""
+
+    def raise_error(self, message: str, token: Any = None) -> None:
+        """Say what is wrong at a token; by default at the one that could not be read."""
+        if message.startswith("Expected END") and self._curr:
+            token = self._curr
+        found = token or self._curr or self._prev
+        missing = "Required argument" in message or "missing for" in message
+        if missing or message.startswith("Invalid expression"):
+            message = f"unexpected {found.text!r}" if self._curr else "the statement ends too early"
+        message = message.replace("Expecting", "Expected", 1)
+        offset = found.end + 1 if not self._curr and found is self._prev else found.start
+        hint = self._meant(found)
+        if "TYPE after CAST" in message:
+            message = "expected a type, such as INT, STRING or TIMESTAMP"
+            close = nearest(found.text.upper(), TYPES)
+            hint = f"did you mean {close}?" if close else hint
+        raise MisreadError(message[0].lower() + message[1:], offset, hint)
+
+    def _refuse(self, message: str, known: Iterable[str] = (), token: Any = None) -> NoReturn:
+        at = token or self._curr
+        found = f", not {at.text!r}" if at else ""
+        close = nearest(at.text.upper(), known) if at else None
+        hint = f"did you mean {close}?" if close else None
+        if at and at.text.upper() in BEGINNINGS and at is self._curr and self._prev and at.line > self._prev.line:
+            hint = "end the statement before it with ;"
+        hint = self._meant(at) or hint
+        end = at.start if at else (self._prev.end + 1 if self._prev else 0)
+        raise MisreadError(message + found, end, hint)
+
+    def _meant(self, at: Any) -> str | None:
+        """What the word at fault was probably meant to be, by those before it."""
+        if not at:
+            return None
+        before = [token.text for token in self._tokens if token.end < at.start]
+        after = next((token.text for token in self._tokens if token.start > at.end), "")
+        return not_closed(before, at.text) or meant_by(before, at.text, after)
+
+    def _expect(self, word: str) -> None:
+        if self._curr.text.upper() != word or self._curr.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            self._refuse(f"expected {word}", (word,))
+        self._advance()
+
+    def _parse_word(self, *words: str) -> str:
+        found = self._curr.text.upper()
+        if found not in words:
+            self._refuse(f"expected {' or '.join(words)}", words)
+        self._advance()
+        return found
+
+    def _parse_name(self) -> exp.Expr:
+        # Any word may be a name: `timestamp`, `window` and `counter` are columns of the papers.
+        if not self._curr or not (self._curr.token_type is TokenType.IDENTIFIER or self._curr.text[:1].isidentifier()):
+            self._refuse("expected a name")
+        if self._curr.token_type is TokenType.STRING:
+            self._refuse("expected a name")
+        self._advance()
+        return self._named(self._prev)
+
+    def _named(self, token: Token) -> exp.Identifier:
+        return self.expression(exp.Identifier(this=token.text, quoted=token.token_type is TokenType.IDENTIFIER), token)
+
+    def _parse_stream_name(self) -> exp.Table:
+        interface = self._parse_interface()
+        name = self._parse_name()
+        if interface is None and self._match(TokenType.DOT):
+            interface, name = name, self._parse_name()
+        return exp.Table(this=name, db=interface)
+
+    def _parse_interface(self) -> exp.Expr | None:
+        """`[main0].` before a stream: the interface, or set of interfaces, it comes from."""
+        if not self._match(TokenType.L_BRACKET):
+            return None
+        name = self._parse_name()
+        self._expect("]")
+        self._expect(".")
+        return name
+
+    def _at_window(self) -> bool:
+        here, after = self._curr.token_type, self._next.token_type
+        return here is TokenType.L_BRACKET or (here is TokenType.WINDOW and after is TokenType.L_BRACKET)
+
+    def _parse_columns(self) -> list[exp.Expr]:
+        self._expect("(")
+        found = self._parse_csv(self._parse_column_declaration)
+        if self._curr and self._curr.text[:1].isidentifier():
+            raise MisreadError(f"expected ), not {self._curr.text!r}", self._curr.start, "put a comma before it")
+        self._expect(")")
+        return found
+
+    def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
+        """What is separated by commas; behind each there is something, though the parser would let it be missing."""
+
+        def one() -> Any:
+            comma = self._prev if self._prev and self._prev.token_type is sep else None
+            found = parse_method()
+            if found is None and comma is not None and self._prev is comma:
+                self._refuse("expected something behind the comma")
+            return found
+
+        return super()._parse_csv(one, sep)
+
+    def _parse_column_declaration(self) -> exp.Expr:
+        name = self._parse_name()
+        return self.expression(exp.ColumnDef(this=name, kind=self._parse_declared_type()))
+
+    def _parse_declared_type(self) -> exp.Expr:
+        if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
+            self._refuse("expected a type, such as INT, STRING or TIMESTAMP")
+        token = self._curr
+        kind = self._parse_types(allow_identifiers=False)
+        if not isinstance(kind, exp.DataType):
+            self._refuse("expected a type", TYPES, token)
+        return kind
+
+    def _parse_each(self, known: Mapping[str, Parts], until: TokenType | None = None) -> list[Clause]:
+        """Clauses in any order; between them a comma, behind their words an equals sign, where people write so."""
+        found: list[Clause] = []
+        while self._curr and self._curr.token_type is not until:
+            if found and until is not None:
+                self._match(TokenType.COMMA)
+            start = self._curr
+            words = next((words for words in known if self._match_text_seq(*words.split())), None)
+            if words is None:
+                openings = dict.fromkeys(opening(words) for words in known)
+                self._refuse(f"expected {', '.join(openings)} or the end", known)
+            if any(clause.this == words for clause in found):
+                raise MisreadError(f"{words} is given twice", start.start)
+            self._match(TokenType.EQ)
+            parts = known[words]
+            clause = self.expression(Clause(this=words, wrapped=any(p.startswith(WRAPPED) for p in parts)))
+            clause.set("expressions", [given for part in parts for given in self._parse_part(part)])
+            if not clause.expressions:
+                clause.set("wrapped", False)
+            clause.update_positions(start)
+            found.append(clause)
+        return found
+
+    def _parse_part(self, part: str) -> list[Any]:
+        word = part.removesuffix("?")
+        if word.isupper():
+            if part.endswith("?"):
+                return [exp.Var(this=word)] if self._match_text_seq(word) else []
+            self._expect(word)
+            return [exp.Var(this=word)]
+        if part.endswith("?") and self._curr.token_type is not TokenType.L_PAREN:
+            return []
+        readers: dict[str, Callable[[], list[Any]]] = {
+            "name": lambda: [self._parse_name()],
+            "names": lambda: self._parse_csv(self._parse_name),
+            "stream": lambda: [self._parse_stream_name()],
+            "comparisons": lambda: self._parse_csv(self._parse_compared),
+            "text": lambda: [self._parse_text()],
+            "type": lambda: [self._parse_declared_type()],
+            "amount": lambda: [self._parse_amount()],
+            "amounts": lambda: self._parse_csv(self._parse_amount),
+            "quota": lambda: [self._parse_amount(QUOTAS)],
+            "pairs": lambda: self._parse_list(self._parse_pair),
+            "bounds": lambda: self._parse_list(self._parse_bound),
+            "sources": lambda: self._parse_list(self._parse_source_name),
+            "input": self._parse_format_and_path,
+            "output": self._parse_format_and_path,
+        }
+        return readers[word]()
+
+    def _parse_list(self, one: Callable[[], Any]) -> list[Any]:
+        self._expect("(")
+        found = self._parse_csv(one)
+        self._expect(")")
+        return found
+
+    def _parse_text(self) -> exp.Expr:
+        if not self._match(TokenType.STRING):
+            self._refuse("expected a text in quotes")
+        return self.expression(exp.Literal(this=self._prev.text, is_string=True), self._prev)
+
+    def _parse_format_and_path(self) -> list[Any]:
+        """`json 'path'`, `'path'` alone, or a word alone (STDIN, CONSOLE)."""
+        named = [] if self._curr.token_type is TokenType.STRING else [self._parse_name()]
+        return [*named, self._parse_text()] if self._curr.token_type is TokenType.STRING else named
+
+    def _parse_pair(self) -> Clause:
+        """`key value`, `key = value` or a key alone."""
+        token = self._curr
+        key = self._parse_text().name if token.token_type is TokenType.STRING else self._parse_setting_name()
+        self._match(TokenType.EQ)
+        value: list[Any] = []
+        if self._curr.token_type is TokenType.STRING:
+            value = [self._parse_text()]
+        elif self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
+            at_number = self._curr.text[:1].isdigit() or self._curr.token_type is TokenType.DASH
+            value = [self._parse_amount() if at_number else self._parse_name()]
+        clause = Clause(this=key, expressions=value)
+        clause.update_positions(token)
+        return clause
+
+    def _parse_bound(self) -> Clause:
+        """`source A [LATENCY 2 s]`, or `B TRAILS A BY 5 s [AFTER 2 s | AFTER 3 ROWS] [EXCEEDED 1%]`."""
+        token = self._curr
+        if self._match_text_seq("SOURCE"):
+            parts = [self._parse_source_name()]
+            parts += [exp.Var(this="LATENCY"), self._parse_amount()] if self._match_text_seq("LATENCY") else []
+            clause = Clause(this="SOURCE", expressions=parts)
+        else:
+            target = self._parse_source_name()
+            if not (self._match_text_seq("TRAILS") or self._match_text_seq("TRAIL")):
+                self._refuse("expected TRAILS", ("TRAILS",))
+            parts = [target, exp.Var(this="TRAILS"), self._parse_source_name()]
+            self._expect("BY")
+            parts += [exp.Var(this="BY"), self._parse_amount()]
+            for word in ("AFTER", "EXCEEDED"):
+                parts += [exp.Var(this=word), self._parse_amount()] if self._match_text_seq(word) else []
+            clause = Clause(this="", expressions=parts)
+        clause.update_positions(token)
+        return clause
+
+    def _parse_compared(self) -> Clause:
+        """`total WITH off_by`: a value, and the function that compares an early one with the final one."""
+        token = self._curr
+        value = self._parse_name()
+        self._expect("WITH")
+        clause = Clause(this="", expressions=[value, exp.Var(this="WITH"), self._parse_name()])
+        clause.update_positions(token)
+        return clause
+
+    def _parse_source_name(self) -> exp.Expr:
+        if self._match(TokenType.NUMBER):
+            return self.expression(exp.Literal(this=self._prev.text, is_string=True), self._prev)
+        return self._parse_text() if self._curr.token_type is TokenType.STRING else self._parse_name()
+
+    def _parse_setting_name(self) -> str:
+        words = [self._parse_name().name]
+        while self._match(TokenType.DOT):
+            words.append(self._parse_name().name)
+        return ".".join(words)
+
+    def _parse_setting(self) -> str:
+        if not self._curr:
+            self._refuse("expected a value")
+        start = self._curr
+        if self._match(TokenType.STRING):
+            if self._curr:
+                self._refuse("expected the end of the statement")
+            return start.text
+        while self._curr:
+            self._advance()
+        return str(self.sql[start.start : self._prev.end + 1])
+
+    def _parse_amount(self, units: Collection[str] = UNITS) -> Amount:
+        """`10`, `60s`, `5 minutes`, `INTERVAL '5' MINUTES`, `'5 minutes'`, `100 ROWS`, `5%`."""
+        token = self._curr
+        self._match_text_seq("INTERVAL")
+        sign = "-" if self._match(TokenType.DASH) else ""
+        unit: str | None = None
+        attached = ATTACHED.fullmatch(self._curr.text) if self._curr.token_type is not TokenType.STRING else None
+        if self._curr.token_type is TokenType.STRING:
+            words = self._curr.text.split()
+            number, unit = words[0] if words else "", " ".join(words[1:]) or None
+            if joined := ATTACHED.fullmatch(self._curr.text.strip()):
+                number, unit = joined.groups()
+            self._advance()
+        elif attached:
+            number, unit = attached.groups()
+            self._advance()
+        elif self._match(TokenType.NUMBER):
+            number = self._prev.text
+            if self._curr.token_type is TokenType.DCOLON and self._curr.start == self._prev.start:
+                # Spark's grammar takes the s of 60s for SMALLINT.
+                self._advance()
+                unit = self._curr.text
+                self._advance()
+        else:
+            self._refuse("expected a number or a length, such as 10, 60s or 5 minutes")
+        if unit is None and self._match(TokenType.MOD):
+            unit = "%"
+        if unit is None and self._curr.text.lower() in units and self._curr.token_type is not TokenType.STRING:
+            unit = self._curr.text
+            self._advance()
+        try:
+            float(number)
+        except ValueError:
+            self._refuse("expected a number or a length, such as 10, 60s or 5 minutes", (), token)
+        amount = Amount(this=sign + number, unit=unit.lower() if unit else None)
+        amount.update_positions(token)
+        return amount

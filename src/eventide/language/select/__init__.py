@@ -1,0 +1,1 @@
+"""SELECT: its groups, windows, values and clauses, as queries of the plan."""

@@ -1,0 +1,289 @@
+"""A SELECT with aggregates as a `Query`, and its ORDER BY.
+
+A SELECT, turned into a `Query`: its groups, its values, its window, every name in it checked.
+
+Law: each column of the result is a group, or an expression over aggregates and groups. Groups come first. What is
+grouped by is in the result whether it is selected or not. An expression over groups alone is one more group: it has one
+value in each.
+
+ORDER BY: the order of the results within a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from eventide.errors import DeclarationError, LanguageError
+from eventide.language.from_clause.read import FromReader
+from eventide.language.grammar.source_text import SourceText
+from eventide.language.scope.expression_text import (
+    all_of,
+    column_of,
+    has_aggregate,
+    inside_aggregates,
+    meant_aggregate,
+    name_for,
+    spark_text,
+    unused,
+    wrapped,
+)
+from eventide.language.scope.relations import TIME, Clock, Level
+from eventide.language.select.group_by import Group, GroupReader
+from eventide.language.select.window import Asked, WindowReader, refuse_over
+from eventide.plan.declared.query import Named, OrderBy, Query
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.expressions.columns import Column
+
+
+@dataclass(frozen=True)
+class OrderReader:
+    """Reads ORDER BY; numbers in it are places of the SELECT, as in Spark."""
+
+    source: SourceText
+
+    def read(self, select: exp.Select, over_results: Callable[[exp.Expr], exp.Expr]) -> tuple[OrderBy, ...]:
+        """What to order by; `over_results` gives an expression over the result's columns and aggregates."""
+        order = select.args.get("order")
+        if order is None:
+            return ()
+        # All results of a window have its ends, and windows are told one after the other anyway.
+        told = [ordered for ordered in order.expressions if not _is_end(ordered.this, ordered)]
+        return tuple(self._one(ordered, select, over_results) for ordered in told)
+
+    def _one(self, ordered: exp.Expr, select: exp.Select, over_results: Callable[[exp.Expr], exp.Expr]) -> OrderBy:
+        if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
+            raise self.source.error("this order cannot be read", ordered)
+        inner = ordered.this
+        if isinstance(inner, exp.Literal) and inner.name.isdigit():
+            if not 1 <= int(inner.name) <= len(select.expressions):
+                raise self.source.error(f"there is no column number {inner.name} in this SELECT", inner)
+            chosen = select.expressions[int(inner.name) - 1]
+            inner = chosen.this if isinstance(chosen, exp.Alias) else chosen
+        down = bool(ordered.args.get("desc"))
+        return OrderBy(spark_text(over_results(inner)), down, bool(ordered.args.get("nulls_first")))
+
+
+def _is_end(node: exp.Expr, ordered: exp.Expr) -> bool:
+    """Whether this is an end of the window, in the order in which windows are told."""
+    named = isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in (WINDOW_START, WINDOW_END)
+    return named and not ordered.args.get("desc")
+
+
+@dataclass
+class Reading:
+    """A query while it is read."""
+
+    level: Level
+    groups: list[Group]
+    values: list[Named] = field(default_factory=list)
+
+    @property
+    def taken(self) -> list[str]:
+        """The names that are given."""
+        return [*(group.name for group in self.groups), *(value.name for value in self.values)]
+
+    def name(self, named: str, expression: exp.Expr) -> str:
+        """The given name, for which a group that nobody named makes room; without one, a name that is free."""
+        for group in self.groups:
+            if named and group.name.lower() == named.lower() and not group.named:
+                group.name, group.named = unused(named, self.taken), True
+        return named or unused(name_for(expression), self.taken)
+
+    def select_group(self, group: Group, named: str) -> None:
+        """A group that is selected under another name has that name; a second one is a group more."""
+        if not named or named == group.name:
+            return
+        if group.named:
+            self.groups.append(Group(named, group.expression, group.written, True))
+        else:
+            group.name, group.named = named, True
+
+
+@dataclass(frozen=True)
+class QueryReader:
+    """Reads the SELECT of one query."""
+
+    source: SourceText
+    origin: FromReader
+
+    def read(self, name: str, select: exp.Select, level: Level) -> tuple[Query, Asked, tuple[Column, ...], Clock]:
+        """The query, what its window asks of the stream, its columns, and which of them carry time."""
+        self._check_rows(select)
+        by = GroupReader(self.source, self.origin)
+        groups = by.read(select, level)
+        reading = Reading(level, groups.found)
+        for item in select.expressions:
+            if not by.is_window(item, level):
+                self._take_item(item, reading)
+        having = self._having(select, reading)
+        order = OrderReader(self.source).read(select, lambda e: self._over_results(e, reading))
+        asked = WindowReader(
+            self.source, level.stream, level.times, level.below.query if level.below is not None else None
+        ).read(level.window, groups.buckets, select)
+        try:
+            query = Query(
+                name,
+                level.stream.name,
+                asked.window,
+                tuple(reading.values),
+                tuple(Named(group.name, spark_text(group.expression)) for group in reading.groups),
+                where=all_of(level.where),
+                having=having,
+                retain=asked.retain,
+                order=order,
+                limit=self._limit(select),
+                sample=level.sample,
+            )
+        except LanguageError:
+            raise
+        except DeclarationError as error:
+            raise self.source.error(str(error), _blamed(str(error), select)) from error
+        columns = [Column(group.name, level.type_of(group.expression)) for group in reading.groups]
+        columns += [Column(value.name, "") for value in reading.values]
+        return query, asked, tuple(columns), clock_of_results(query, level, reading.groups)
+
+    def _check_rows(self, select: exp.Select) -> None:
+        refuse_over(select, self.source)
+        for item in select.expressions:
+            if item.is_star:
+                raise self.source.error(
+                    "* is every column of a row, and a window has many rows", item, "select aggregates"
+                )
+        distinct = select.args.get("distinct")
+        aggregates = any(has_aggregate(item) for item in select.expressions)
+        if distinct is not None and (aggregates or distinct.args.get("on")):
+            raise self.source.error(
+                "DISTINCT over aggregates cannot be run yet", select, "without DISTINCT each group comes once"
+            )
+
+    def _limit(self, select: exp.Select) -> int | None:
+        limit = select.args.get("limit")
+        if limit is None:
+            return None
+        number = limit.expression if isinstance(limit, exp.Limit) else None
+        if not isinstance(number, exp.Literal) or not number.name.isdigit() or int(number.name) < 1:
+            raise self.source.error("expected LIMIT and a number, 1 or more", limit)
+        return int(number.name)
+
+    def _take_item(self, item: exp.Expr, reading: Reading) -> None:
+        """A selected column: a group, an expression over groups, or one over aggregates."""
+        named = item.alias if isinstance(item, exp.Alias) else ""
+        inner = item.this if isinstance(item, exp.Alias) else item
+        names = {group.name.lower(): group for group in reading.groups}
+        if isinstance(inner, exp.Column) and not inner.table and inner.name.lower() in names:
+            reading.select_group(names[inner.name.lower()], named)
+            return
+        expression = self.origin.spelled_out(inner, reading.level, names)
+        if (same := next((group for group in reading.groups if group.is_same(expression)), None)) is not None:
+            reading.select_group(same, named)
+            return
+        told = self._over_groups(expression.copy(), reading)
+        self._check_grouped(told, list(names))
+        if has_aggregate(expression):
+            reading.values.append(Named(reading.name(named, inner), spark_text(told)))
+        else:
+            spelled = _over_stream(told, reading)
+            reading.groups.append(Group(reading.name(named, inner), spelled, spelled, True))
+
+    def _over_groups(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
+        """Groups outside aggregates go by their names."""
+        inside = inside_aggregates(expression)
+        root = exp.Paren(this=expression)
+        for node in list(root.walk()):
+            if id(node) in inside or node is root:
+                continue
+            group = next((group for group in reading.groups if group.is_same(node)), None)
+            if group is not None and node.parent is not None:
+                name = column_of(group.name)
+                name.meta.update(node.meta)
+                node.replace(name)
+        result = root.this
+        result.pop()
+        return result  # type: ignore[no-any-return]
+
+    def _check_grouped(self, told: exp.Expr, names: list[str]) -> None:
+        """Outside aggregates there are only names of groups."""
+        inside = inside_aggregates(told)
+        for column in told.find_all(exp.Column):
+            if id(column) in inside or column.name.lower() in names:
+                continue
+            call = column.find_ancestor(exp.Anonymous)
+            close = meant_aggregate(call.name) if call is not None else None
+            raise self.source.error(
+                f"{column.name!r} is neither in an aggregate nor a group",
+                column,
+                f"{call.name} is no aggregate: did you mean {close}?"
+                if call is not None and close is not None
+                else f"add it to GROUP BY, or take max({column.name}) or another aggregate",
+            )
+
+    def _having(self, select: exp.Select, reading: Reading) -> str | None:
+        having = select.args.get("having")
+        if having is None:
+            return None
+        return spark_text(self._over_results(having.this, reading))
+
+    def _over_results(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
+        """An expression over aggregates and the names of the result's columns."""
+        told = self._over_groups(self.origin.spelled_out(expression, reading.level, reading.taken), reading)
+        self._check_grouped(told, [name.lower() for name in reading.taken])
+        return told
+
+
+def clock_of_results(query: Query, level: Level, groups: list[Group]) -> Clock:
+    """Which columns of the results carry time: the ends of windows, and groups that are the same all through a window.
+
+    The time of a result is the last instant of its window.
+    """
+    window = query.window
+    kind = TimeKind.SEQUENCE if isinstance(window, RowWindow) else level.clock.kind
+    carried: dict[str, exp.Expr] = {WINDOW_END: exp.column(TIME)}
+    if isinstance(window, SameWindow):
+        carried |= {e: told for e, told in level.clock.carried.items() if e == WINDOW_START}
+    else:
+        carried[WINDOW_START] = exp.Sub(this=exp.column(TIME), expression=_length(window.range, kind))
+    follow: dict[str, exp.Expr] = {}
+    for group in groups:
+        told = group.carries or group.follows
+        if told is not None and not isinstance(window, RowWindow):
+            exact = group.carries is not None and _is_same_all_through(window, group)
+            (carried if exact else follow)[group.name.lower()] = told
+    return Clock(kind, carried, follow)
+
+
+def _is_same_all_through(window: Window | RowWindow | SameWindow, group: Group) -> bool:
+    if isinstance(window, SameWindow):
+        return True
+    if isinstance(window, RowWindow) or group.bucket is None or window.slide < window.range:
+        return False
+    # Windows with gaps between them are all the shorter.
+    width, offset = group.bucket.width, group.bucket.offset
+    return width % window.slide == 0 and (offset - window.offset) % window.slide == 0
+
+
+def _length(length: int, kind: TimeKind) -> exp.Expr:
+    if kind is TimeKind.SEQUENCE:
+        return exp.Literal.number(length)
+    return exp.Interval(this=exp.Literal.string(str(length)), unit=exp.Var(this="MICROSECOND"))
+
+
+def _over_stream(told: exp.Expr, reading: Reading) -> exp.Expr:
+    """An expression over names of groups, over the columns of the stream instead."""
+    names = {group.name.lower(): group.expression for group in reading.groups}
+
+    def spelled(node: exp.Expr) -> exp.Expr:
+        known = names.get(node.name.lower()) if isinstance(node, exp.Column) and not node.table else None
+        return wrapped(known.copy()) if known is not None else node
+
+    return told.transform(spelled)
+
+
+def _blamed(message: str, select: exp.Select) -> exp.Expr:
+    """The selected column that an error speaks of, or the whole query."""
+    group = select.args.get("group")
+    items = (*select.expressions, *(group.expressions if group is not None else ()))
+    return next((e for e in items if e.alias_or_name and f"'{e.alias_or_name}'" in message), select)

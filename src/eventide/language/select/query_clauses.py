@@ -1,0 +1,160 @@
+"""Clauses after a SELECT: PROD for early answers, SIDELINE for expensive functions.
+
+When a query is asked for early answers: `PROD EVERY 1 second`, `PROD AT 75 %, 90 %`, `PROD WITHIN 2 % ERROR`.
+
+Law: the clauses stand behind the SELECT, in any order. BETWEEN says between which points of the slide the point of
+WITHIN may be, SPEED how far a window without any error moves it; neither means anything without WITHIN. ESTIMATE asks
+for sums and counts extrapolated, beside their raw values, COMPARE names a function for a value; they mean nothing
+without a prod. BY names a stream whose rows are prods; where prods are among the rows of a query's own streams (PRODDED
+BY), none of these words is needed.
+
+Queries that call an expensive function: a queue before them, and what SIDELINE says of it.
+
+Law: a query with windows of its own that calls a function declared EXPENSIVE, in a value, a group or a condition, reads
+its rows from a queue; one over the few results of another query does not. SIDELINE means nothing without a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from eventide.errors import DeclarationError
+from eventide.eventtime.early.triggers import Earliness
+from eventide.language.create_stream import name_of
+from eventide.language.grammar.amounts import Amounts
+from eventide.language.grammar.nodes import Amount, Clause
+from eventide.language.grammar.source_text import SourceText
+from eventide.language.grammar.spelling import meant
+from eventide.plan.declared.early import Prods
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import Queue, Sideline, calls, check_sideline
+from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.window import SameWindow
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a script has said before: streams and functions by their names in small letters.
+
+    `in_stream`: whether the query reads a stream with prods among its rows.
+    """
+
+    streams: Mapping[str, str]
+    functions: Mapping[str, str]
+    in_stream: bool = False
+
+
+def with_prods(
+    query: Query, written: Sequence[Clause], source: SourceText, kind: TimeKind, around: Around | None = None
+) -> Query:
+    """The query with the prods that the clauses behind its SELECT ask for; `kind` is that of its streams' times."""
+    if not written:
+        return query
+    around = around or Around({}, {})
+    clauses = {str(clause.this): clause for clause in written}
+    amounts = Amounts(source, kind)
+    for word, needs in (("PROD BETWEEN", "PROD WITHIN"), ("PROD SPEED", "PROD WITHIN")):
+        if word in clauses and needs not in clauses:
+            raise source.error(f"{word} without {needs}", clauses[word], "write PROD WITHIN 2 % ERROR")
+    for word in ("ESTIMATE", "COMPARE"):
+        if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE"}:
+            raise source.error(f"{word} without PROD", clauses[word], f"write PROD AT 75 % {clauses[word].sql()}")
+    try:
+        every = clauses.get("PROD EVERY")
+        at = clauses.get("PROD AT")
+        prods = Prods(
+            every=None if every is None else amounts.length(every.expressions[0], "PROD EVERY"),
+            points=() if at is None else tuple(amounts.point(amount, "PROD AT") for amount in at.expressions),
+            within=_within(clauses, amounts),
+            estimate="ESTIMATE" in clauses,
+            by=_by(clauses["PROD BY"], source, around) if "PROD BY" in clauses else None,
+            in_stream=around.in_stream,
+            compare=_compared(query, clauses["COMPARE"], source, around) if "COMPARE" in clauses else (),
+        )
+        return replace(query, prods=prods)
+    except DeclarationError as error:
+        if type(error) is not DeclarationError:
+            raise
+        raise source.error(str(error), written[0]) from error
+
+
+def _by(clause: Clause, source: SourceText, around: Around) -> str:
+    """The stream whose rows are prods."""
+    [table] = clause.expressions
+    name = name_of(table)
+    return around.streams[_known(name, table, "stream", around.streams, source)]
+
+
+def _compared(query: Query, clause: Clause, source: SourceText, around: Around) -> tuple[tuple[str, str], ...]:
+    """Which function compares which value."""
+    values = {item.name.lower(): item.name for item in query.select}
+    found: dict[str, str] = {}
+    for one in clause.expressions:
+        value, _, function = one.expressions
+        name = values[_known(value.name, value, "value", values, source)]
+        if name in found:
+            raise source.error(f"{name!r} is compared twice", one)
+        found[name] = around.functions[_known(function.name, function, "function", around.functions, source)]
+    return tuple(found.items())
+
+
+def _known(name: str, node: exp.Expr, what: str, known: Mapping[str, str], source: SourceText) -> str:
+    if name.lower() not in known:
+        hint = meant(name, known.values())
+        if what == "function" and not known:
+            hint = f"declare it before: CREATE FUNCTION {name} FROM 'file.py'"
+        raise source.error(f"there is no {what} {name!r}", node, hint)
+    return name.lower()
+
+
+def _within(clauses: dict[str, Clause], amounts: Amounts) -> Earliness | None:
+    if "PROD WITHIN" not in clauses:
+        return None
+    given: dict[str, float] = {"error": amounts.share(clauses["PROD WITHIN"].expressions[0], "PROD WITHIN")}
+    if "PROD BETWEEN" in clauses:
+        first, last = (part for part in clauses["PROD BETWEEN"].expressions if isinstance(part, Amount))
+        given |= {"earliest": amounts.point(first, "PROD BETWEEN"), "latest": amounts.point(last, "PROD BETWEEN")}
+    if "PROD SPEED" in clauses:
+        given["speed"] = amounts.share(clauses["PROD SPEED"].expressions[0], "PROD SPEED")
+    return Earliness(**given)  # type: ignore[arg-type]
+
+
+def needs_queue(query: Query, expensive: Collection[str]) -> bool:
+    """Whether each of its rows goes through an expensive function.
+
+    >>> from eventide.plan.declared.query import named_as
+    >>> from eventide.plan.declared.window import Window
+    >>> needs_queue(Query("q", "s", Window(10), named_as(n="count(*)"), where="foundIn(word, 'x')"), ["foundin"])
+    True
+    """
+    if not expensive or isinstance(query.window, SameWindow):
+        return False
+    texts = (query.where, *(item.sql for item in (*query.select, *query.groups)))
+    return any(calls(text, expensive) for text in texts)
+
+
+def with_sideline(queue: Queue | None, query: Query, written: Sequence[Clause], source: SourceText) -> Queue:
+    """The queue of a query as the clauses behind its SELECT say; they are about the clock, so lengths are of time."""
+    if queue is None:
+        raise source.error(
+            f"SIDELINE is for rows that wait before an expensive function, and query {query.name!r} calls none",
+            written[0],
+            "leave it out, or declare the function it calls EXPENSIVE",
+        )
+    clauses = {str(clause.this): clause for clause in written}
+    amounts = Amounts(source)
+    one_in, within = clauses.get("SIDELINE ONE IN"), clauses.get("SIDELINE WITHIN")
+    try:
+        sideline = Sideline(
+            None if one_in is None else amounts.count(one_in.expressions[0], "SIDELINE ONE IN", ("row", "rows")),
+            None if within is None else amounts.length(within.expressions[0], "SIDELINE WITHIN"),
+        )
+        check_sideline(query)
+        return replace(queue, sideline=sideline)
+    except DeclarationError as error:
+        if type(error) is not DeclarationError:
+            raise
+        raise source.error(str(error), written[0]) from error

@@ -1,0 +1,188 @@
+"""A SELECT without aggregates: rows, chosen and computed one by one, of one input or of a join.
+
+Law: each row that is read gives one row, with its own time, in the order of time; with EMIT IMMEDIATELY as it comes.
+`window_start` and `window_end` are in every result, so they need no columns of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from eventide.errors import DeclarationError, LanguageError
+from eventide.language.from_clause.join_scope import told
+from eventide.language.from_clause.read import FromReader
+from eventide.language.grammar.misreadings import aggregate_meant
+from eventide.language.grammar.source_text import SourceText
+from eventide.language.scope.expression_text import all_of, column_of, has_aggregate, name_for, spark_text, unused
+from eventide.language.scope.relations import TIME, Clock, Level
+from eventide.language.scope.resolver import stars_in
+from eventide.language.select.window import refuse_over
+from eventide.plan.declared.program import Operator
+from eventide.plan.declared.query import RESERVED, Named
+from eventide.plan.declared.rows import Rows, sampled
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
+from eventide.plan.expressions.columns import Column
+
+EDGES = (WINDOW_START, WINDOW_END)
+
+
+def gives_rows(select: exp.Select) -> bool:
+    """Whether a SELECT tells rows, not windows.
+
+    >>> from sqlglot import parse_one
+    >>> [gives_rows(parse_one(sql)) for sql in ("SELECT a FROM s", "SELECT max(a) FROM s", "SELECT DISTINCT a FROM s")]
+    [True, False, False]
+    """
+    grouped = select.args.get("distinct") is not None or select.args.get("group") is not None
+    return not grouped and not any(has_aggregate(item) for item in select.expressions)
+
+
+@dataclass(frozen=True)
+class RowsReader:
+    """Reads a SELECT of rows."""
+
+    source: SourceText
+    origin: FromReader
+
+    def read(
+        self, name: str, select: exp.Select, level: Level, ordered: bool
+    ) -> tuple[Operator, tuple[Column, ...], Clock]:
+        """The operator, its columns, and which of them carry time."""
+        self._check(select, level)
+        outputs = self._outputs(select, level)
+        try:
+            if level.pending is not None:
+                named_join = replace(level.pending, join=replace(level.pending.join, name=name))
+                return told(named_join, outputs)
+            everything = len(select.expressions) == 1 and _is_whole(level)
+            named = () if everything and select.is_star else tuple(Named(n, spark_text(e)) for n, e in outputs)
+            rows = Rows(name, (level.stream.name,), named, self._where(level), ordered)
+        except LanguageError:
+            raise
+        except DeclarationError as error:
+            raise self.source.error(str(error), _blamed(str(error), select)) from error
+        columns = tuple(Column(n, level.type_of(e)) for n, e in outputs)
+        return rows, columns, clock_of(outputs, level)
+
+    def _check(self, select: exp.Select, level: Level) -> None:
+        refuse_over(select, self.source)
+        if not select.expressions:
+            raise self.source.error("this SELECT has no columns", select, "write SELECT *, or name columns")
+        if (having := select.args.get("having")) is not None:
+            raise self.source.error("HAVING chooses among groups, and this has none", having, "put this into WHERE")
+        if (limit := select.args.get("limit")) is not None:
+            raise self.source.error(
+                "LIMIT is for the results of a window, and rows have none", limit, "leave it out, or add aggregates"
+            )
+        asked = [str(clause.this) for clause in level.window.expressions] if level.window is not None else []
+        if set(asked) - {"SLACK", "DRATIO"}:
+            if (mistyped := aggregate_meant(select)) is not None:
+                call, close = mistyped
+                raise self.source.error(f"{call.name!r} is no aggregate", call, f"did you mean {close}?")
+            raise self.source.error(
+                "this SELECT has a window and no aggregate",
+                level.window,
+                "leave the window out to get the rows, add count(*) or another aggregate, or write SELECT DISTINCT",
+            )
+        if (order := select.args.get("order")) is not None:
+            self._check_order(order, select, level)
+
+    def _check_order(self, order: exp.Expr, select: exp.Select, level: Level) -> None:
+        if level.pending is not None:
+            raise self.source.error(
+                "pairs of a join are told as they are found, in no order", order, "leave ORDER BY out"
+            )
+        aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+        [first, *others] = order.expressions
+        inner = first.this if isinstance(first, exp.Ordered) else first
+        if isinstance(inner, exp.Column) and len(inner.parts) == 1 and inner.name.lower() not in level.columns:
+            inner = aliases.get(inner.name.lower(), inner)
+        time = level.clock.of(self.origin.spelled_out(inner, level))
+        down = isinstance(first, exp.Ordered) and bool(first.args.get("desc"))
+        if others or time is None or time.shifted is None or down:
+            names = [name for name, one in level.times.items() if one.shifted == 0]
+            raise self.source.error(
+                "rows come in the order of time and in no other",
+                others[0] if others else first,
+                f"write ORDER BY {names[0]}, or leave it out" if names else "leave ORDER BY out",
+            )
+
+    def _outputs(self, select: exp.Select, level: Level) -> list[tuple[str, exp.Expr]]:
+        outputs: list[tuple[str, exp.Expr]] = []
+        given = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
+        for item in select.expressions:
+            if (stars := stars_in(item, level, self.source)) is not None:
+                for name, expression in stars:
+                    outputs.append((self._free(name, expression, outputs, given, item), expression))
+                continue
+            if _is_edge(item, level):
+                continue
+            inner = item.this if isinstance(item, exp.Alias) else item
+            expression = self.origin.spelled_out(inner, level)
+            if isinstance(item, exp.Alias):
+                outputs.append((item.alias, expression))
+            else:
+                name = inner.name if isinstance(inner, exp.Column) else name_for(inner)
+                outputs.append((self._free(name, expression, outputs, given, item), expression))
+        if not outputs:
+            raise self.source.error("this SELECT has no column of its own", select, "select a column of the rows")
+        return outputs
+
+    def _free(
+        self, name: str, expression: exp.Expr, outputs: list[tuple[str, exp.Expr]], given: set[str], item: exp.Expr
+    ) -> str:
+        """A name for a column that was given none: its own, or with that of its input before it."""
+        taken = {*given, *(other.lower() for other, _ in outputs)}
+        bare = expression.unnest()
+        if isinstance(bare, exp.Column) and bare.table and (name.lower() in taken or name.lower() in RESERVED):
+            name = f"{bare.table}_{name}" if name == bare.name else bare.name
+        if name.lower() in RESERVED:
+            raise self.source.error(
+                f"{name!r} is a column of every result",
+                item,
+                f"name the columns, and give this one another name: {name} AS my_{name}",
+            )
+        return unused(name, taken)
+
+    def _where(self, level: Level) -> str | None:
+        conditions = all_of(level.where)
+        if level.sample is None:
+            return conditions
+        share = sampled(level.stream, level.sample)
+        return f"{conditions} AND {share}" if conditions and share else conditions or share
+
+
+def clock_of(outputs: list[tuple[str, exp.Expr]], level: Level) -> Clock:
+    """Which of these columns carry the time of their rows; the ends of results below do, too."""
+    carried = {edge: level.clock.carried[edge] for edge in EDGES if edge in level.clock.carried}
+    carried.setdefault(WINDOW_END, exp.column(TIME))
+    follow: dict[str, exp.Expr] = {}
+    for name, expression in outputs:
+        if level.clock.of(expression) is not None and (told := level.clock.over_time(expression)) is not None:
+            carried[name.lower()] = told
+        elif level.clock.of(expression, following=True) is not None:
+            told = level.clock.over_time(expression, following=True)
+            follow |= {name.lower(): told} if told is not None else {}
+    return Clock(level.clock.kind, carried, follow)
+
+
+def _is_whole(level: Level) -> bool:
+    """Whether the columns are those of the stream or query below, just as they are."""
+    below: Mapping[str, tuple[str, exp.Expr]] = {
+        c.name.lower(): (c.name, column_of(c.name)) for c in level.stream.columns
+    }
+    return level.columns == below
+
+
+def _is_edge(item: exp.Expr, level: Level) -> bool:
+    """Whether this is an end of the row's own window, which is in every result."""
+    named = isinstance(item, exp.Column) and item.name.lower() in EDGES and len(item.parts) == 1
+    return named and (isinstance(level.stream, Derived) or item.name.lower() not in level.columns)
+
+
+def _blamed(message: str, select: exp.Select) -> exp.Expr:
+    """The selected column that an error speaks of, or the whole query."""
+    return next((e for e in select.expressions if e.alias_or_name and f"'{e.alias_or_name}'" in message), select)

@@ -1,0 +1,230 @@
+"""Start the engine that a run asks for, and folders that last as long as a command.
+
+The engine that a run asks for: Spark, with its start shown and its log named, or the local one.
+
+Law: what was made here is gone in the end: a session that was started, a temporary checkpoint, and Spark's log, unless
+something failed; then the log stays, and the error names it.
+
+Folders that last as long as a command: gone in the end, however that comes.
+
+>>> with temporary_folder("eventide-example-") as folder:
+...     folder.is_dir()
+True
+>>> folder.is_dir()
+False
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eventide.engine.local.engine import LocalEngine
+from eventide.engine.running import Running
+from eventide.engine.scheduling.trace import Trace
+from eventide.errors import DeclarationError, EngineError
+from eventide.language.script import Script
+from eventide.launch.settings import RunSettings
+from eventide.launch.stderr import under_way
+from eventide.launch.user_functions import Failures, local_backend, register_on_spark, registered, with_comparisons
+from eventide.plan.declared.program import Program
+from eventide.sinks.sink import Sink
+from eventide.sources.spark.errors import gone, is_gone
+from eventide.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_there: set[Path] = set()
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A folder for the time inside; `keep` lets it stay."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+    except OSError as error:
+        raise EngineError(
+            f"there is no place for temporary files: {error.strerror or error}. Set TMPDIR to a folder that you can "
+            "write to"
+        ) from error
+    _there.add(folder)
+    try:
+        yield folder
+    finally:
+        if folder in _there:
+            _remove(folder)
+
+
+def keep(folder: Path) -> None:
+    """Let a folder stay: somebody may want to look into it."""
+    _there.discard(folder)
+
+
+def remove_all() -> None:
+    """Before a process ends that does not wait for the end of anything."""
+    for folder in list(_there):
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    _there.discard(folder)
+
+
+TICK = 1.0
+DEFAULT_MASTER = "local[*]"
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a program runs: the engine, and for Spark its master, settings and packages."""
+
+    engine: str
+    master: str = DEFAULT_MASTER
+    conf: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+
+
+def reads_standard_input(program: Program) -> bool:
+    """Whether some stream of a program is a pipe.
+
+    >>> reads_standard_input(Program(()))
+    False
+    """
+    return any(stream.input is not None and stream.input.format.lower() == "stdin" for stream in program.streams)
+
+
+def chosen_engine(asked: str | None, program: Program) -> str:
+    """What was asked for; by default Spark, but the local engine for a filter, whose pipe Spark cannot read.
+
+    >>> chosen_engine(None, Program(()))
+    'spark'
+    """
+    piped = reads_standard_input(program)
+    if piped and asked == "spark":
+        raise DeclarationError(
+            "a stream reads standard input, which only the local engine can: leave `spark` out, or read a file"
+        )
+    return asked or ("local" if piped else "spark")
+
+
+@contextmanager
+def checkpoint_at(given: str | None) -> Iterator[str | Storage]:
+    """The checkpoint that was given, or one that is gone afterwards."""
+    if given is not None:
+        yield given
+        return
+    with temporary_folder("eventide-checkpoint-") as folder:
+        # It need not survive the machine: no disk is waited for.
+        yield Storage.at(folder, sync=False)
+
+
+@contextmanager
+def engine_for(
+    script: Script,
+    where: Where,
+    checkpoint: str | Storage,
+    sinks: Mapping[str, Sink],
+    settings: RunSettings,
+    trace: Trace | None = None,
+    failures: Failures | None = None,
+) -> Iterator[Running]:
+    """An engine for the program of a script that has not started yet; it is stopped in the end.
+
+    `failures` is told what functions of the user raise, on the local engine.
+    """
+    if where.engine == "local":
+        every, tick = settings.every or 0.0, settings.tick or TICK
+        backend = local_backend(registered(script.functions, script.program), run=True, failures=failures)
+        with LocalEngine(
+            with_comparisons(script.program, script.functions),
+            checkpoint,
+            sinks,
+            every=every,
+            tick=tick,
+            backend=backend,
+            scheduling=settings.scheduling,
+            trace=trace,
+            flush_rows=settings.flush_rows,
+            pace=settings.pace,
+        ) as engine:
+            yield engine
+        return
+    with _on_spark(script, where, checkpoint, sinks, settings, trace) as engine:
+        yield engine
+
+
+@contextmanager
+def _on_spark(
+    script: Script,
+    where: Where,
+    checkpoint: str | Storage,
+    sinks: Mapping[str, Sink],
+    settings: RunSettings,
+    trace: Trace | None,
+) -> Iterator[Running]:
+    if find_spec("pyspark") is None:
+        raise EngineError(
+            "Spark is not installed: `pip install 'eventide[spark]'` adds it (it needs Java 17, too), and "
+            "`--engine local` runs without it"
+        )
+    from eventide.engine.round.placement import DRIVER_MEMORY
+    from eventide.engine.spark.engine import SparkEngine
+
+    memory = DRIVER_MEMORY if settings.driver_memory is None else settings.driver_memory
+    with temporary_folder("eventide-spark-") as logs:
+        log_file = logs / "spark.log"
+        try:
+            spark = _started(where, log_file)
+            try:
+                register_on_spark(spark, registered(script.functions, script.program))
+                every = None if settings.every is None else f"{settings.every} seconds"
+                with SparkEngine(
+                    spark,
+                    with_comparisons(script.program, script.functions),
+                    checkpoint,
+                    sinks,
+                    every=every,
+                    tick=settings.tick or TICK,
+                    driver_memory=memory,
+                    scheduling=settings.scheduling,
+                    trace=trace,
+                    flush_rows=settings.flush_rows,
+                    pace=settings.pace,
+                ) as engine:
+                    yield engine
+            finally:
+                with suppress(Exception):
+                    # It may have died, which was told already.
+                    spark.stop()
+        except Exception as failure:
+            error = EngineError(gone()) if is_gone(failure) else failure
+            if log_file.exists():
+                keep(logs)
+                if str(log_file) not in str(error):
+                    error.add_note(f"Spark's log: {log_file}")
+            if error is failure:
+                raise
+            raise error from failure
+
+
+def _started(where: Where, log_file: Path) -> SparkSession:
+    from eventide.engine.spark.session import local_session
+
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        with under_way(f"starting Spark on {where.master}"):
+            return local_session(where.master, where.conf, where.packages, log_file)
+    except EngineError as error:
+        raise EngineError(f"{error}. `--engine local` runs without Spark and Java") from error
+    finally:
+        # PySpark's own way with Ctrl-C asks the JVM something in the middle of another question.
+        signal.signal(signal.SIGINT, on_interrupt)

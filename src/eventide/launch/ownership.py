@@ -1,0 +1,81 @@
+"""Whose results a directory holds: the checkpoint that wrote them, by an id that both keep.
+
+Law: an engine that starts anew forgets all earlier results of its queries. In a directory it does so only where they
+are its own, or where the user said `--replace` (in Python `replace=True`): results of another checkpoint, or of one
+that was lost, are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide.errors import CheckpointError, DeclarationError
+from eventide.sinks.directory import Directory, Owner
+from eventide.sinks.sink import Sink
+from eventide.storage.storage import Storage
+
+NAME = "owner.json"
+"""The file of a checkpoint that has its id."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a user names a checkpoint, and says that results are to be replaced."""
+
+    checkpoint: str
+    replace: str
+
+
+ON_THE_COMMAND_LINE = Said("--checkpoint {}", "--replace")
+IN_PYTHON = Said("checkpoint={!r}", "replace=True")
+
+
+def claim_outputs(
+    sinks: Mapping[str, Sink],
+    checkpoint: str | Storage,
+    given: str | None,
+    replace: bool,
+    said: Said = ON_THE_COMMAND_LINE,
+) -> None:
+    """Make the checkpoint the owner of the directories that its queries write to; refuse those of another."""
+    directories = {query: sink for query, sink in sinks.items() if isinstance(sink, Directory)}
+    if not directories:
+        return
+    storage = Storage.at(checkpoint)
+    fresh = not storage.list("", hidden=True)
+    id = _id_in(storage, said) if storage.exists(NAME) else uuid.uuid4().hex
+    owner = Owner(id, None if given is None else os.path.abspath(given))
+    for query, directory in directories.items():
+        other = directory.owner_of(query)
+        strange = other is not None and other.id != id
+        # Without a mark they are older than marks are: whoever goes on from a checkpoint wrote them.
+        unknown = other is None and fresh and directory.holds(query)
+        if (strange or unknown) and not replace:
+            raise DeclarationError(_refusal(query, directory, other, said))
+    if not storage.exists(NAME):
+        storage.write(NAME, json.dumps({"id": id}).encode())
+    for query, directory in directories.items():
+        directory.claim(query, owner)
+
+
+def _id_in(storage: Storage, said: Said) -> str:
+    try:
+        return str(json.loads(storage.read(NAME))["id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{storage.where}: {NAME} is damaged: remove it, and say {said.replace} once; results of committed rounds "
+            "stay"
+        ) from error
+
+
+def _refusal(query: str, directory: Directory, other: Owner | None, said: Said) -> str:
+    theirs = None if other is None else other.checkpoint
+    back = f"go on from their own ({said.checkpoint.format(theirs)})" if theirs else "keep them: name another directory"
+    return (
+        f"{directory.where} has results of query {query!r} from another checkpoint, and this run would delete them: "
+        f"{back}, or say {said.replace} to delete them"
+    )

@@ -1,0 +1,345 @@
+"""Joins bound to their inputs: `bind_join` makes a `BoundJoin`, all that the engine needs to know.
+
+A join bound to its inputs: every name checked, every band made of whole numbers that never fall as time grows.
+
+Laws. A chunk of a port has, behind `__k0` (the start of the row's span), the value of each band, then the keys; of the
+columns it keeps those that the condition, WHERE or SELECT speak of. Keys that are compared have one type. An output
+that is made of a column with time carries time too: its least later value is known (`JoinRun.frontier`).
+
+>>> from eventide.plan.declared.join import Band, Side
+>>> from eventide.plan.declared.stream import columns
+>>> flow = [Stream(name, columns("time BIGINT, ip STRING, len INT"), time="time") for name in ("flow1", "flow2")]
+>>> left, right = (Side(one.name, keys=("ip",)) for one in flow)
+>>> epochs = Join("flows", left, right, (Band("time div 60", "time div 60"),))
+>>> bound = bind_join(epochs, flow[0], flow[1], lambda stream, sql: "BIGINT" if "time" in sql else "STRING")
+>>> [key.sql for key in bound.ports[0].keys]
+['CAST(`time` AS BIGINT)', 'CAST(time div 60 AS BIGINT)', 'ip']
+>>> [column.name for column in bound.outputs][:4], list(bound.carried)[:1]
+(['flow1_time', 'flow1_ip', 'flow1_len', 'flow2_time'], ['flow1_time'])
+
+What the engine needs to know of a join: its ports, its bands in whole numbers, and what it tells.
+
+Law: an output that is made of a column with time carries time on. The row of a time t may be a pair whose other row has
+that time; then its own row lies no further back than the bands reach. So each such output has a least value for t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, lcm
+
+from sqlglot import exp
+
+from eventide.errors import DeclarationError
+from eventide.eventtime.instant import EDGE
+from eventide.plan.bound.join_inputs import (
+    LEFT,
+    PREFIXES,
+    RIGHT,
+    STAMP,
+    Attribute,
+    BandValue,
+    Names,
+    attribute,
+    meeting,
+    names_of,
+    text,
+)
+from eventide.plan.bound.query import Bound, Key
+from eventide.plan.bound.rows import port
+from eventide.plan.declared.join import Band, Join, Side
+from eventide.plan.declared.query import Named, check_names
+from eventide.plan.declared.stream import Derived, Least, Stream, TimeKind, kind_of
+from eventide.plan.declared.temporal import Temporal, temporal
+from eventide.plan.declared.time_columns import carriers
+from eventide.plan.declared.window import Window
+from eventide.plan.expressions.columns import Column
+from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed
+from eventide.plan.expressions.spark_types import common
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A band in whole numbers: the value of each side, and low <= right - left <= high."""
+
+    left: BandValue
+    right: BandValue
+    low: int
+    high: int
+
+    @property
+    def values(self) -> tuple[BandValue, BandValue]:
+        """The values of both sides."""
+        return self.left, self.right
+
+
+@dataclass(frozen=True)
+class Carried:
+    """An output that carries time: the side and the column it is made of, and how."""
+
+    side: int
+    column: str
+    attribute: Temporal
+
+
+@dataclass(frozen=True)
+class BoundJoin:
+    """What the engine needs to know of a join; `condition`, `where` and `values` speak of names where rows meet."""
+
+    join: Join
+    ports: tuple[Bound, Bound]
+    bands: tuple[Reach, ...]
+    condition: str | None
+    where: str | None
+    values: tuple[Named, ...]
+    types: tuple[str, ...]
+    spelled: tuple[str, ...]
+    """The outputs as the user wrote them."""
+
+    @property
+    def name(self) -> str:
+        """The name that others read it by."""
+        return self.join.name
+
+    @property
+    def outputs(self) -> tuple[Column, ...]:
+        """The user's columns."""
+        return tuple(Column(value.name, kind) for value, kind in zip(self.values, self.types, strict=True))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of a chunk that are compared for being equal."""
+        first = 1 + len(self.bands)
+        return tuple(f"__k{place}" for place in range(first, len(self.ports[LEFT].keys)))
+
+    @property
+    def keeps(self) -> tuple[bool, bool]:
+        """Of which sides rows are told alone."""
+        return self.join.kind.keeps_left, self.join.kind.keeps_right
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """What the times of its rows look like."""
+        kinds = {port.stream.time_kind for port in self.ports}
+        return kinds.pop() if len(kinds) == 1 else TimeKind.TIMESTAMP
+
+    @property
+    def results(self) -> Derived:
+        """Its rows as a stream for whoever reads it."""
+        carries = tuple((name, least_of_all(map(self._least, parts))) for name, parts in self.carried.items())
+        return Derived.of(self.name, self.outputs, self.time_kind, Window(1), carries)
+
+    @cached_property
+    def carried(self) -> dict[str, tuple[Carried, ...]]:
+        """The outputs that carry time: of COALESCE, which may be either side's, what each part of it is made of."""
+        found = {}
+        for value in self.values:
+            expression = parsed(value.sql, "an output")
+            coalesced = isinstance(expression, exp.Coalesce)
+            parts = [expression.this, *expression.expressions] if coalesced else [expression]
+            carried = [self._carried(part) for part in parts]
+            if None not in carried:
+                found[value.name] = tuple(one for one in carried if one is not None)
+        return found
+
+    def _carried(self, expression: exp.Expression) -> Carried | None:
+        for side, (prefix, into) in enumerate(zip(PREFIXES, self.ports, strict=True)):
+            for name in columns_in(expression):
+                carrier = next((one for one in carriers(into.stream) if prefix + one == name), None)
+                kind = None if carrier is None else kind_of(into.stream.column(carrier))
+                found = None if kind is None else temporal(expression, name, kind)
+                # A fraction is rounded when it is computed, so its least value is not exactly known.
+                if carrier is not None and found is not None and found.increasing and found.whole:
+                    return Carried(side, carrier, found)
+        return None
+
+    def _least(self, carried: Carried) -> Least | None:
+        """What an output has at least in a row of a time; None where only the run knows (`JoinRun.frontier`)."""
+        side, other = carried.side, 1 - carried.side
+        own, theirs = (carriers(self.ports[one].stream) for one in (side, other))
+        time, of_column = self.ports[side].stream.time, own[carried.column]
+        end = None if time is None else own[time]
+        dated = [
+            (band, known)
+            for band in self.bands
+            if band.values[side].column == time and (known := _at_least(band.values[other].column, theirs)) is not None
+        ]
+        if of_column is None or end is None or not dated:
+            return None
+        # The time column of a stream is its time; that of results is one later.
+        ahead = int(end(0))
+
+        def reached(band: Reach, known: Least, t: int) -> int:
+            """The first time of a partner of a row of the other side that has time t."""
+            least = band.values[other].of(known(t)) + (-band.high if side == LEFT else band.low)
+            return band.values[side].first(least, t) - ahead
+
+        def least(t: int) -> int:
+            since = min(t, max(reached(band, known, t) for band, known in dated))
+            return ceil(carried.attribute.value(ceil(of_column(since))))
+
+        return least
+
+
+def least_of_all(leasts: Iterable[Least | None]) -> Least | None:
+    """What holds of all of them; None where one is not known."""
+    every = list(leasts)
+    known = [least for least in every if least is not None]
+    return (lambda t: min(least(t) for least in known)) if len(known) == len(every) else None
+
+
+def _at_least(column: str, known: Mapping[str, Least | None]) -> Least | None:
+    return (lambda t: t) if column == STAMP else known[column]
+
+
+__all__ = ["SIDES", "BoundJoin", "bind_join"]
+
+SIDES = ("left", "right")
+
+TypeOf = Callable[[Stream, str], str]
+"""The Spark type of an expression over a stream."""
+
+
+def bind_join(
+    join: Join,
+    left: Stream,
+    right: Stream,
+    type_of: TypeOf,
+) -> BoundJoin:
+    """Check a join against its inputs.
+
+    `type_of` is asked about expressions over `left`, `right` and `join_inputs.meeting(join, left, right)`.
+    """
+    _check_scales(join, left.time_kind, right.time_kind, left.name, right.name)
+    bands = tuple(_reach(join, band, (left, right), type_of) for band in join.bands)
+    keys = _keys(join, (left, right), type_of)
+    names = names_of(join, left, right)
+    both = meeting(join, left, right)
+    condition = _condition(names, join.condition, "the condition", both, type_of)
+    where = _condition(names, join.where, "WHERE", both, type_of)
+    select = join.select or names.every
+    check_names(join.name, select)
+    values = [names.met(item.sql, f"{item.name!r}") for item in select]
+    types = tuple(type_of(both, text(value)) for value in values)
+    spoken = [*values, *(one for one in (condition, where) if one is not None)]
+    ports = tuple(
+        port(
+            join.name,
+            SIDES[side],
+            stream,
+            names.spoken(side, spoken),
+            (*(Key(f"band{j}", band.values[side].sql, "BIGINT") for j, band in enumerate(bands)), *keys[side]),
+            _side_where(join, given, stream, type_of),
+        )
+        for side, (stream, given) in enumerate(((left, join.left), (right, join.right)))
+    )
+    return BoundJoin(
+        join,
+        (ports[LEFT], ports[RIGHT]),
+        bands,
+        None if condition is None else text(condition),
+        None if where is None else text(where),
+        tuple(Named(item.name, text(value)) for item, value in zip(select, values, strict=True)),
+        types,
+        tuple(item.sql for item in select),
+    )
+
+
+def _check_scales(join: Join, left: TimeKind, right: TimeKind, of_left: str, of_right: str) -> None:
+    if (left is TimeKind.SEQUENCE) != (right is TimeKind.SEQUENCE):
+        numbers, times = (of_left, of_right) if left is TimeKind.SEQUENCE else (of_right, of_left)
+        raise DeclarationError(
+            f"join {join.name!r}: {numbers!r} counts in plain numbers and {times!r} in times, which do not compare: "
+            f"make a TIMESTAMP of the first, with timestamp_seconds for example, or a number of the second"
+        )
+
+
+def _reach(
+    join: Join,
+    band: Band,
+    streams: tuple[Stream, Stream],
+    type_of: TypeOf,
+) -> Reach:
+    left, right = (
+        _attribute(join, stream, sql, type_of) for stream, sql in zip(streams, (band.left, band.right), strict=True)
+    )
+    _check_scales(join, _scale(left), _scale(right), band.left, band.right)
+    if left.temporal.increasing != right.temporal.increasing:
+        grows, falls = (band.left, band.right) if left.temporal.increasing else (band.right, band.left)
+        raise DeclarationError(
+            f"join {join.name!r}: {grows!r} grows with time and {falls!r} falls, so rows could never be let go: "
+            "relate attributes that both grow, or both fall"
+        )
+    whole = lcm(left.denominator, right.denominator)
+    low, high = band.low * whole, band.high * whole
+    if not left.temporal.increasing:
+        whole, low, high = -whole, -high, -low
+    if max(abs(low), abs(high)) > EDGE:
+        raise DeclarationError(f"join {join.name!r}: the band from {band.low} to {band.high} reaches beyond all times")
+    return Reach(left.value(whole), right.value(whole), low, high)
+
+
+def _attribute(join: Join, stream: Stream, sql: str, type_of: TypeOf) -> Attribute:
+    found = attribute(join.name, stream, sql, tuple(carriers(stream)))
+    return found if found.column == STAMP else replace(found, type=type_of(stream, sql))
+
+
+def _scale(found: Attribute) -> TimeKind:
+    return TimeKind.TIMESTAMP if found.temporal.micros else TimeKind.SEQUENCE
+
+
+def _keys(join: Join, streams: tuple[Stream, Stream], type_of: TypeOf) -> tuple[list[Key], list[Key]]:
+    """The keys of each side, pairs of one type."""
+    keys: tuple[list[Key], list[Key]] = ([], [])
+    for place, pair in enumerate(zip(join.left.keys, join.right.keys, strict=True)):
+        kinds = [_checked(join, stream, sql, "key", type_of) for stream, sql in zip(streams, pair, strict=True)]
+        kind = _common_key(kinds[LEFT], kinds[RIGHT])
+        if kind is None:
+            way = "cast one to the type of the other" if kinds[LEFT] != kinds[RIGHT] else "compare parts of them"
+            raise DeclarationError(
+                f"join {join.name!r}: {pair[LEFT]!r} is {kinds[LEFT]} and {pair[RIGHT]!r} is {kinds[RIGHT]}, which do "
+                f"not compare: {way}"
+            )
+        for side, sql in enumerate(pair):
+            cast = sql if kinds[side] == kind else f"CAST({sql} AS {kind})"
+            keys[side].append(Key(f"key{place}", cast, kind))
+    return keys
+
+
+def _common_key(left: str, right: str) -> str | None:
+    if any("MAP<" in kind or kind in ("VARIANT", "VOID") for kind in (left, right)):
+        return None
+    if left == right:
+        return left
+    times = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+    return "TIMESTAMP" if left in times and right in times else common([left, right])
+
+
+def _checked(join: Join, stream: Stream, sql: str, what: str, type_of: TypeOf) -> str:
+    """The type of an expression over one side."""
+    expression = parsed(sql, f"the {what} of join {join.name!r}")
+    check_columns(expression, stream.columns, f"join {join.name!r}, input {stream.name!r}")
+    if aggregates_in(expression):
+        raise DeclarationError(f"join {join.name!r}: the {what} {sql!r} aggregates rows; a join sees single ones")
+    return type_of(stream, sql)
+
+
+def _side_where(join: Join, side: Side, stream: Stream, type_of: TypeOf) -> str | None:
+    if side.where is not None:
+        _check_condition(join.name, side.where, _checked(join, stream, side.where, "WHERE", type_of))
+    return side.where
+
+
+def _condition(names: Names, sql: str | None, what: str, both: Stream, type_of: TypeOf) -> exp.Expression | None:
+    if sql is None:
+        return None
+    met = names.met(sql, what)
+    _check_condition(names.join, sql, type_of(both, text(met)))
+    return met
+
+
+def _check_condition(join: str, sql: str, kind: str) -> None:
+    if kind not in ("BOOLEAN", "VOID"):
+        raise DeclarationError(f"join {join!r}: {sql!r} is {kind}, not a condition")

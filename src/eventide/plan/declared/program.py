@@ -1,0 +1,207 @@
+"""A program: the streams, the queries and the operators that run together, in one engine, round by round.
+
+Law: a query reads a stream, another query or an operator, an operator reads one or more of them; none reads itself,
+however long the way. So there is an order in which every one comes after what it reads, and a round goes through them
+in that order.
+
+>>> from eventide.plan.declared.stream import Stream, columns
+>>> from eventide.plan.declared.query import Query, named_as
+>>> from eventide.plan.declared.window import Window
+>>> s = Stream("s", columns("t BIGINT, v INT"), time="t")
+>>> q = Query("q", "s", Window(10), named_as(total="sum(v)"))
+>>> Program((s,), (q,)).of_stream("s")[0].name
+'q'
+>>> above = Query("above", "q", Window(60), named_as(most="max(total)"))
+>>> [query.name for query in Program((s,), (above, q)).in_order]
+['q', 'above']
+>>> from eventide.plan.declared.rows import Rows
+>>> both = Program((s, replace(s, name="s2")), (replace(q, stream="all"),), (Rows("all", ("s", "s2")),))
+>>> [step.name for step in both.steps], [step.name for step in both.readers("s2")]
+(['all', 'q'], ['all'])
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NoReturn
+
+from eventide.errors import DeclarationError
+from eventide.plan.declared.join import Join, Lookup
+from eventide.plan.declared.program_checks import why_not, with_prods_of_streams
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.stream import Stream
+from eventide.plan.declared.window import SameWindow
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Operator = Rows | Join | Lookup
+"""Gives rows, not windows: a merge, a projection, a join, a lookup in a table."""
+
+Step = Query | Operator
+"""Whatever a round goes through after the streams."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Streams, and the queries and operators over them; names are unique, whatever their capital letters."""
+
+    streams: tuple[Stream, ...]
+    queries: tuple[Query, ...] = ()
+    operators: tuple[Operator, ...] = ()
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for what, declared in (("stream", self.streams), ("query", self.queries), ("query", self.operators)):
+            for name in (one.name for one in declared):
+                if not NAME.fullmatch(name):
+                    raise DeclarationError(
+                        f"{name!r} cannot name a {what}: use letters, digits and underscores, a letter first"
+                    )
+                if name.lower() in seen:
+                    raise DeclarationError(f"there are two of name {name!r} among the declarations: rename one")
+                seen.add(name.lower())
+        names = {one.name for one in (*self.streams, *self.queries, *self.operators)}
+        for step in (*self.queries, *self.operators):
+            for read in reads(step):
+                if read not in names:
+                    self._refuse_unknown(step, read)
+        for query in self.queries:
+            below = self.below(query)
+            if below is not None:
+                _check_over_query(query, below)
+            elif isinstance(query.window, SameWindow):
+                raise DeclarationError(
+                    f"query {query.name!r} reads {query.stream!r}, which has no windows: give it a window of its own"
+                )
+            if query.by_source and (reason := self.not_by_source(query)) is not None:
+                raise DeclarationError(f"query {query.name!r} cannot close by source: {reason}")
+        for operator in self.operators:
+            for read in operator.inputs:
+                if (revised := self._queries_by_name.get(read)) is not None and revised.retain:
+                    _refuse_revised(revised.name, operator.name)
+        object.__setattr__(self, "queries", with_prods_of_streams(self))
+        # Prods may have made other queries of them.
+        self.__dict__.pop("_queries_by_name", None)
+        _ = self.steps
+
+    def _refuse_unknown(self, step: Step, read: str) -> NoReturn:
+        others = [one.name for one in (*self.streams, *self.queries, *self.operators) if one is not step]
+        raise DeclarationError(
+            f"query {step.name!r} reads {read!r}, which is neither a stream nor a query; "
+            f"declared: {', '.join(others) or 'none'}"
+        )
+
+    @cached_property
+    def _streams_by_name(self) -> dict[str, Stream]:
+        return {stream.name: stream for stream in self.streams}
+
+    @cached_property
+    def _queries_by_name(self) -> dict[str, Query]:
+        return {query.name: query for query in self.queries}
+
+    @cached_property
+    def _operators_by_name(self) -> dict[str, Operator]:
+        return {operator.name: operator for operator in self.operators}
+
+    def not_by_source(self, query: Query) -> str | None:
+        """What keeps a query from closing source by source; None where nothing does."""
+        return why_not(query, self._streams_by_name.get(query.stream))
+
+    def below(self, query: Query) -> Query | None:
+        """The query that a query reads; None where it reads a stream or an operator."""
+        return self._queries_by_name.get(query.stream)
+
+    def operator(self, name: str) -> Operator | None:
+        """The operator of that name; None where that is a stream or a query."""
+        return self._operators_by_name.get(name)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The queries and operators, each after all that it reads, otherwise as declared."""
+        known = {step.name: step for step in (*self.operators, *self.queries)}
+        order: dict[str, Step] = {}
+
+        def visit(step: Step, way: tuple[Step, ...]) -> None:
+            if step in way:
+                circle = " reads ".join(repr(one.name) for one in (*way[way.index(step) :], step))
+                raise DeclarationError(f"{circle}: a query cannot read its own results; let one of them read a stream")
+            for read in reads(step):
+                if read in known and read not in order:
+                    visit(known[read], (*way, step))
+            order.setdefault(step.name, step)
+
+        for step in (*self.queries, *self.operators):
+            visit(step, ())
+        return tuple(order.values())
+
+    @property
+    def in_order(self) -> tuple[Query, ...]:
+        """The queries alone, each after the one it reads."""
+        return tuple(step for step in self.steps if isinstance(step, Query))
+
+    def readers(self, name: str) -> tuple[Step, ...]:
+        """The queries and operators that read the stream, query or operator of that name."""
+        return tuple(step for step in self.steps if name in reads(step))
+
+    def stream(self, name: str, because: str = "there is no") -> Stream:
+        """The stream of that name, or an error that says which there are."""
+        if (stream := self._streams_by_name.get(name)) is not None:
+            return stream
+        known = ", ".join(stream.name for stream in self.streams) or "none"
+        raise DeclarationError(f"{because} stream {name!r}, which is not declared; declared: {known}")
+
+    def query(self, name: str) -> Query:
+        """The query of that name, or an error that says which there are."""
+        if (query := self._queries_by_name.get(name)) is not None:
+            return query
+        known = ", ".join(query.name for query in self.queries) or "none"
+        raise DeclarationError(f"there is no query {name!r}; there are: {known}")
+
+    def of_stream(self, name: str) -> tuple[Query, ...]:
+        """The queries that read a stream, or the query of that name."""
+        return tuple(query for query in self.queries if query.stream == name)
+
+    def with_query(self, query: Query) -> Program:
+        """The same, and one query more."""
+        return replace(self, queries=(*self.queries, query))
+
+    def without_query(self, name: str) -> Program:
+        """The same, without that query; refused while another reads it."""
+        if self.operator(name) is not None:
+            raise DeclarationError(
+                f"{name!r} merges or joins, and stays as long as the engine runs: remove what reads it"
+            )
+        gone = self.query(name)
+        if above := self.readers(name):
+            names = ", ".join(query.name for query in above)
+            raise DeclarationError(f"query {name!r} cannot go: {names} would have nothing to read; remove that first")
+        return replace(self, queries=tuple(query for query in self.queries if query is not gone))
+
+
+def reads(step: Step) -> tuple[str, ...]:
+    """What a query or operator reads.
+
+    >>> reads(Rows("all", ("north", "south")))
+    ('north', 'south')
+    """
+    return (step.stream,) if isinstance(step, Query) else step.inputs
+
+
+def _check_over_query(query: Query, below: Query) -> None:
+    if below.retain:
+        _refuse_revised(below.name, query.name)
+    if query.retain:
+        raise DeclarationError(
+            f"query {query.name!r} reads query {below.name!r}, whose results are never late, so it has nothing to "
+            "revise: drop its `retain`"
+        )
+
+
+def _refuse_revised(below: str, reader: str) -> None:
+    raise DeclarationError(
+        f"query {below!r} revises its windows, and query {reader!r} reads it: what was read cannot be "
+        "taken back. Drop its `retain`; or declare it twice, once with `retain` and once to be read"
+    )

@@ -1,0 +1,237 @@
+"""A stream as declared, and a stream made of the results of a query.
+
+A stream as declared: its columns, which of them tells the time, who its sources are, how its time moves.
+
+Three kinds of timestamps (Stream Mill paper, section 5): *external*, a column of the row; *internal*, the clock of
+the round in which the row arrived; *latent*, none until an operator needs one, which then stamps it with its clock.
+
+>>> s = Stream("traffic", columns("ts TIMESTAMP, detector STRING, speed INT"), time="ts", source=("detector",))
+>>> s.time_kind.value, s.timestamps.value
+('timestamp', 'external')
+
+The results of a query as a stream that other queries read.
+
+Law: a row of it is a final result of the query below: its groups and values, `window_start` and `window_end`. Its time
+is the last instant of its window, so a window below counts in the window above in which it ends. Its heartbeat is the
+bound of the query below less 1: every later result has a time at or after the bound. So no row of it is ever late, and
+it has neither sources nor a policy of its own. Results of windows over a count of rows have numbers of rows for times.
+
+>>> from eventide.plan.expressions.columns import columns
+>>> sums = Derived.of("sums", columns("sensor INT, total BIGINT"), TimeKind.TIMESTAMP, Window(60, 20))
+>>> [column.name for column in sums.columns], sums.time_kind.value
+(['sensor', 'total', 'window_start', 'window_end'], 'timestamp')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+
+from eventide.errors import DeclarationError
+from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.punctuated import Punctuated, punctuated_in
+from eventide.plan.declared.window import Window
+from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column, checked, columns, named
+
+__all__ = ["Future", "Input", "Stream", "TimeKind", "Timestamps", "columns"]
+
+NESTED = ("ARRAY", "STRUCT", "MAP", "VARIANT")
+"""Types of values that hold others."""
+
+
+class Timestamps(Enum):
+    """Where the time of a row comes from."""
+
+    EXTERNAL = "external"
+    INTERNAL = "internal"
+    LATENT = "latent"
+
+
+class TimeKind(Enum):
+    """What times look like to the user; inside they are int64, microseconds or the number itself."""
+
+    TIMESTAMP = "timestamp"
+    DATE = "date"
+    SEQUENCE = "sequence"
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where rows come from: any format Spark can stream, a path, options, and limits of what one round may take.
+
+    >>> Input("json", path="in", options=(("multiLine", "false"),), max_files=10).max_files
+    10
+    """
+
+    format: str
+    path: str | None = None
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Not shown: passwords may be among them."""
+
+    max_files: int | None = None
+    max_offsets: int | None = None
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Future:
+    """Rows that are further ahead of the clock than `ahead` never move time; they wait, or are rejected.
+
+    >>> Future(ahead=60_000_000, reject=True).reject
+    True
+    """
+
+    ahead: int
+    reject: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ahead < 0:
+            raise DeclarationError(
+                f"ahead {self.ahead} is negative: give how far an honest row may be ahead, 0 or more"
+            )
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream. `policy` says what is known or tolerated; by default 1 % of the rows may be late.
+
+    `arrival` names a column with the time of arrival, for sources that know it; the clock of a round is then the
+    largest one so far, so that a recording gives the same answers whenever it is replayed.
+
+    `punctuation` names a BOOLEAN column: a row in which it is TRUE is no data but a promise, that no more rows up to
+    its time come from its source, or from any where its source is NULL. The policy takes promises: `Punctuated`.
+
+    `prods` names a BOOLEAN column: a row in which it is TRUE is no data but a prod, that asks every query which reads
+    the stream for early answers up to its time, in the groups that its columns name, any where they are NULL.
+
+    `known` names sources before they speak, for a policy that numbers them: the first is source 0, and so on.
+
+    >>> Stream("s", columns("t STRING"), time="t")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: stream 's' cannot take its time from 't': it is STRING, and time must be \
+TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    time: str | None = None
+    source: tuple[str, ...] = ()
+    arrival: str | None = None
+    timestamps: Timestamps = Timestamps.EXTERNAL
+    policy: Policy = field(default_factory=lambda: DropRatio(0.01))
+    future: Future | None = None
+    input: Input | None = None
+    known: tuple[str, ...] = ()
+    punctuation: str | None = None
+    prods: str | None = None
+
+    def __post_init__(self) -> None:
+        checked(self.columns)
+        owner = f"stream {self.name!r}"
+        if self.known and not self.source:
+            raise DeclarationError(f"{owner} knows sources by name, but no column names them: give `source`")
+        if (self.time is None) == (self.timestamps is Timestamps.EXTERNAL):
+            raise DeclarationError(
+                f"{owner}: external timestamps need a time column, internal and latent ones have none"
+            )
+        for name in (*self.source, *filter(None, (self.time, self.arrival))):
+            named(name, self.columns, owner)
+        for name in self.source:
+            if (kind := named(name, self.columns, owner).type).startswith(NESTED):
+                raise DeclarationError(
+                    f"{owner} cannot tell its sources by {name!r}: it is {kind}, and a source goes by plain values; "
+                    "choose a STRING or a number"
+                )
+        if self.punctuation is not None:
+            self._check_punctuation(self.punctuation, owner)
+        if self.prods is not None:
+            self._check_prods(self.prods, owner)
+        for use, told_by in (("time", self.time), ("arrival time", self.arrival)):
+            if told_by is not None and kind_of(named(told_by, self.columns, owner)) is None:
+                raise DeclarationError(
+                    f"{owner} cannot take its {use} from {told_by!r}: it is {self.column(told_by).type}, "
+                    "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
+                )
+
+    def check_named_sources(self) -> None:
+        """Refuse what speaks of a source by its name where no column names them."""
+        if not self.source:
+            raise DeclarationError(f"stream {self.name!r} is one source without a name: give `source` (SOURCE BY)")
+
+    def _check_punctuation(self, name: str, owner: str) -> None:
+        if (kind := named(name, self.columns, owner).type) != "BOOLEAN":
+            raise DeclarationError(
+                f"{owner} cannot tell promises by {name!r}: it is {kind}; make it BOOLEAN, TRUE in rows that promise"
+            )
+        if self.time is None:
+            raise DeclarationError(f"{owner} promises nothing by {name!r}: its rows have no time of their own")
+        if punctuated_in(self.policy) is None:
+            raise DeclarationError(
+                f"{owner} has promises in {name!r}, and its policy does not take them: use Punctuated({self.policy})"
+            )
+
+    def _check_prods(self, name: str, owner: str) -> None:
+        if (kind := named(name, self.columns, owner).type) != "BOOLEAN":
+            raise DeclarationError(
+                f"{owner} cannot tell prods by {name!r}: it is {kind}; make it BOOLEAN, TRUE in rows that are prods"
+            )
+        if self.time is None:
+            raise DeclarationError(f"{owner} asks for no time by {name!r}: its rows have no time of their own")
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """What the times of this stream look like."""
+        if self.time is None:
+            return TimeKind.TIMESTAMP
+        kind = kind_of(named(self.time, self.columns, self.name))
+        assert kind is not None
+        return kind
+
+    def column(self, name: str) -> Column:
+        """The column of that name, or an error that says which there are."""
+        return named(name, self.columns, f"stream {self.name!r}")
+
+
+def kind_of(column: Column) -> TimeKind | None:
+    """The kind of time a column can tell, or None.
+
+    >>> kind_of(Column("n", "BIGINT")), kind_of(Column("n", "DOUBLE"))
+    (<TimeKind.SEQUENCE: 'sequence'>, None)
+    """
+    if column.type in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        return TimeKind.TIMESTAMP
+    if column.type == "DATE":
+        return TimeKind.DATE
+    return TimeKind.SEQUENCE if column.type in WHOLE_NUMBERS else None
+
+
+WINDOW_START, WINDOW_END = "window_start", "window_end"
+
+Least = Callable[[int], int | Fraction]
+"""What a column has at least in a row of a time (`time_columns`); None where only the running operator knows."""
+
+
+@dataclass(frozen=True)
+class Derived(Stream):
+    """The stream of a query's final results; `windows` are those of the query, `carries` its columns with time."""
+
+    windows: Window = field(default_factory=lambda: Window(1))
+    carries: tuple[tuple[str, Least | None], ...] = field(default=(), compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        query: str,
+        outputs: tuple[Column, ...],
+        kind: TimeKind,
+        windows: Window,
+        carries: tuple[tuple[str, Least | None], ...] = (),
+    ) -> Derived:
+        """The stream of the query of that name, whose windows have edges of that kind."""
+        edge = "BIGINT" if kind is TimeKind.SEQUENCE else "TIMESTAMP"
+        columns = (*outputs, Column(WINDOW_START, edge), Column(WINDOW_END, edge))
+        return cls(query, columns, time=WINDOW_END, policy=Punctuated(), windows=windows, carries=carries)

@@ -1,0 +1,1 @@
+"""Spark's SQL transpiled to DuckDB's, with the same answers."""

@@ -1,0 +1,1 @@
+"""Expressions in Spark SQL: columns and types, parsing, calls of aggregates."""

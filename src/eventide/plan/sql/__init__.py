@@ -1,0 +1,1 @@
+"""SQL statements that bound plans become, and how they treat rows that fail."""

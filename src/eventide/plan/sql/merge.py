@@ -1,0 +1,154 @@
+"""Close windows by one SQL statement over slices: the same text in Spark and in DuckDB.
+
+Law: the result of a window is the merge of the slices of its panes. `slices` holds them; `windows` says which pane
+belongs to which window (columns as in `LISTED`), and lists the windows that are wanted now. So closing windows,
+revising them and answering before they close are the same statement over other lists.
+
+Where a query has an order or a limit, the results of a window are numbered in that order, ties by the groups: after the
+condition on groups, and in the same way by both engines."""
+
+from __future__ import annotations
+
+from eventide.plan.bound.query import HAVING, ROWS, Bound, shown
+from eventide.plan.declared.query import OrderBy
+from eventide.plan.expressions.aggregate_call import FRACTIONS, order_key
+from eventide.plan.expressions.columns import quoted
+
+LISTED = ("__of", "__start", "__end")
+"""A pane, and the start and end of a window that holds it: names that no column of a stream has."""
+
+BY = "__by"
+"""The number of a source, in slices and in lists of windows that are closed source by source."""
+
+BEAT = "__beat"
+"""In such lists: the heartbeat that closed a window for a source."""
+
+RANK = "__rank"
+"""The place of a result within its window, from 1."""
+
+
+def merge_text(query: Bound, slices: str, windows: str, changed: str | None = None, by_source: bool = False) -> str:
+    """Results: `window_start`, `window_end`, `rows`, groups and values under their names, `__lost` (failed checks).
+
+    `changed` names slices, some of the others: only groups that one of these has changed in a window are told. With a
+    limit the whole window is: one group that comes in pushes another out. `by_source`: slices and windows have the
+    column `__by`, and a slice counts for the windows of its own source alone; results tell the `heartbeat` too.
+    """
+    keys = [f"__k{j}" for j in range(len(query.keys))]
+    # A group belongs to one source, so nothing is told apart by what closed it.
+    together = ["__start", "__end", *keys, *([BEAT] if by_source else [])]
+    over = [(name, sql) for partial in query.partials for name, sql in partial.over]
+    partition = f"OVER (PARTITION BY {', '.join(together)})"
+    beside = ["s.*", "w.__start", "w.__end", *([f"w.{BEAT}"] if by_source else [])]
+    own = f" AND s.{BY} = w.{BY}" if by_source else ""
+    joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of{own}"
+    if over:
+        spelled = [f"{sql.replace('OVER merged', partition)} AS {name}" for name, sql in over]
+        joined = f"SELECT *, {', '.join(spelled)} FROM ({joined})"
+    if query.keeps_rows and not query.partials:
+        values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
+        inner = [*together, f"CAST(count(*) AS BIGINT) AS {ROWS}", *values, f"{_lost(query)} AS __lost"]
+        valued = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
+    else:
+        inner = [*together, *_merged(query)]
+        merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
+        values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
+        valued = f"SELECT {', '.join([*together, ROWS, *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
+    if changed is not None and keys and query.query.limit is None:
+        touched = ", ".join(["w.__start", *(f"c.{key}" for key in keys)])
+        same = " AND ".join(["t.__start = m.__start", *(f"t.{key} <=> m.{key}" for key in keys)])
+        touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.__of"
+        valued = f"SELECT * FROM ({valued}) m LEFT SEMI JOIN ({touching}) t ON {same}"
+    having = f" WHERE {_output(HAVING)}" if any(value.name == HAVING for value in query.values) else ""
+    valued, first = f"({valued}){having}", ""
+    if _is_ranked(query):
+        valued = f"(SELECT *, {_rank(query)} FROM {valued})"
+        first = "" if query.query.limit is None else f" WHERE {RANK} <= {query.query.limit}"
+    told = ["__start AS window_start", "__end AS window_end", f"{ROWS} AS rows"]
+    told += [f"{_group(f'__k{j}', key.type)} AS {quoted(key.name)}" for j, key in enumerate(query.keys)]
+    told += [f"{_output(value.name)} AS {quoted(value.name)}" for value in query.values if shown(value)]
+    told += ["__lost", *([f"{BEAT} AS heartbeat"] if by_source else [])]
+    return f"SELECT {', '.join(told)} FROM {valued}{first}"
+
+
+def in_order(query: Bound) -> str:
+    """What to write after `merge_text` so that results come in order: windows, and results within each."""
+    return f" ORDER BY __start, {RANK}" if _is_ranked(query) else " ORDER BY __start"
+
+
+def _group(key: str, kind: str) -> str:
+    """A group as it is shown. Both zeros are one, which Spark shows without a sign, DuckDB as the first row has it."""
+    return f"CASE WHEN {key} = 0 THEN CAST(0 AS {kind}) ELSE {key} END" if kind in FRACTIONS else key
+
+
+def _is_ranked(query: Bound) -> bool:
+    return bool(query.query.order) or query.query.limit is not None
+
+
+def _rank(query: Bound) -> str:
+    """The place of a result within its window."""
+    both = zip(query.orders, query.query.order, strict=True)
+    order = [part for value, one in both for part in _ordered(_output(value.name), value.type, one)]
+    # The groups of a window differ, so nothing is left to chance.
+    order += [part for j, key in enumerate(query.keys) for part in _ordered(f"__k{j}", key.type, OrderBy(key.name))]
+    return f"row_number() OVER (PARTITION BY __start ORDER BY {', '.join(order) or '__end'}) AS {RANK}"
+
+
+def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:
+    """The parts of an ORDER BY that order values of a type alike in both engines; none where all are NULL."""
+    key = order_key(sql, kind)
+    if key is None or key[0] == sql:
+        return [] if key is None else [f"{sql} {one.direction}"]
+    # The key of a value that is NULL as a whole need not be NULL.
+    return [f"({sql} IS NULL) {'DESC' if one.nulls_first else 'ASC'}", f"{key[0]} {one.direction}"]
+
+
+def compact_text(query: Bound, slices: str, *beside: str) -> str:
+    """The same slices, merged to one row for each pane and group; `beside`: columns that a group determines."""
+    keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys))), *beside]
+    over = [(name, sql) for partial in query.partials for name, sql in partial.over]
+    source = slices
+    if over:
+        partition = f"OVER (PARTITION BY {', '.join(keys)})"
+        spelled = [f"{sql.replace('OVER merged', partition)} AS {name}" for name, sql in over]
+        source = f"(SELECT *, {', '.join(spelled)} FROM {slices})"
+    merged = [*keys, "CAST(sum(__n) AS BIGINT) AS __n", *(f"{p.merge} AS {p.name}" for p in query.partials)]
+    return f"SELECT {', '.join(merged)} FROM {source} GROUP BY {', '.join(keys)}"
+
+
+def empty_text(query: Bound, rows: str) -> str:
+    """The values of a window that holds no row: what the aggregates say of `rows`, an empty table of the stream.
+
+    No row at all where such a window does not pass the condition on groups.
+    """
+    values = ", ".join(f"{value.sql} AS {quoted(value.name)}" for value in query.values if shown(value))
+    having = "".join(value.sql for value in query.values if value.name == HAVING)
+    if query.keeps_rows and not query.partials:
+        return f"SELECT {values} FROM {rows} WHERE FALSE" + (f" HAVING {having}" if having else "")
+    beside = f"SELECT * FROM {rows} WHERE FALSE"
+    if not query.keeps_rows:
+        partials = ["count(*) AS __n", *(f"{p.reduce} AS {p.name}" for p in query.partials)]
+        over = [f"{sql.replace('OVER merged', 'OVER ()')} AS {name}" for p in query.partials for name, sql in p.over]
+        beside = f"SELECT {', '.join(['*', *over])} FROM (SELECT {', '.join(partials)} FROM {rows} WHERE FALSE)"
+    merged = f"SELECT {', '.join(_merged(query))} FROM ({beside})"
+    return f"SELECT {values} FROM ({merged})" + (f" WHERE {having}" if having else "")
+
+
+def _merged(query: Bound) -> list[str]:
+    """The number of rows and the merged partials."""
+    rows = "count(*)" if query.keeps_rows else "sum(__n)"
+    return [f"CAST({rows} AS BIGINT) AS {ROWS}", *(f"{p.merge} AS {p.name}" for p in query.partials)]
+
+
+def _output(name: str) -> str:
+    return f"`__out_{name}`"
+
+
+def _lost(query: Bound) -> str:
+    """The reasons of the checks that fail, or NULL."""
+    if not query.checks:
+        return "CAST(NULL AS STRING)"
+    said = (
+        f"CASE WHEN NOT ({condition}) THEN '{reason.replace(chr(39), ' ')}' END" for condition, reason in query.checks
+    )
+    return f"NULLIF(concat_ws('; ', {', '.join(said)}), '')"

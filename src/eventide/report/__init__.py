@@ -1,0 +1,1 @@
+"""What is said to people, in Python and on the command line: why, status, losses, plans."""

@@ -1,0 +1,216 @@
+"""How a run stands in one line, and what it has lost.
+
+How a run stands, in one line: rows a second, lag, drop ratio, and who holds time back.
+
+>>> told(Status("local", 3, 10, False, (), (), {}, rows_per_second=1234.5))
+'round 3, 1,234 rows/s'
+
+The state of all queries is told together, but for that on the cluster:
+
+>>> pairs = QueryStatus("pairs", "cluster", 3, 2_000, 5_000_000, None)
+>>> sums = QueryStatus("sums", "driver", 3, 10, 2_048, None)
+>>> told(Status("spark", 3, 10, False, (), (pairs, sums), {}, rows_per_second=5))
+'round 3, 5 rows/s, state 2 KiB and on the cluster pairs 4.77 MiB'
+
+What did not go into any answer, counted while an engine runs: late rows and rejects, with their reasons.
+
+>>> counted = Losses()
+>>> counted.rejected["malformed row"] = 3
+>>> counted.sentences("state")
+['3 rows rejected: malformed row; see state/rejects']
+>>> counted.sentences(None)[0]
+'3 rows rejected: malformed row; gone with the temporary checkpoint (--checkpoint DIR keeps such rows)'
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from eventide.engine.driver_memory import size_words
+from eventide.engine.introspection.status import QueryStatus, Status, StreamStatus
+from eventide.engine.round.report import RoundReport
+from eventide.engine.running import Running
+from eventide.engine.streams.progress import StreamTime
+from eventide.eventtime.instant import NEVER
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
+from eventide.profile.amounts import percent, spoken
+
+SEPARATOR = "\x1f"
+"""Between the values that name a source together."""
+
+LOOKED_EVERY = 0.25
+"""Seconds between two looks at the sources, however short the rounds."""
+
+
+class StatusLine:
+    """Watches an engine, and tells how it stands whenever it is asked."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._engine: Running | None = None
+        self._held: dict[str, str] = {}
+        self._looked = 0.0
+        self.results = 0
+
+    def watch(self, engine: Running) -> None:
+        """Look at this engine after every round of it."""
+        self._engine = engine
+        engine.on_round(self._after)
+
+    def text(self) -> str:
+        """The line as it is now."""
+        if self._engine is None:
+            return "starting"
+        plain = {s.name for s in self._engine.engine.program.streams if s.time_kind is TimeKind.SEQUENCE}
+        with self._lock:
+            return told(self._engine.status(), self._held, plain)
+
+    def _after(self, work: RoundReport) -> None:
+        # Called by the thread that runs rounds: only here can the pacemakers be asked without disturbing one.
+        assert self._engine is not None
+        shown = self._engine.engine.sinks
+        self.results += sum(results.rows for name, results in work.results.items() if name in shown)
+        if time.monotonic() - self._looked < LOOKED_EVERY:
+            return
+        self._looked = time.monotonic()
+        held = {name: who for name, s in self._engine.engine.streams.items() if (who := holder(s)) is not None}
+        with self._lock:
+            self._held = held
+
+
+def holder(stream: StreamTime) -> str | None:
+    """The source that is least far and behind most others, and whether it is silent; None where no single one is."""
+    if stream.stream.timestamps is not Timestamps.EXTERNAL or len(stream.sources) < 2:
+        return None
+    far = stream.pacemaker.heartbeats(stream.clock).by_source
+    waited_for = np.ones(len(far), dtype=np.bool_)
+    for out in stream.left_out():
+        waited_for[out.sources[out.sources < len(far)]] = False
+    if np.count_nonzero(waited_for) < 2 or not np.median(far[waited_for]) > far[waited_for].min():
+        return None
+    slowest = int(np.flatnonzero(waited_for)[far[waited_for].argmin()])
+    heard = stream.hearing.heard_of(slowest)
+    silence = stream.clock - heard if heard != NEVER else 0
+    plain = stream.stream.arrival is not None and stream.stream.time_kind is TimeKind.SEQUENCE
+    silent = f" (silent for {spoken(silence, plain)})" if silence > 0 else ""
+    return f"{stream.name_of(slowest).replace(SEPARATOR, '|')!r}{silent}"
+
+
+def told(status: Status, held: Mapping[str, str] | None = None, plain: set[str] | frozenset[str] = frozenset()) -> str:
+    """The status in one line; `plain` names streams whose times are numbers, `held` who holds each stream back."""
+    parts = [f"round {status.round}" if status.round >= 0 else "waiting for rows"]
+    parts.append(f"{int(status.rows_per_second):,} rows/s")
+    if state := _state(status.queries):
+        parts[1] += f", state {state}"
+    several = len(status.streams) > 1
+    for stream in status.streams:
+        said = _of_stream(stream, stream.name in plain)
+        if held and stream.name in held and stream.lag:
+            said.append(f"held back by {held[stream.name]}")
+        parts.append((f"{stream.name}: " if several else "") + ", ".join(said))
+    return ", ".join(parts) if not several else "; ".join([", ".join(parts[:2]), *parts[2:]])
+
+
+def _state(queries: Sequence[QueryStatus]) -> str:
+    """How large the state with the driver is, and that of each query on the cluster."""
+    here = sum(query.state_bytes for query in queries if query.placement == "driver")
+    there = [query for query in queries if query.placement == "cluster" and query.state_bytes]
+    named = ", ".join(f"{query.name} {size_words(query.state_bytes)}" for query in there)
+    return " and ".join(filter(None, [size_words(here) if here else "", f"on the cluster {named}" if there else ""]))
+
+
+def _of_stream(stream: StreamStatus, plain: bool) -> list[str]:
+    said = [f"{stream.rows:,} rows"]
+    if stream.lag is not None:
+        said.append(f"lag {spoken(stream.lag, plain)}")
+    if stream.wanted:
+        said.append(f"late {percent(stream.drop_ratio)}")
+    if stream.rejected:
+        said.append(f"rejected {stream.rejected:,}")
+    return said
+
+
+REASONS_TOLD = 3
+PLACE = re.compile(r" \(query [^()]*\)$")
+
+
+@dataclass
+class Losses:
+    """Late rows by stream, rejects by reason; `functions` are told by the names that they have here.
+
+    >>> counted = Losses(functions=("halfOf",))
+    >>> counted.spelled("query 'q': HALFOF(v) fails")
+    "query 'q': halfOf(v) fails"
+    """
+
+    late: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    functions: Sequence[str] = ()
+
+    def watch(self, engine: Running) -> None:
+        """Count after every round of this engine."""
+        engine.on_round(self._after)
+
+    def _after(self, work: RoundReport) -> None:
+        self.late.update(work.late)
+        for reason, count in work.rejected.items():
+            # A lost value names its window; here only what happened counts.
+            self.rejected[self.spelled(PLACE.sub("", reason))] += count
+
+    def spelled(self, reason: str) -> str:
+        """The reason, in which SQL has written all functions in capital letters."""
+        for name in self.functions:
+            reason = re.sub(rf"\b{re.escape(name)}\(", f"{name}(", reason, flags=re.IGNORECASE)
+        return reason
+
+    def sentences(self, checkpoint: str | None, keeping: str = "--checkpoint DIR") -> list[str]:
+        """What to tell in the end; `checkpoint` None says that it was a temporary one, `keeping` how to have one."""
+        said = []
+        if late := sum(self.late.values()):
+            said.append(f"{_rows(late)} came too late; {_where('late', checkpoint, keeping)}")
+        if rejected := sum(self.rejected.values()):
+            common = self.rejected.most_common()
+            reasons = common[0][0] if len(common) == 1 else "; ".join(f"{n:,} {r}" for r, n in common[:REASONS_TOLD])
+            more = f"; {len(common) - REASONS_TOLD} more reasons" if len(common) > REASONS_TOLD else ""
+            said.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint, keeping)}")
+        return said
+
+
+def beyond_permitted(streams: Iterable[Stream], status: Iterable[StreamStatus]) -> list[str]:
+    """What to tell of streams that lost more rows than their declaration permits, and what to do about it."""
+    permitted = {stream.name: _permitted(stream.policy) for stream in streams}
+    said = []
+    for one in status:
+        ratio, share = permitted.get(one.name), one.late / max(1, one.rows)
+        if ratio is not None and one.late > 1 and share > ratio:
+            said.append(
+                f"stream {one.name!r}: {one.late:,} of {_rows(one.rows)} came too late ({100 * share:.1f} %), and "
+                f"{100 * ratio:.4g} % was permitted: they are not read in the order in which they came. Sort files by "
+                "time before they are read, name the column that says when a row came (ARRIVAL BY), or wait (DELAY)"
+            )
+    return said
+
+
+def _permitted(policy: object) -> float | None:
+    """The share of rows that a policy may lose, whatever is wrapped around it."""
+    while policy is not None and not isinstance(policy, DropRatio):
+        policy = getattr(policy, "inner", None)
+    return None if policy is None else policy.ratio
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def _where(table: str, checkpoint: str | None, keeping: str) -> str:
+    if checkpoint is None:
+        return f"gone with the temporary checkpoint ({keeping} keeps such rows)"
+    return f"see {checkpoint}/{table}"

@@ -1,3 +1,0 @@
-"""The formats in which a directory of results can be written."""
-
-FORMATS = ("parquet", "json", "csv")

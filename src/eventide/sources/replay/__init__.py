@@ -1,0 +1,1 @@
+"""Recordings delivered again by their times, on both engines."""

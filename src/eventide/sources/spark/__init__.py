@@ -1,0 +1,1 @@
+"""Inputs as streaming DataFrames, and what Spark says when it cannot open one."""

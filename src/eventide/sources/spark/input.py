@@ -1,0 +1,277 @@
+"""The input of a stream as a streaming DataFrame, with text that could not be read kept.
+
+The input of a declared stream as a streaming DataFrame.
+
+Law: `read_stream` gives exactly the declared columns, in order and with the declared types, and one more, `_malformed`:
+NULL for a good row, the raw text of one that could not be read. What can be told to be wrong before the stream starts
+(no such path, format or table, other columns, other types) is told before it starts.
+
+Text becomes columns in Spark, and text that does not is kept.
+
+Law: whether a row is malformed is a property of the row and of the declared columns, never of the queries that run. So
+`_malformed` always asks for every declared column: Spark would otherwise skip the conversion of columns that no query
+uses, and a broken value there would go unseen until a query was added. A malformed row has NULL in every other column.
+
+>>> malformed_sql(["a"], "bad")
+'CASE WHEN `bad` IS NOT NULL AND (`a` IS NOT NULL OR length(`bad`) >= 0) THEN make_valid_utf8(`bad`) END'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from eventide.errors import DeclarationError, InputError
+from eventide.plan.declared.stream import Input, Stream
+from eventide.plan.expressions.columns import Column, spark_type
+from eventide.plan.sql.reduce import MALFORMED
+from eventide.sources.options import FILES, input_of, limit_options, needs_path, split_options, text_options
+from eventide.sources.schema import matched, places_in_header
+from eventide.sources.spark.errors import told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# The raw text as Spark's parsers deliver it; never seen outside.
+CORRUPT = "_eventide_corrupt"
+PARSING = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+OURS = frozenset(name.lower() for name in PARSING)
+
+
+def quoted(name: str) -> str:
+    """A name as Spark SQL writes it.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A text constant as Spark SQL writes it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def ddl(columns: Sequence[Column], *more: str) -> str:
+    """A schema as Spark reads it."""
+    return ", ".join([*(f"{quoted(column.name)} {column.type}" for column in columns), *more])
+
+
+def corrupt_ddl(columns: Sequence[Column]) -> str:
+    """A schema with the column in which Spark leaves what it could not parse."""
+    return ddl(columns, f"{CORRUPT} STRING")
+
+
+def malformed_sql(names: Sequence[str], corrupt: str = CORRUPT) -> str:
+    """The text of a malformed row, else NULL; a length is never negative, but the optimizer cannot know."""
+    every = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in names)
+    raw = quoted(corrupt)
+    return f"CASE WHEN {raw} IS NOT NULL AND ({every} OR length({raw}) >= 0) THEN make_valid_utf8({raw}) END"
+
+
+def kept_aside(parsed: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> DataFrame:
+    """From what a parser gave (`names` and the corrupt column) the declared columns and `_malformed`."""
+    given = parsed.selectExpr("*", f"{malformed_sql(names)} AS {MALFORMED}")
+    good = (f"CASE WHEN {MALFORMED} IS NULL THEN {quoted(c.name)} END AS {quoted(c.name)}" for c in columns)
+    return given.selectExpr(*good, MALFORMED)
+
+
+def parsed_value(frame: DataFrame, columns: Sequence[Column], kind: str, options: Mapping[str, str]) -> DataFrame:
+    """Parse the column `value` (text, or bytes of text) as JSON or CSV; whatever stands beside it stays.
+
+    A value that is NULL or blank is malformed with an empty text. Spark pushes filters below a projection and
+    evaluates it there once more: to parse every value once, the text is made to depend on the partition's number.
+    """
+    given = ", ".join(f"{literal(name)}, {literal(text)}" for name, text in {**options, **PARSING}.items())
+    once = "if(spark_partition_id() >= 0, _eventide_text, NULL)"
+    parse = f"from_{kind}({once}, {literal(corrupt_ddl(columns))}, map({given})) AS _eventide_row"
+    beside = [quoted(name) for name in frame.columns if name != "value"]
+    rows = frame.selectExpr(*beside, "coalesce(CAST(value AS STRING), '') AS _eventide_text").selectExpr("*", parse)
+    return rows.selectExpr(
+        *beside,
+        *(f"_eventide_row.{quoted(column.name)} AS {quoted(column.name)}" for column in columns),
+        f"if(trim(_eventide_text) = '', '', _eventide_row.{CORRUPT}) AS {CORRUPT}",
+    )
+
+
+LOCAL = "file:"
+"""How Spark begins the name of a file that the driver can see itself."""
+
+
+def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
+    """A streaming DataFrame with the declared columns and `_malformed`."""
+    given = input_of(stream)
+    limits = limit_options(given)
+    owner = f"stream {stream.name!r}"
+    with told(spark, owner, given.format, given.path):
+        if given.format in ("csv", "json"):
+            return _text_files(spark, stream, given, limits)
+        if given.format in FILES:
+            return _files(spark, stream, given, limits)
+        if given.format == "table":
+            frame = spark.readStream.options(**dict(given.options), **limits).table(needs_path(stream, given))
+            return _conforming(stream, frame, f"the table {given.path}")
+        if given.format == "replay":
+            return _replay(spark, stream, given, limits)
+        return _by_name(spark, stream, given, limits)
+
+
+def _text_files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+    path = needs_path(stream, given)
+    options = text_options(given)
+    if reserved := OURS & options.keys():
+        raise DeclarationError(
+            f"stream {stream.name!r}: the option {min(reserved)} is not yours to set: malformed rows are always kept, "
+            f"in {MALFORMED}"
+        )
+    columns = stream.columns
+    first = _first_file(spark, path)
+    if given.format == "csv" and options["header"].lower() == "true":
+        header = None if first is None else _header(spark, first, options)
+        columns = stream.columns if header is None else _in_the_order_of(stream, header, str(first))
+        # A file whose header names other columns stops the stream; Spark's default would read it by position. It can
+        # compare names only, and not such as are none, or twice there.
+        comparable = header is None or [n.lower() for n in header] == [column.name.lower() for column in columns]
+        options.setdefault("enforceschema", "false" if comparable else "true")
+    reader = spark.readStream.format(given.format).schema(corrupt_ddl(columns))
+    parsed = reader.options(**options, **limits, **PARSING).load(_streamable(path, first))
+    return kept_aside(parsed, stream.columns, [column.name for column in columns])
+
+
+def _first_file(spark: SparkSession, path: str) -> str | None:
+    """The file that the stream will read first, if there is one yet."""
+    try:
+        listed = spark.read.format("binaryFile").load(path)
+    except Exception as failure:
+        # A pattern may match nothing today and a file tomorrow; a plain path must be there.
+        if "[PATH_NOT_FOUND]" in str(failure) and re.search(r"[*?{\[]", path):
+            return None
+        raise
+    # Spark has the names, as URIs; when files were written it tells in a job only, which takes longer than all else.
+    files = [unquote(uri) for uri in listed.inputFiles()]
+    if len(files) < 2:
+        return files[0] if files else None
+    if all(file.startswith(LOCAL) for file in files):
+        return min(files, key=lambda file: (Path(file.removeprefix(LOCAL)).stat().st_mtime_ns // 1_000_000, file))
+    first = listed.select("path", "modificationTime").orderBy("modificationTime", "path").first()
+    return None if first is None else str(first.path)
+
+
+def _streamable(path: str, first: str | None) -> str:
+    """Spark streams folders and patterns only: one file becomes a pattern that matches it alone.
+
+    >>> _streamable("in/a.json", "file:/x/in/a.json"), _streamable("in", "file:/x/in/a.json")
+    ('in/a.jso[n]', 'in')
+    """
+    alone = first is not None and first.rsplit("/", 1)[-1] == path.rsplit("/", 1)[-1]
+    return f"{path[:-1]}[{path[-1]}]" if alone and path[-1].isalnum() else path
+
+
+def _header(spark: SparkSession, file: str, options: Mapping[str, str]) -> list[str]:
+    """What the first line of a file says, as it stands there: Spark would give names to columns that have none."""
+    first = spark.read.options(**{**options, "header": "false", "inferSchema": "false"}).csv(file).first()
+    return [] if first is None else [name or "" for name in first]
+
+
+def _in_the_order_of(stream: Stream, header: Sequence[str], file: str) -> tuple[Column, ...]:
+    """The columns as a header names them: those not declared become text that nobody reads.
+
+    >>> from eventide.plan.expressions.columns import columns
+    >>> _in_the_order_of(Stream("s", columns("V INT, at TIMESTAMP"), time="at"), ["", "at", "v", "V"], "x.csv")[2:]
+    (Column(name='V', type='INT'), Column(name='_c3', type='STRING'))
+    """
+    places = places_in_header(f"stream {stream.name!r}", stream.columns, header, file)
+    declared = dict(zip(places, stream.columns, strict=True))
+    found: list[Column] = []
+    for place, name in enumerate(header):
+        taken = {column.name.lower() for column in (*found, *stream.columns)}
+        if place in declared:
+            found.append(declared[place])
+        else:
+            found.append(Column(f"_c{place}" if not name or name.lower() in taken else name, "STRING"))
+    return tuple(found)
+
+
+def _files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+    """Files that know their schema: they are read with it, as far as it was declared."""
+    path = needs_path(stream, given)
+    options = dict(given.options)
+    schema = ddl(stream.columns)
+    first = _first_file(spark, path)
+    if first is not None:
+        there = spark.read.format(given.format).options(**options).load(path)
+        found = (
+            matched(f"stream {stream.name!r}", stream.columns, _types(there), path) if given.format != "text" else []
+        )
+        schema = ddl([Column(name, _types(there)[name]) for name, _ in found])
+    if given.format == "text":
+        schema = "value STRING"
+    reader = spark.readStream.format(given.format).schema(schema).options(**options, **limits)
+    frame = reader.load(_streamable(path, first))
+    return _one_text(stream, frame) if given.format == "text" else _conforming(stream, frame, path)
+
+
+def _one_text(stream: Stream, frame: DataFrame) -> DataFrame:
+    """Lines of text: the one declared column is the line, whatever its name."""
+    if [column.type for column in stream.columns] != ["STRING"]:
+        raise DeclarationError(
+            f"stream {stream.name!r} reads lines of text: declare one column, of type STRING; or read csv or json"
+        )
+    return frame.selectExpr(f"value AS {quoted(stream.columns[0].name)}", f"CAST(NULL AS STRING) AS {MALFORMED}")
+
+
+def _replay(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+    """The rows of a schedule that is made now."""
+    # Data sources in Python are classes of PySpark's: its import can wait until one is needed.
+    from eventide.sources.replay.planning import planned
+    from eventide.sources.replay.spark import register
+
+    register(spark)
+    options = {name: value for name, value in given.options if name.lower() == "partitions"}
+    reader = spark.readStream.format("replay").schema(ddl(stream.columns, f"{MALFORMED} STRING"))
+    return reader.options(schedule=planned(stream).path, **options, **limits).load()
+
+
+def _by_name(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+    """Whatever else Spark knows by its name: rate, socket, Kafka, a Python data source, a connector."""
+    of_value, options = split_options(given)
+    reader = spark.readStream.format(given.format).options(**options, **limits)
+    frame = reader.load(given.path) if given.path else reader.load()
+    own = {name.lower() for name in frame.columns}
+    if given.format == "kafka" and not all(column.name.lower() in own for column in stream.columns):
+        of_value.setdefault("format", "json")
+    if "format" in of_value:
+        return _value_parsed(stream, given, frame, of_value)
+    return _conforming(stream, frame, f"the source {given.format}")
+
+
+def _value_parsed(stream: Stream, given: Input, frame: DataFrame, of_value: Mapping[str, str]) -> DataFrame:
+    """The columns of the value, and those of the record under its format's name: `kafka_timestamp`, `kafka_topic`."""
+    kind, prefix = of_value["format"], f"{given.format}_"
+    if kind not in ("json", "csv"):
+        raise DeclarationError(f"stream {stream.name!r}: value.format {kind!r} is not known: use json or csv")
+    if "value" not in frame.columns:
+        raise InputError(
+            f"stream {stream.name!r}: the source {given.format} has no column 'value' to parse as {kind}, only "
+            f"{', '.join(frame.columns)}: leave out value.format"
+        )
+    named = frame.selectExpr(*(f"{quoted(n)} AS {quoted(n if n == 'value' else prefix + n)}" for n in frame.columns))
+    inside = [column for column in stream.columns if not column.name.lower().startswith(prefix)]
+    beside = [column for column in stream.columns if column.name.lower().startswith(prefix)]
+    found = matched(f"stream {stream.name!r}", beside, _types(named), f"a record of {given.format}")
+    kept = (f"CAST({quoted(name)} AS {column.type}) AS {quoted(column.name)}" for name, column in found)
+    parsed = parsed_value(named.selectExpr("value", *kept), inside, kind, of_value)
+    return kept_aside(parsed, stream.columns, [column.name for column in inside])
+
+
+def _types(frame: DataFrame) -> dict[str, str]:
+    return {field.name: spark_type(field.dataType.simpleString()) for field in frame.schema.fields}
+
+
+def _conforming(stream: Stream, frame: DataFrame, place: str) -> DataFrame:
+    found = matched(f"stream {stream.name!r}", stream.columns, _types(frame), place)
+    chosen = (f"CAST({quoted(name)} AS {column.type}) AS {quoted(column.name)}" for name, column in found)
+    return frame.selectExpr(*chosen, f"CAST(NULL AS STRING) AS {MALFORMED}")

@@ -1,0 +1,50 @@
+"""State that grows while a source is silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from eventide.engine.introspection.state_growth import StateGrowth
+from eventide.engine.local.engine import LocalEngine
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.stream import Stream, columns
+from eventide.plan.declared.window import Window
+from eventide.sources.batches import Batches
+
+STREAM = Stream("s", columns("t BIGINT, k STRING"), time="t", source=("k",), policy=OwnProgress())
+
+
+def grown(tmp_path: Path, silent: bool) -> list[pa.Table]:
+    """One row of each source, then many of `a`, and of `b` unless it is silent."""
+    first = pa.table({"t": [0, 0], "k": ["a", "b"]})
+    who = ["a"] if silent else ["a", "b"]
+    more = [
+        pa.table({"t": [t for t in range(100 * n, 100 * n + 100) for _ in who], "k": who * 100}) for n in range(1, 40)
+    ]
+    batches = [first, *more]
+    query = Query("q", "s", Window(1), named_as(n="count(*)"), groups=named_as("k"))
+    engine = LocalEngine(Program((STREAM,), (query,)), str(tmp_path), {}, {"s": Batches(STREAM, batches)})
+    engine._limits = {"s": 100 * len(who)}
+    engine.growth = StateGrowth(large=4096)
+    engine.run(bounded=False)
+    return batches
+
+
+def test_growth_is_told_again_each_time_it_has_doubled_with_who_is_silent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    grown(tmp_path, silent=True)
+    told = [record.getMessage() for record in caplog.records if "state has grown" in record.getMessage()]
+    assert 3 <= len(told) <= 8
+    assert all("waits for source 'b' of stream 's', silent since " in one for one in told)
+    assert all("IDLE AFTER" in one for one in told)
+
+
+def test_nothing_is_told_where_all_sources_speak(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    grown(tmp_path, silent=False)
+    assert "state has grown" not in caplog.text
