@@ -215,9 +215,9 @@ class Relation:
         return Relation(self.layout, self.table.filter(chosen), self.files, lossy=self.lossy)
 
     def without_table(self) -> Relation:
-        """The same rows on the cluster; they are in files already."""
+        """The same rows on the cluster; they are in files already, which are packed."""
         assert self.files
-        return replace(self, table=None, stored=self.summary)
+        return replace(self, table=None, stored=replace(self.summary, bytes=sum(file.bytes for file in self.files)))
 
     def saved(self) -> dict[str, Any]:
         """Plain data for the round record."""
