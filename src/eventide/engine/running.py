@@ -68,6 +68,9 @@ log = logging.getLogger(__name__)
 REMEMBERED = 32
 """Rounds over which the rate of rows is told."""
 
+SILENCE = 5.0
+"""Seconds without a round after which the rate is 0, unless rounds are rarer than that."""
+
 
 class Running(ABC):
     """What both engines share: a lock around rounds, the rate of rows, stopping and waiting.
@@ -316,4 +319,8 @@ class Running(ABC):
         if len(pace) < 2:
             return 0.0
         (start, before), (end, after) = pace[0], pace[-1]
-        return (after - before) / (end - start) if end > start else 0.0
+        # Of rounds that come once a minute a minute is no silence.
+        usual = (end - start) / (len(pace) - 1)
+        if end <= start or time.monotonic() - end > max(SILENCE, 3 * usual):
+            return 0.0
+        return (after - before) / (end - start)
