@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.prodding.runs import AGGREGATES, Asked, Outcome, run
 from benchmarks.prodding.streams import SECOND, Recorded, bursty, freeway, generated
-from eventide.eventtime.early.earliness import Earliness
+from eventide.eventtime.early.triggers import Earliness
 
 POINTS = (0.9, 0.8, 0.7, 0.6, 0.5)
 SLIDING = Asked(30 * SECOND, 10 * SECOND)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.prodding.streams import SECOND, Recorded
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.early.earliness import Earliness
+from eventide.eventtime.early.triggers import Earliness
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program

@@ -13,8 +13,8 @@ import eventide
 from eventide.api.planning import planned
 from eventide.api.startable import Startable
 from eventide.api.stream import EventStream
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.plan.expressions.columns import columns
+from eventide.sources.arrow_types import arrow_type
 from examples import python_1_arrow, python_2_spark
 from examples.make_recording import recording
 from tests.api.plans import bare, normal

@@ -9,7 +9,7 @@ from benchmarks.prodding.bursts import answered
 from benchmarks.prodding.figures import aggressiveness
 from benchmarks.prodding.runs import EPOCH, Asked, run
 from benchmarks.prodding.streams import SECOND, Recorded, bursty, generated
-from eventide.plan.declared.queue import Sideline
+from eventide.plan.declared.rows import Sideline
 
 
 def test_early_counts_are_those_of_the_rows_that_had_arrived() -> None:

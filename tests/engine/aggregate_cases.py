@@ -10,7 +10,7 @@ from random import Random
 
 import pyarrow as pa
 
-from eventide.engine.relations.arrow_types import arrow_type
+from eventide.sources.arrow_types import arrow_type
 from tests.engine.partial_runs import COLUMNS
 
 EPOCH = datetime(1970, 1, 1)

@@ -12,11 +12,11 @@ import duckdb
 import pyarrow as pa
 
 from eventide.engine.duckdb.functions import register
-from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
 from eventide.plan.aggregates.split import split
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.aggregate_call import Split
 from eventide.plan.expressions.columns import Column, columns, spark_type
+from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.plan.expressions.columns import columns
+from eventide.sources.arrow_types import arrow_type
 
 COLUMNS = columns(
     "__t BIGINT, i INT, j INT, b BIGINT, c BIGINT, n TINYINT, k TINYINT, f FLOAT, d DOUBLE, m DECIMAL(10, 2), "

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.plan.expressions.columns import columns
+from eventide.sources.arrow_types import arrow_type
 
 COLUMNS = columns(
     "i INT, j INT, b BIGINT, d DOUBLE, e DOUBLE, f FLOAT, m DECIMAL(10, 2), w DECIMAL(24, 6), s STRING, u STRING, "

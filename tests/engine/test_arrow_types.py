@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.engine.relations.arrow_types import SIMPLE, arrow_type, duckdb_type, spark_type_of
 from eventide.errors import DeclarationError
+from eventide.sources.arrow_types import SIMPLE, arrow_type, duckdb_type, spark_type_of
 
 PLAIN = st.sampled_from([spark for spark, _, _ in SIMPLE if spark != "VOID"])
 DECIMALS = st.integers(1, 38).flatmap(lambda p: st.integers(0, p).map(lambda s: f"DECIMAL({p}, {s})"))

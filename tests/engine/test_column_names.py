@@ -12,8 +12,7 @@ from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
-from eventide.plan.declared.queue import Sideline, queued
-from eventide.plan.declared.rows import Rows
+from eventide.plan.declared.rows import Rows, Sideline, queued
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, Window
 from eventide.sinks.memory import Memory

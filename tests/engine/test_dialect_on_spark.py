@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from eventide.engine.duckdb.functions import missing_functions
-from eventide.engine.relations.arrow_types import spark_type_of
 from eventide.errors import DeclarationError
 from eventide.plan.duckdb.transpile import same_answer, to_duckdb
 from eventide.plan.expressions.columns import Column, spark_type
@@ -18,6 +17,7 @@ from eventide.plan.expressions.parse import parsed
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.expressions.spark_types import Types
 from eventide.plan.sql.failing_rows import fails
+from eventide.sources.arrow_types import spark_type_of
 from tests.engine.partial_runs import alike, duck
 from tests.engine.spark_corners import COLUMNS as CORNER_COLUMNS
 from tests.engine.spark_corners import CORNERS, TEXT_CASTS, TEXT_COLUMNS, corners, texts

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.operators.ordering import NUMBER, numbered_text, stretches
+from eventide.engine.operators.ordering import NUMBER, numbered_text, span_of
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -41,17 +41,17 @@ def executor() -> Iterator[Executor]:
 
 def numbered(
     executor: Executor, parts: list[list[Row]], low: int, high: int, first: int, rows_a_stretch: int
-) -> tuple[int, list[tuple[int, Row]]]:
-    """How many rows there are in a span of time, and each with its number, in the order of the numbers."""
+) -> list[tuple[int, Row]]:
+    """The rows in a span of time, each with its number, in the order of the numbers."""
     ready = Segments(READY)
     for part in parts:
         table = pa.table([list(column) for column in zip(*part, strict=True)], schema=READY.schema)
         ready = ready.add(Relation.of_table(READY, table))
-    count, inputs = stretches(executor, ready, "__t", low, high, first, rows_a_stretch)
+    inputs = {"ready": ready, "span": span_of(ready, "__t", low, high, first, rows_a_stretch)}
     found = executor.relation(Statement(numbered_text("__t", ("__t", "`first`", "`low`"))), inputs, NUMBERED).table
     assert found is not None
     told = [(row.pop(NUMBER), tuple(row.values())) for row in found.to_pylist()]
-    return count, sorted(told, key=lambda one: one[0])
+    return sorted(told, key=lambda one: one[0])
 
 
 def in_order(row: Row) -> tuple[int, bool, int, str]:
@@ -72,8 +72,7 @@ def test_the_number_of_a_row_is_its_place_in_one_sort_over_all_rows_of_the_span(
 ) -> None:
     low, high = span
     every = sorted((row for part in parts for row in part if low <= row[0] < high), key=in_order)
-    count, found = numbered(executor, parts, low, high, first, rows_a_stretch)
-    assert count == len(every)
+    found = numbered(executor, parts, low, high, first, rows_a_stretch)
     assert found == [(first + place, row) for place, row in enumerate(every)]
 
 
@@ -82,8 +81,8 @@ def test_the_number_of_a_row_is_its_place_in_one_sort_over_all_rows_of_the_span(
 def test_two_spans_one_after_the_other_are_numbered_as_one(
     executor: Executor, part: list[Row], cut: int, rows_a_stretch: int
 ) -> None:
-    count, before = numbered(executor, [part], NEVER, cut, 0, rows_a_stretch)
-    _, after = numbered(executor, [part], cut, FOREVER, count, rows_a_stretch)
-    _, whole = numbered(executor, [part], NEVER, FOREVER, 0, 10**6)
+    before = numbered(executor, [part], NEVER, cut, 0, rows_a_stretch)
+    after = numbered(executor, [part], cut, FOREVER, len(before), rows_a_stretch)
+    whole = numbered(executor, [part], NEVER, FOREVER, 0, 10**6)
     assert before + after == whole
     assert Counter(row for _, row in whole) == Counter(part)

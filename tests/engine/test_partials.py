@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
 from eventide.plan.aggregates.split import over_rows, split
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.aggregate_call import Split
 from eventide.plan.expressions.parse import parsed
 from eventide.plan.expressions.spark_types import Types
+from eventide.sources.arrow_types import arrow_type, spark_type_of
 from tests.engine.aggregate_cases import CASES, random_rows
 from tests.engine.partial_runs import (
     COLUMNS,

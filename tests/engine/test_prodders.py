@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.eventtime.early.earliness import Earliness
 from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.early.triggers import Earliness
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program

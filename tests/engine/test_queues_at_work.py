@@ -18,7 +18,7 @@ from eventide.engine.round.placement import state_rows
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
-from eventide.plan.declared.queue import queued
+from eventide.plan.declared.rows import queued
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory

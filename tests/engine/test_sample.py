@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.errors import DeclarationError
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, Timestamps, columns
 from eventide.plan.declared.window import Window
+from eventide.sources.arrow_types import arrow_type
 from eventide.testing.trial import EngineName, Trial
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventide.eventtime.early.earliness import Earliness
+from eventide.eventtime.early.triggers import Earliness
 from eventide.eventtime.heartbeat import Policy
 from eventide.testing.transcript_program import registry
 from tests.eventtime.transcript import FOLDER, load, run

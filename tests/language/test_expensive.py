@@ -7,7 +7,7 @@ import pytest
 from eventide.errors import LanguageError
 from eventide.language.script import read_script
 from eventide.plan.declared.program import Program
-from eventide.plan.declared.queue import Queue, Sideline
+from eventide.plan.declared.rows import Queue, Sideline
 
 DECLARED = """CREATE FUNCTION foundIn FROM 'f.py' RETURNS BOOLEAN EXPENSIVE;
 CREATE FUNCTION cheap FROM 'f.py' RETURNS INT;

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from eventide.errors import LanguageError
-from eventide.eventtime.early.earliness import Earliness
+from eventide.eventtime.early.triggers import Earliness
 from eventide.language.script import read_script
 from eventide.plan.declared.early import Prods
 

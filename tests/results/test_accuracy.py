@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.results.accuracy import Accuracy
-from eventide.results.by_point import ByPoint, place_of
+from eventide.results.breakdown import ByPoint, place_of
 from eventide.results.error import accuracy, errors, hamming
 
 KEYS = st.sampled_from([None, "a", "b", "c"])

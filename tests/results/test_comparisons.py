@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.results.accuracy import Accuracy
-from eventide.results.by_point import ByPoint
+from eventide.results.breakdown import ByPoint
 from eventide.results.error import Guarded, InPairs, errors
 
 STRUCT = pa.struct([("x", pa.float64()), ("inner", pa.list_(pa.string()))])

@@ -19,7 +19,7 @@ from eventide.plan.binding import through
 from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query
-from eventide.plan.declared.queue import queued
+from eventide.plan.declared.rows import queued
 
 if TYPE_CHECKING:
     from eventide.api.nodes import Node

@@ -14,10 +14,10 @@ from eventide.api.column_text import is_column, order_text
 from eventide.api.rows import Reading
 from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
 from eventide.errors import DeclarationError
-from eventide.eventtime.early.earliness import Earliness
+from eventide.eventtime.early.triggers import Earliness
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.query import Query, order_by
-from eventide.plan.declared.queue import Sideline
+from eventide.plan.declared.rows import Sideline
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.expressions.columns import Column
 from eventide.results.error import Comparison

@@ -26,8 +26,7 @@ import pyarrow as pa
 from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.query import GivenSink
 from eventide.api.running_query import RunningQueries
-from eventide.api.sinks import given_sink
-from eventide.api.start import running_in
+from eventide.api.start import given_sink, running_in
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError

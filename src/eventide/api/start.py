@@ -1,10 +1,23 @@
 """Several queries started together: one engine, one round for all, each row read once.
 
 Law: queries over the same stream share it. All streams are of one kind: DataFrames run on Spark, Arrow data here.
+
+What a user gives for a sink, as one.
+
+>>> given_sink("out", "csv").format
+'csv'
+>>> type(given_sink(None)).__name__
+'Memory'
+>>> given_sink(42)
+Traceback (most recent call last):
+    ...
+eventide.errors.DeclarationError: 42 is no sink: give a directory, a function that takes an Arrow table, a sink of \
+eventide.sinks, or nothing to keep results in memory
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import weakref
 from collections.abc import Callable, Mapping
@@ -12,11 +25,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from eventide.api.arguments import length
 from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.planning import planned
 from eventide.api.running_query import RunningQueries
-from eventide.api.sinks import given_sink
 from eventide.api.startable import GivenSink, Startable
 from eventide.engine.driver_memory import memory_bytes
 from eventide.engine.running import Running
@@ -24,11 +38,39 @@ from eventide.errors import DeclarationError
 from eventide.launch.ownership import IN_PYTHON, claim_outputs
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import TimeKind
+from eventide.sinks.callback import Callback
+from eventide.sinks.directory import Directory
+from eventide.sinks.memory import Memory
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
     from eventide.api.stream import EventStream
+
+
+def given_sink(given: GivenSink, format: str = "parquet") -> Sink:
+    """The sink; a function is called with the results of every round that has any."""
+    if given is None:
+        return Memory()
+    if isinstance(given, str | os.PathLike):
+        return Directory(given, format)
+    if isinstance(given, Sink):
+        return given
+    if callable(given):
+        return Callback(_with_table(given), empty=False)
+    raise DeclarationError(
+        f"{given!r} is no sink: give a directory, a function that takes an Arrow table, a sink of eventide.sinks, or "
+        "nothing to keep results in memory"
+    )
+
+
+def _with_table(function: Callable[[pa.Table], object]) -> Callable[[str, int, pa.RecordBatchReader], object]:
+    def receive(query: str, round: int, batches: pa.RecordBatchReader) -> object:
+        return function(batches.read_all())
+
+    # An error names the user's function, not ours.
+    receive.__qualname__ = getattr(function, "__qualname__", None) or repr(function)
+    return receive
 
 
 def start(

@@ -42,14 +42,14 @@ from eventide.language.script import Function, Script, errors_in, read_script
 from eventide.launch.settings import RunSettings, shown_as, text_of
 from eventide.launch.user_functions import local_backend, signature_of
 from eventide.plan.declared.program import Program
-from eventide.plan.declared.queue import Queue
+from eventide.plan.declared.rows import Queue
 from eventide.plan.declared.secrets import masked_text
 from eventide.plan.declared.stream import Stream
 from eventide.report.plan import bound_steps
 from eventide.sinks.memory import Memory
 from eventide.sources.batches import Batches
 from eventide.sources.options import split_options
-from eventide.sources.schema import arrow_type, matched
+from eventide.sources.schema import matched, readable_type
 
 MOST_PARTS = 60
 """Programs with more streams, queries and operators are not tried: a round over many of them takes long."""
@@ -107,7 +107,7 @@ def _row(stream: Stream) -> pa.Table:
     told_by = {name.lower() for name in (stream.time, stream.arrival) if name is not None}
     columns = {}
     for column in stream.columns:
-        kind = arrow_type(column.type)
+        kind = readable_type(column.type)
         value: object = _value(kind) if column.name.lower() in told_by else None
         if column.name.lower() in {name.lower() for name in stream.source} and pa.types.is_string(kind):
             value = "a"

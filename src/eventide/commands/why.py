@@ -18,7 +18,7 @@ from eventide.engine.introspection.why import OpenWindow, Standing
 from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
 from eventide.errors import DeclarationError
 from eventide.launch.settings import RunSettings, script_of
-from eventide.plan.declared.input_managers import as_run
+from eventide.plan.binding import as_run
 from eventide.plan.declared.stream import TimeKind
 from eventide.report.why import moment, operator_words, window_words
 

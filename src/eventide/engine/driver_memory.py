@@ -43,14 +43,16 @@ def size_words(size: int) -> str:
     return f"{size / UNITS[letter]:.3g} {letter.upper()}iB"
 
 
-def budget_words(size: int) -> str:
-    """What a budget means.
+def budget_words(size: int | None) -> str:
+    """What a budget means; None where there is no cluster.
 
-    >>> budget_words(0)
-    'nothing stays with the driver: the state of every operator is on the cluster'
+    >>> budget_words(0), budget_words(None)
+    ('nothing stays with the driver: the state of every operator is on the cluster', 'all state is with this process')
     >>> budget_words(2**28)
     'up to 256 MiB of state stay with the driver, of all operators together; above, the largest goes to the cluster'
     """
+    if size is None:
+        return "all state is with this process"
     if size == 0:
         return "nothing stays with the driver: the state of every operator is on the cluster"
     return (
@@ -64,6 +66,10 @@ def state_words(name: str, placement: str, rows: int, size: int) -> str:
 
     >>> state_words("speeds", "driver", 1200, 48_000), state_words("pairs", "cluster", 1, 3_400_000_000)
     ('speeds keeps 1,200 rows, 46.9 KiB, with the driver', 'pairs keeps 1 row, 3.17 GiB, on the cluster')
+    >>> state_words("speeds", "driver", 0, 0)
+    'speeds keeps no rows'
     """
+    if not rows:
+        return f"{name} keeps no rows"
     where = "on the cluster" if placement == "cluster" else "with the driver"
     return f"{name} keeps {rows:,} row{'' if rows == 1 else 's'}, {size_words(size)}, {where}"

@@ -50,12 +50,12 @@ from duckdb.func import FunctionNullHandling
 
 from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.relations.arrow_types import duckdb_type
 from eventide.errors import DeclarationError, InputError
 from eventide.language.script import Function
 from eventide.plan.declared.early import Compare, Prods
 from eventide.plan.declared.program import Program
 from eventide.results.error import InPairs
+from eventide.sources.arrow_types import duckdb_type
 from eventide.storage.paths import with_place
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 from rich.tree import Tree
 
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.language.script import Output, Script
 from eventide.launch.settings import RunSettings
 from eventide.plan.declared.program import Program
@@ -101,8 +102,9 @@ def show_program(program: Program, only: str | None = None) -> None:
 def plan_of(script: Script) -> dict[str, Any]:
     """The plan as plain data."""
     outputs = {output.query: output_words(output) for output in script.outputs}
-    memory = RunSettings.of(script.settings).driver_memory
-    return described(script.program, outputs, script.functions, memory)
+    settings = RunSettings.of(script.settings)
+    memory = DRIVER_MEMORY if settings.driver_memory is None else settings.driver_memory
+    return described(script.program, outputs, script.functions, None if settings.engine == "local" else memory)
 
 
 def output_words(output: Output) -> str:

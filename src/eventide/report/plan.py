@@ -149,24 +149,23 @@ def described(
     program: Program,
     outputs: Mapping[str, str] | None = None,
     functions: Sequence[Function] = (),
-    memory: int | None = None,
+    memory: int | None = DRIVER_MEMORY,
 ) -> dict[str, Any]:
     """All streams, queries and operators; `outputs` says in words where the results of a query go.
 
-    `memory` is the budget of state that stays with the driver, where another one is given than usual.
+    `memory` is the budget of state that stays with the driver, None where there is no cluster.
     """
-    budget = DRIVER_MEMORY if memory is None else memory
     places = dict(outputs or {})
     bound = bound_steps(program, functions, places)
     return {
         "streams": [_stream(stream, bound.ways_from(stream.name)) for stream in program.streams],
         "queries": [
-            _query(query, _found(query, bound), bound.ways_from(query.name), places.get(query.name))
+            _query(query, _found(query, bound), bound.ways_from(query.name), places.get(query.name), memory)
             | {"closes": closing_words(query, program), "by_source": query.by_source}
             for query in program.in_order
         ],
         "operators": [_operator(step, bound, places) for step in program.steps if not isinstance(step, Query)],
-        "driver_memory": {"bytes": budget, "words": budget_words(budget)},
+        "driver_memory": {"bytes": memory, "words": budget_words(memory)},
     }
 
 
@@ -215,7 +214,9 @@ def _future(stream: Stream, plain: bool) -> str:
     return f"rows more than {spoken(stream.future.ahead, plain)} ahead of the clock {fate}"
 
 
-def _query(query: Query, bound: Bound | Unbound, readers: list[Bound], output: str | None) -> dict[str, Any]:
+def _query(
+    query: Query, bound: Bound | Unbound, readers: list[Bound], output: str | None, memory: int | None
+) -> dict[str, Any]:
     told: dict[str, Any] = {
         "name": query.name,
         "reads": query.stream,
@@ -241,7 +242,7 @@ def _query(query: Query, bound: Bound | Unbound, readers: list[Bound], output: s
         "values": [{"name": item.name, "sql": item.sql, "type": types[item.name]} for item in query.select],
         "temporal": _temporal(bound),
         "slices": _slices(bound),
-        "merge": _merge(bound),
+        "merge": _merge(bound, memory),
         "reduce": _pretty(Reducer.of(bound.results, readers).text.sql) if readers else None,
         "note": None,
     }
@@ -324,9 +325,13 @@ def _slices(bound: Bound) -> dict[str, Any]:
     return {"keep": "partials", "words": words, "partials": partials}
 
 
-def _merge(bound: Bound) -> dict[str, Any]:
+def _merge(bound: Bound, memory: int | None) -> dict[str, Any]:
     on_cluster = "as a Spark job over Parquet where its slices are on the cluster"
-    if bound.driver_exact:
+    if memory is None:
+        place = "this machine, in DuckDB"
+    elif memory == 0:
+        place = "the cluster, as a Spark job over Parquet"
+    elif bound.driver_exact:
         place = f"the driver, in DuckDB; {on_cluster}"
     else:
         place = f"Spark, since DuckDB would give other digits; {on_cluster}"

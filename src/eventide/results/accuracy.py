@@ -30,8 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eventide.results.by_group import ByGroup, numbered
-from eventide.results.by_point import ByPoint, place_of
+from eventide.results.breakdown import ByGroup, ByPoint, numbered, place_of
 from eventide.results.error import Comparison, Floats, Guarded, errors
 
 WINDOW = ("window_start", "window_end")

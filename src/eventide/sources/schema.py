@@ -2,10 +2,10 @@
 
 Declared columns in Arrow's types, and Arrow tables brought to them.
 
-Law: a table that leaves an input has exactly the declared columns, in order, in the Arrow types of `arrow_type`, and
+Law: a table that leaves an input has exactly the declared columns, in order, in the Arrow types of `readable_type`, and
 `_malformed` last. What a file has may be narrower than what was declared, never wider or other.
 
->>> arrow_type("ARRAY<DECIMAL(10, 2)>"), arrow_type("TIMESTAMP")
+>>> readable_type("ARRAY<DECIMAL(10, 2)>"), readable_type("TIMESTAMP")
 (ListType(list<element: decimal128(10, 2)>), TimestampType(timestamp[us, tz=UTC]))
 >>> from eventide.plan.expressions.columns import columns
 >>> schema_of(columns("a INT")).names
@@ -28,11 +28,11 @@ from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.expressions.columns import Column
 from eventide.plan.sql.reduce import MALFORMED
+from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 # Every type to its right holds all values of a type exactly.
 LADDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")
@@ -112,91 +112,36 @@ the option header=false if it names nothing
     return [known.index(column.name.lower()) for column in columns]
 
 
-SIMPLE = {
-    "BOOLEAN": pa.bool_(),
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "STRING": pa.string(),
-    "BINARY": pa.binary(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us", "UTC"),
-    "TIMESTAMP_NTZ": pa.timestamp("us"),
-}
-
-# What else may be found in a file; Spark has no unsigned numbers, so the next larger type holds them.
-ALSO = {
-    pa.large_string(): "STRING",
-    pa.string_view(): "STRING",
-    pa.large_binary(): "BINARY",
-    pa.binary_view(): "BINARY",
-    pa.date64(): "DATE",
-    pa.float16(): "FLOAT",
-    pa.uint8(): "SMALLINT",
-    pa.uint16(): "INT",
-    pa.uint32(): "BIGINT",
-    pa.uint64(): "DECIMAL(20, 0)",
-}
-NAMES = {kind: name for name, kind in SIMPLE.items()} | ALSO
-
-
 @cache
-def arrow_type(spark_type: str) -> pa.DataType:
-    """The Arrow type that holds the values of a Spark type.
+def readable_type(spark_type: str) -> pa.DataType:
+    """The Arrow type that holds the values of a declared column.
 
-    >>> arrow_type("VARIANT")
+    >>> readable_type("VARIANT")
     Traceback (most recent call last):
         ...
     eventide.errors.DeclarationError: a column of type VARIANT cannot be read here: declare it as STRING
     """
-    return _arrow(exp.DataType.build(spark_type, dialect="spark"))
-
-
-def _arrow(kind: exp.DataType) -> pa.DataType:
-    if kind.is_type("decimal"):
-        digits = [int(part.this.name) for part in kind.expressions]
-        return pa.decimal128(*(digits or [10])[:2]) if len(digits) != 1 else pa.decimal128(digits[0], 0)
-    inner = [part.args["kind"] if isinstance(part, exp.ColumnDef) else part for part in kind.expressions]
-    if kind.is_type("array"):
-        return pa.list_(pa.field("element", _arrow(inner[0])))
-    if kind.is_type("map"):
-        return pa.map_(_arrow(inner[0]), _arrow(inner[1]))
-    if kind.is_type("struct"):
-        return pa.struct([pa.field(p.name, _arrow(k)) for p, k in zip(kind.expressions, inner, strict=True)])
-    name = kind.sql(dialect="spark")
-    name = "STRING" if name.startswith(("CHAR", "VARCHAR")) else name
-    if name not in SIMPLE:
-        raise DeclarationError(f"a column of type {name} cannot be read here: declare it as STRING")
-    return SIMPLE[name]
+    try:
+        return arrow_type(spark_type)
+    except DeclarationError as unknown:
+        raise DeclarationError(f"a column of type {spark_type} cannot be read here: declare it as STRING") from unknown
 
 
 def spark_name(kind: pa.DataType) -> str:
     """The Spark type of what Arrow holds; Arrow's own name when Spark has none.
 
-    >>> spark_name(pa.timestamp("ns", "Europe/Berlin")), spark_name(pa.list_(pa.int32()))
-    ('TIMESTAMP', 'ARRAY<INT>')
+    >>> spark_name(pa.timestamp("ns", "Europe/Berlin")), spark_name(pa.list_(pa.int32())), spark_name(pa.time32("s"))
+    ('TIMESTAMP', 'ARRAY<INT>', 'TIME32[S]')
     """
-    if pa.types.is_dictionary(kind):
-        return spark_name(kind.value_type)
-    if pa.types.is_timestamp(kind):
-        return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"
-    if pa.types.is_decimal(kind):
-        return f"DECIMAL({kind.precision}, {kind.scale})"
-    if pa.types.is_map(kind):
-        return f"MAP<{spark_name(kind.key_type)}, {spark_name(kind.item_type)}>"
-    if pa.types.is_struct(kind):
-        return f"STRUCT<{', '.join(f'{field.name}: {spark_name(field.type)}' for field in kind)}>"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return f"ARRAY<{spark_name(kind.value_type)}>"
-    return NAMES.get(kind, str(kind).upper())
+    try:
+        return spark_type_of(kind)
+    except DeclarationError:
+        return str(kind).upper()
 
 
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
     """The schema of what an input gives."""
-    fields = [pa.field(column.name, arrow_type(column.type)) for column in columns]
+    fields = [pa.field(column.name, readable_type(column.type)) for column in columns]
     return pa.schema([*fields, pa.field(MALFORMED, pa.string())])
 
 
@@ -213,7 +158,7 @@ def declared_table(owner: str, columns: Sequence[Column], table: pa.Table, place
     schema = schema_of(columns)
     try:
         # What is finer than a microsecond is cut off, as Spark does.
-        wanted = (pc.CastOptions(arrow_type(column.type), allow_time_truncate=True) for column in columns)
+        wanted = (pc.CastOptions(readable_type(column.type), allow_time_truncate=True) for column in columns)
         chosen = [table.column(name).cast(options=how) for (name, _), how in zip(found, wanted, strict=True)]
     except pa.ArrowInvalid as failure:
         raise InputError(f"{owner}: {place} has a value that does not fit its declared type: {failure}") from failure

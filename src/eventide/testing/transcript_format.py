@@ -40,7 +40,6 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.scheduling.options import Scheduling
@@ -48,6 +47,7 @@ from eventide.language.script import KEYS, scheduling_of
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.plan.sql.reduce import MALFORMED
+from eventide.sources.arrow_types import arrow_type
 from eventide.testing.transcript_operators import known_keys, prods_of
 from eventide.testing.transcript_program import program_of
 from eventide.testing.transcript_values import converted, instant

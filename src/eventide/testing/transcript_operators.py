@@ -36,8 +36,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.early.earliness import Earliness
 from eventide.eventtime.early.prod import Prod
+from eventide.eventtime.early.triggers import Earliness
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side

@@ -47,7 +47,7 @@ from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.language.script import read_script
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query, order_by
-from eventide.plan.declared.queue import Queue, Sideline, queued
+from eventide.plan.declared.rows import Queue, Sideline, queued
 from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps
 from eventide.plan.declared.window import TUMBLING, RowWindow, SameWindow, Window
 from eventide.plan.expressions.columns import Column, columns, spark_type

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import SnapshotError
-from eventide.eventtime.early.earliness import Earliness
 from eventide.eventtime.early.prod import WindowEnds
+from eventide.eventtime.early.triggers import Earliness
 from tests.eventtime.prodded_streams import SECOND, Windows, uniform_stream
 
 ERRORS = st.lists(st.floats(0, 3), min_size=1, max_size=80)

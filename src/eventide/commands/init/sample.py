@@ -23,12 +23,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.engine.relations.arrow_types import spark_type_of
 from eventide.errors import DeclarationError, EventideError, InputError
 from eventide.plan.declared.stream import Input, Stream, Timestamps
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.profile.files import format_of, only_row, parts_of, quoted, text
+from eventide.sources.arrow_types import spark_type_of
 from eventide.sources.registry import open_input
 
 TRIED_ROWS = 20_000

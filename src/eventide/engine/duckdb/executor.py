@@ -20,11 +20,11 @@ import duckdb
 import pyarrow as pa
 
 from eventide.engine.duckdb.functions import Macros, missing_functions, nearest_function
-from eventide.engine.relations.arrow_types import spark_type_of
 from eventide.engine.relations.faults import OF_VALUES, of_duckdb
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.duckdb.transpile import tables_in, to_duckdb
 from eventide.plan.expressions.columns import Column
+from eventide.sources.arrow_types import spark_type_of
 
 
 class Bench(Protocol):

@@ -27,7 +27,7 @@ from eventide.engine.round.reduce import Reduction
 from eventide.eventtime.instant import NEVER
 from eventide.plan.declared.stream import Stream, Timestamps
 from eventide.plan.sql.prod_rows import MOST, Asked, asked_by, is_plain, prods_text
-from eventide.results.by_group import numbered
+from eventide.results.breakdown import numbered
 
 if TYPE_CHECKING:
     from eventide.engine.round.engine import Engine

@@ -86,8 +86,8 @@ class QueryStatus:
     early: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, operator: Operator, standing: Standing | None = None) -> QueryStatus:
-        """The status of an operator."""
+    def of(cls, operator: Operator, standing: Standing | None = None, on_cluster: bool = False) -> QueryStatus:
+        """The status of an operator; `on_cluster`: what it keeps is there, also if that is nothing now."""
         opened, waits_for = operator.open(), None
         closed = after(operator.frontier.time) if opened is None else opened.closed_before
         if standing is not None:
@@ -95,7 +95,7 @@ class QueryStatus:
             waits_for = operator_data(standing, name) if opened is None else next_data(standing, name)
         return cls(
             operator.name,
-            place(operator),
+            "cluster" if on_cluster else place(operator),
             len(operator.holds),
             state_rows(operator),
             state_bytes(operator),

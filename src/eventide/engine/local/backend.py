@@ -9,7 +9,6 @@ import duckdb
 import pyarrow as pa
 
 from eventide.engine.duckdb.executor import Bench, Workbench
-from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
 from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.faults import first_line, of_duckdb
 from eventide.engine.relations.relation import Summary
@@ -17,6 +16,7 @@ from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.plan.declared.stream import Derived, Stream
 from eventide.plan.expressions.columns import with_type
 from eventide.plan.sql.reduce import MALFORMED, batch_view
+from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,8 +4,7 @@ Law: a row gets its number when the heartbeat passes its time: the rows of a str
 time, simultaneous ones in the order of their values, so the numbers do not depend on rounds. A window over numbers
 closes when its last row has one. A row behind the heartbeat of a round before is late: its place in the order is gone.
 
-Rows are numbered stretch of time by stretch of time: how many each stretch holds is known first, so the number of a row
-is the sum of the stretches before its own and its place within that. No row passes through one place with all others.
+Rows are numbered stretch of time by stretch of time (`ordering`): no row passes through one place with all others.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import pyarrow.compute as pc
 from eventide.engine.introspection.open_windows import OpenRows
 from eventide.engine.operators.frontier import Frontier, after, least_time
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
-from eventide.engine.operators.ordering import NUMBER, numbered_text, stretches
+from eventide.engine.operators.ordering import NUMBER, numbered_text, span_of
 from eventide.engine.operators.slices import compacted, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
 from eventide.engine.operators.time_range import from_time, known_times, least_since
@@ -96,8 +95,7 @@ class CountWindowAggregate(Operator):
             # Rows of before the query began were never its own, so they are not late for it.
             own = rows if self.begins == NEVER else from_time(self.executor, rows, self.begins)
             wanted = own.rows
-            since = f" AND __t >= {self.begins}" if self.begins != NEVER else ""
-            late = Late(own.rows - accepted.rows, f"__t < {self.closed_before}{since}")
+            late = Late.before(own.rows - accepted.rows, "__t", self.closed_before, self.begins)
         return replace(self, waiting=self.waiting.add(accepted)), Ingested(wanted, late)
 
     def would_emit(self, inputs: Sequence[Input]) -> bool:
@@ -142,12 +140,12 @@ class CountWindowAggregate(Operator):
         if low is None or low >= closed:
             return run
         ready = self.waiting.within("__t", low, closed - 1)
-        count, inputs = stretches(self.executor, ready, "__t", low, closed, self.numbered)
+        inputs = {"ready": ready, "span": span_of(ready, "__t", low, closed, self.numbered)}
         statement = Statement(_numbered_text(self.query), self.query.driver_exact)
         rows = self.executor.relation(statement, inputs, self.slices.layout)
         slices = compacted(self.executor, self.query, self.slices.add(rows))
         waiting = self.waiting.trimmed("__t", closed)
-        return replace(run, slices=slices, waiting=waiting, numbered=self.numbered + count)
+        return replace(run, slices=slices, waiting=waiting, numbered=self.numbered + rows.rows)
 
     def early(self) -> EarlyCountWindowAggregate:
         """A copy that answers a prod."""

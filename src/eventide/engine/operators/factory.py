@@ -19,7 +19,7 @@ from eventide.plan.binding import BoundOperator
 from eventide.plan.bound.join import BoundJoin
 from eventide.plan.bound.query import Bound
 from eventide.plan.bound.rows import BoundRows
-from eventide.plan.declared.queue import Queue as DeclaredQueue
+from eventide.plan.declared.rows import Queue as DeclaredQueue
 from eventide.plan.declared.window import RowWindow
 
 

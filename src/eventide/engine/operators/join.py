@@ -33,7 +33,7 @@ from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, RIGHT
 from eventide.plan.bound.query import instant_sql
-from eventide.plan.sql.join import COUNT, alone_text, met_columns, side_columns, told_order
+from eventide.plan.sql.join import COUNT, alone_text, met_columns, output_order, side_columns
 
 Two = tuple[Segments, Segments]
 Frontiers = tuple[Frontier, Frontier]
@@ -364,4 +364,4 @@ def _emitted(bound: BoundJoin, rows: Callable[[bool], str]) -> Statement:
     def text(fail_safe: bool) -> str:
         return f"SELECT * FROM ({said.emitted(rows(fail_safe), fail_safe)})"
 
-    return Statement(text(False), said.portable, told_order(bound), fail_safe=lambda: text(True))
+    return Statement(text(False), said.portable, output_order(bound), fail_safe=lambda: text(True))

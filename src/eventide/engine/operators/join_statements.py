@@ -16,7 +16,7 @@ from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.sql.join import driver_exact, met_text, pairs_text, told_text
+from eventide.plan.sql.join import driver_exact, met_text, output_text, pairs_text
 
 MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
 SAME = " AND ".join(f"found.{column.name} = matched.{column.name}" for column in IDENTITY)
@@ -67,7 +67,7 @@ class JoinStatements:
 
     def emitted(self, rows: str, fail_safe: bool = False) -> str:
         """What the user sees of pairs and rows alone."""
-        return told_text(self.bound, f"({rows})", fail_safe)
+        return output_text(self.bound, f"({rows})", fail_safe)
 
     def alone(self, side: int, met: bool) -> Statement:
         """Of the rows that no partner can come for any more, held and new, those that never had one."""

@@ -38,8 +38,18 @@ from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
 from eventide.plan.bound.lookup import BoundLookup
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.expressions.columns import quoted
-from eventide.plan.sql.join import COUNT, alone_text, met_columns, met_text, told_order, told_text
-from eventide.plan.sql.lookup import PASSED, lookup_exact, needed_text, versions_text
+from eventide.plan.sql.join import (
+    COUNT,
+    PASSED,
+    alone_text,
+    lookup_exact,
+    met_columns,
+    met_text,
+    needed_text,
+    output_order,
+    output_text,
+    versions_text,
+)
 
 READY = Statement(
     "SELECT held.* FROM held CROSS JOIN limits WHERE held.__t >= limits.__was AND held.__t < limits.__now "
@@ -100,7 +110,7 @@ class Lookup(Operator):
         side = side_of(self.bound.joined, port)
         heartbeat = self.frontiers[side].time
         accepted = from_time(self.executor, rows, after(heartbeat))
-        late = Late(rows.rows - accepted.rows, f"__t <= {heartbeat}") if accepted.rows < rows.rows else None
+        late = Late.before(rows.rows - accepted.rows, "__t", after(heartbeat)) if accepted.rows < rows.rows else None
         new = self.new[side].add(accepted)
         both = (new, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], new)
         return replace(self, new=both), Ingested(rows.rows, late)
@@ -164,12 +174,12 @@ class Lookup(Operator):
             same = " AND ".join(f"ready.{one.name} = found.l_{one.name}" for one in IDENTITY)
             alone = f"(SELECT ready.* FROM ready LEFT ANTI JOIN found ON {same})"
             every += f" UNION ALL {alone_text(joined, LEFT, alone)}"
-        text = f"SELECT * FROM ({told_text(joined, f'({every})')})"
+        text = f"SELECT * FROM ({output_text(joined, f'({every})')})"
         statement = Statement(
             text,
             self._portable,
-            told_order(joined),
-            fail_safe=lambda: f"SELECT * FROM ({told_text(joined, f'({every})', careful=True)})",
+            output_order(joined),
+            fail_safe=lambda: f"SELECT * FROM ({output_text(joined, f'({every})', fail_safe=True)})",
         )
         return Output.of(layout, self.executor.relation(statement, {"found": found, "ready": ready}, layout))
 

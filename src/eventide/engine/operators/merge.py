@@ -10,7 +10,7 @@ promised that none of such a time comes any more. (Gigascope paper, section 5.3;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Self
 
@@ -31,24 +31,39 @@ START = "__start"
 
 
 @dataclass(frozen=True)
-class Merge(Operator):
-    """Rows that wait, and those that have come since it last advanced."""
+class RowsOperator(Operator):
+    """What emits the rows that come in; `arrived` have come since it last advanced."""
 
     bound: BoundRows
     executor: Executor
-    waiting: Segments
-    arrived: tuple[Relation, ...] = ()
-    frontier: Frontier = UNKNOWN
-
-    @classmethod
-    def start(cls, bound: BoundRows, executor: Executor) -> Self:
-        """A merge that has seen nothing."""
-        return cls(bound, executor, Segments(rows_layout(bound)))
+    arrived: tuple[Relation, ...] = field(default=(), kw_only=True)
+    frontier: Frontier = field(default=UNKNOWN, kw_only=True)
 
     @property
     def name(self) -> str:
         """The name that others read it by."""
         return self.bound.name
+
+    def renames(self, port: str) -> Mapping[str, str]:
+        """What the outputs are called in the rows of a port."""
+        names = zip(self.bound.outputs, self.bound.names_in_port, strict=True)
+        return {START: SPAN_START, **{output.name: name for output, name in names}}
+
+    def stamps(self, port: str, clock: int) -> Mapping[str, int]:
+        """The clock, for rows without a time of their own."""
+        return {"__pane": clock, "__t": clock, SPAN_START: clock}
+
+
+@dataclass(frozen=True)
+class Merge(RowsOperator):
+    """Rows that wait for their place in the order."""
+
+    waiting: Segments
+
+    @classmethod
+    def start(cls, bound: BoundRows, executor: Executor) -> Self:
+        """A merge that has seen nothing."""
+        return cls(bound, executor, Segments(rows_layout(bound)))
 
     @property
     def holds(self) -> Instants:
@@ -68,21 +83,12 @@ class Merge(Operator):
         """The columns that the rows of all ports share."""
         return self.waiting.layout
 
-    def renames(self, port: str) -> Mapping[str, str]:
-        """What the outputs are called in the rows of a port."""
-        names = zip(self.bound.outputs, self.bound.names_in_port, strict=True)
-        return {START: SPAN_START, **{output.name: name for output, name in names}}
-
-    def stamps(self, port: str, clock: int) -> Mapping[str, int]:
-        """The clock, for rows without a time of their own."""
-        return {"__pane": clock, "__t": clock, SPAN_START: clock}
-
     def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Self, Ingested]:
         """Add rows that came into a port; those that the frontier has passed are late."""
         accepted = from_time(self.executor, rows, after(self.frontier.time))
         late = None
         if accepted.rows < rows.rows:
-            late = Late(rows.rows - accepted.rows, f"__t <= {self.frontier.time}")
+            late = Late.before(rows.rows - accepted.rows, "__t", after(self.frontier.time))
         return replace(self, arrived=(*self.arrived, accepted)), Ingested(rows.rows, late)
 
     def would_emit(self, inputs: Sequence[Input]) -> bool:
@@ -160,14 +166,14 @@ def rows_layout(bound: BoundRows, *more: Column) -> Layout:
     return Layout((*more, *columns), ("__t", *carried))
 
 
-def emitted_rows(bound: BoundRows) -> Statement:
-    """The rows `ready` of a stretch of time as output."""
+STRETCH = "ready CROSS JOIN span WHERE ready.__t >= span.__first AND ready.__t <= span.__last"
+
+
+def emitted_rows(bound: BoundRows, rows: str = STRETCH) -> Statement:
+    """Rows as output: those that are `ready`, of a stretch of time."""
     outputs = [quoted(column.name) for column in bound.outputs]
     shown = [f"{START} AS window_start", "__t + 1 AS window_end", "CAST(1 AS BIGINT) AS `rows`"]
-    text = (
-        f"SELECT {', '.join([*shown, *outputs, 'CAST(NULL AS STRING) AS __lost'])} FROM ready CROSS JOIN span "
-        "WHERE ready.__t >= span.__first AND ready.__t <= span.__last"
-    )
+    text = f"SELECT {', '.join([*shown, *outputs, 'CAST(NULL AS STRING) AS __lost'])} FROM {rows}"
     portable = all(port.driver_exact for port in bound.ports)
     if not bound.rows.ordered:
         return Statement(text, portable)

@@ -21,6 +21,7 @@ from eventide.engine.operators.frontier import Frontier
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
+from eventide.engine.relations.statement import one_row
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.expressions.columns import Column
 
@@ -51,6 +52,13 @@ class Late:
     join: str = ""
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     behind: str | None = None
+
+    @classmethod
+    def before(cls, rows: int, column: str, first: int, begins: int = NEVER) -> Late:
+        """Rows whose time or pane is before `first`; those before `begins` were never its own, so they are not late."""
+        edge = {"edge": one_row(first=first, begins=begins)}
+        condition = f"timed.{column} < edge.__first AND timed.{column} >= edge.__begins"
+        return cls(rows, condition, "CROSS JOIN edge", edge)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
 from eventide.eventtime.arrays import grown
-from eventide.eventtime.instant import FOREVER, NEVER, Instants
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.program_checks import place_of
 from eventide.plan.expressions.columns import Column, quoted
@@ -159,9 +159,9 @@ class PerSourceAggregate(Operator):
 
     def _late(self, rows: int, sources: pa.Table, closed: Instants) -> Late:
         by = sources.column(BY).to_numpy()
-        beats = grown(self.heartbeats, int(by.max()) + 1, NEVER)
+        own = grown(self.heartbeats, int(by.max()) + 1, NEVER)[by]
         limits = sources.append_column("__first", pa.array(closed[np.minimum(by, len(closed) - 1)]))
-        limits = limits.append_column("__behind", pa.array(beats[by]))
+        limits = limits.append_column("__behind", pa.array(own, mask=(own <= -EDGE) | (own >= EDGE)))
         named = enumerate(self.query.stream.source)
         same = " AND ".join(f"timed.{quoted(name)} <=> sources.__s{place}" for place, name in named)
         since = f" AND __pane >= {self.begins}" if self.begins != NEVER else ""

@@ -11,41 +11,59 @@ section 6.2 (a).)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
 from eventide.engine.operators.frontier import Frontier, least_time
-from eventide.engine.operators.merge import Merge, emitted_rows, rows_layout
+from eventide.engine.operators.line import Line
+from eventide.engine.operators.merge import RowsOperator, emitted_rows, rows_layout
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
-from eventide.engine.operators.ordering import NUMBER, numbered_text, stretches
 from eventide.engine.operators.time_range import known_times
 from eventide.engine.operators.windows import ends_of
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, one_row
+from eventide.engine.relations.statement import Statement, Step, one_row
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span, merged
 from eventide.eventtime.scheduling.expensive import Turn
 from eventide.plan.bound.rows import IDENTITY, BoundRows
-from eventide.plan.declared.queue import Queue as DeclaredQueue
-from eventide.plan.declared.queue import Sideline
+from eventide.plan.declared.rows import Queue as DeclaredQueue
+from eventide.plan.declared.rows import Sideline
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import Column
 
-SINCE = "__since"
-"""The clock at which a row was set aside."""
+SINCE, SET = Column("__since", "BIGINT"), Column("__set", "BIGINT")
+"""The clock at which a row was set aside, and the sequence of those that were set aside with it."""
 
-IN_ORDER = tuple(column.name for column in IDENTITY)
+IN_ORDER = ("__t", *(column.name for column in IDENTITY))
+
+BY_HOLES = "LEFT JOIN holes ON {rows}.__t >= holes.__start AND {rows}.__t < holes.__end"
+LATE = "{rows}.__t <= edge.__time AND holes.__start IS NULL"
+ACCEPTED = Statement(
+    f"SELECT found.* FROM found CROSS JOIN edge {BY_HOLES} WHERE NOT ({LATE})".format(rows="found"), identified=True
+)
+IN_NO_HOLE = Statement(
+    f"SELECT found.* FROM found {BY_HOLES} WHERE holes.__start IS NULL".format(rows="found"), identified=True
+)
+IN_A_HOLE = "found JOIN holes ON found.__t >= holes.__start AND found.__t < holes.__end CROSS JOIN limits"
+
+
+def _set_aside(rows: str) -> Statement:
+    """Rows as they are set aside, at the clock of a round."""
+    told = f"limits.__clock AS {SINCE.name}, limits.__of AS {SET.name}"
+    return Statement(f"SELECT found.*, {told} FROM {rows}", identified=True)
 
 
 @dataclass(frozen=True)
-class Queue(Merge):
+class Queue(RowsOperator):
     """Rows that wait (`waiting`), and rows that were set aside (`aside`)."""
 
-    aside: Segments = field(kw_only=True)
+    waiting: Line
+    aside: Line
     holes: tuple[Span, ...] = ()
     """The panes of rows that were set aside."""
     budget: int = 0
@@ -57,18 +75,21 @@ class Queue(Merge):
     def start(cls, bound: BoundRows, executor: Executor) -> Self:
         """A queue that has seen nothing."""
         layout = rows_layout(bound, *IDENTITY)
-        aside = Layout((*layout.columns, Column(SINCE, "BIGINT")), ("__t", SINCE))
-        return cls(bound, executor, Segments(layout), aside=Segments(aside))
+        aside = Layout((*layout.columns, SINCE, SET), ("__t", SINCE.name))
+        waiting = Line.of(layout, IN_ORDER, IDENTITY[0].name)
+        return cls(bound, executor, waiting, Line.of(aside, (SINCE.name, *IN_ORDER), SET.name))
 
     @property
     def rows(self) -> int:
         """Rows that are held."""
-        return self.waiting.rows + self.aside.rows
+        return self.waiting.count + self.aside.count
 
     @property
     def holds(self) -> Instants:
         """The times of rows that are held."""
-        return known_times(Segments(self.waiting.layout, (*self.waiting.parts, *self.aside.parts)))
+        waiting, first = known_times(self.waiting.held), self.waiting.first
+        waiting = waiting if first is None else waiting[waiting >= first]
+        return np.union1d(waiting, known_times(self.aside.held))
 
     @property
     def is_behind(self) -> bool:
@@ -78,24 +99,36 @@ class Queue(Merge):
     @property
     def state(self) -> Mapping[str, Segments]:
         """The rows that wait, and those that were set aside."""
-        return {"waiting": self.waiting, "aside": self.aside}
+        return {"waiting": self.waiting.held, "aside": self.aside.held}
 
     def with_state(self, state: Mapping[str, Segments]) -> Self:
         """The same with the same rows, elsewhere or in other files."""
-        return replace(self, waiting=state["waiting"], aside=state["aside"])
+        waiting, aside = replace(self.waiting, held=state["waiting"]), replace(self.aside, held=state["aside"])
+        return replace(self, waiting=waiting, aside=aside)
+
+    def layout(self, port: str) -> Layout:
+        """The columns that the rows of all ports share."""
+        return self.waiting.held.layout
 
     def begin(self, clock: int, budget: int) -> Self:
         """A round begins, in which about so many rows may go through."""
         return replace(self, clock=max(clock, self.clock), budget=budget)
+
+    @property
+    def _hole_table(self) -> pa.Table:
+        edges = {"__start": [hole.start for hole in self.holes], "__end": [hole.end for hole in self.holes]}
+        return pa.table({name: pa.array(times, pa.int64()) for name, times in edges.items()})
 
     def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Self, Ingested]:
         """Add rows; those behind the frontier are late, but for those of a pane that was set aside."""
         low, time = rows.least("__t"), self.frontier.time
         accepted, late = rows, None
         if low is not None and low <= time and time != NEVER:
-            condition = f"__t <= {time} AND NOT {_within('__t', self.holes)}"
-            accepted = self._chosen(Segments(rows.layout).add(rows), f"NOT ({condition})")
-            late = Late(rows.rows - accepted.rows, condition) if accepted.rows < rows.rows else None
+            tables = {"edge": one_row(time=time), "holes": self._hole_table}
+            accepted = self.executor.relation(ACCEPTED, {"found": rows, **tables}, rows.layout)
+            if accepted.rows < rows.rows:
+                join = f"CROSS JOIN edge {BY_HOLES.format(rows='timed')}"
+                late = Late(rows.rows - accepted.rows, LATE.format(rows="timed"), join, tables)
         return replace(self, arrived=(*self.arrived, accepted)), Ingested(rows.rows, late)
 
     def would_emit(self, inputs: Sequence[Input]) -> bool:
@@ -107,98 +140,79 @@ class Queue(Merge):
         reached = max(self.frontier.time, least_time(one.frontier for one in inputs))
         run = self._with_arrived()
         turn = run._turn(FOREVER if reached == FOREVER else self.budget)
-        new, waiting = run._first(run.waiting, turn.new, "__t", IN_ORDER)
-        old, aside = run._first(run.aside, turn.aside, SINCE, ("__t", *IN_ORDER))
-        earliest = waiting.least("__t")
+        layout = output_layout(self.bound.outputs)
+        waiting, new = run.waiting.take(self.executor, turn.new, run._emitted, layout)
+        aside, old = run.aside.take(self.executor, turn.aside, run._emitted, layout)
+        earliest = waiting.first
         time = reached if earliest is None else max(self.frontier.time, min(reached, earliest - 1))
         run = replace(
             run, waiting=waiting, aside=aside, budget=max(0, self.budget - turn.new - turn.aside), credit=turn.credit
         )
-        run = run._with_holes() if old.parts else run
-        output = run._emitted(new).with_more(run._emitted(old))
-        return replace(run, frontier=Frontier(time, holes=run.holes)), output
+        run = run._with_holes() if old.rows else run
+        return replace(run, frontier=Frontier(time, holes=run.holes)), Output.of(layout, new, old)
 
-    def _emitted(self, rows: Segments) -> Output:
-        layout = output_layout(self.bound.outputs)
-        if not rows.parts:
-            return Output.of(layout)
-        inputs = {"ready": rows, "span": one_row(first=NEVER, last=FOREVER)}
-        return Output.of(layout, self.executor.relation(emitted_rows(self.bound), inputs, layout))
+    def _emitted(self, rows: str) -> Statement:
+        return emitted_rows(self.bound, rows)
 
     def _with_arrived(self) -> Self:
         """With the rows that have come: those of a pane that was set aside go there."""
         waiting, aside = self.waiting, self.aside
         for rows in self.arrived:
-            came = Segments(waiting.layout).add(rows)
-            if self.holes and came.parts:
-                apart = _within("__t", self.holes)
-                aside = aside.add(self._stamped(came, apart))
-                came = Segments(waiting.layout).add(self._chosen(came, f"NOT {apart}"))
-            waiting = waiting.add(*came.parts)
-        waiting, aside = (rows.merged(self.executor.merged) for rows in (waiting, aside))
+            came = rows
+            if self.holes and rows.rows:
+                steps = [
+                    Step("apart", _set_aside(IN_A_HOLE), aside.held.layout),
+                    Step("others", IN_NO_HOLE, rows.layout),
+                ]
+                inputs = {"found": rows, "holes": self._hole_table, "limits": self._setting}
+                parts = self.executor.run(steps, inputs).relations
+                aside, came = aside.add(self.executor, parts["apart"]), parts["others"]
+            waiting = waiting.add(self.executor, came)
         return replace(self, waiting=waiting, aside=aside, arrived=())
+
+    @property
+    def _setting(self) -> pa.Table:
+        return one_row(clock=self.clock, of=self.executor.files.sequence())
 
     def _turn(self, budget: int) -> Turn:
         how = self._declared.sideline or Sideline()
         overdue = 0
-        if how.within is not None and self.aside.parts:
+        if how.within is not None and self.aside.count:
+            live = self.aside.live("found")
             statement = Statement(
-                f"SELECT count(*) AS n FROM found CROSS JOIN limits WHERE found.{SINCE} <= limits.__last"
+                f"SELECT count(*) AS n FROM ({live}) found CROSS JOIN limits WHERE found.{SINCE.name} <= limits.__last"
             )
-            inputs = {"found": self.aside, "limits": one_row(last=self.clock - how.within)}
+            inputs = self._aside_rows | {"limits": one_row(last=self.clock - how.within)}
             overdue = self.executor.table(statement, inputs).column("n")[0].as_py()
-        return Turn.of(budget, self.waiting.rows, self.aside.rows, overdue, how.one_in, self.credit)
+        return Turn.of(budget, self.waiting.count, self.aside.count, overdue, how.one_in, self.credit)
 
-    def _first(self, rows: Segments, count: int, time: str, then: Sequence[str]) -> tuple[Segments, Segments]:
-        """So many rows, the earliest first, and the rest."""
-        if count >= rows.rows or count == 0:
-            nothing = Segments(rows.layout)
-            return (rows, nothing) if count else (nothing, rows)
-        _, inputs = stretches(self.executor, rows, time, NEVER, FOREVER, 0)
-        text = numbered_text(time, (time, *then))
-        inputs["limits"] = one_row(count=count)
-        first, rest = (
-            self.executor.relation(
-                Statement(f"SELECT * FROM ({text}) CROSS JOIN limits WHERE {NUMBER} {sign} __count", identified=True),
-                inputs,
-                rows.layout,
-            )
-            for sign in ("<", ">=")
-        )
-        return Segments(rows.layout).add(first), Segments(rows.layout).add(rest)
+    @property
+    def _aside_rows(self) -> dict[str, Segments | pa.Table]:
+        return {"found": self.aside.held, "cuts": self.aside.cut_table}
 
     def set_aside(self, up_to: int, reached: int) -> Self:
         """Set the rows aside that wait and whose windows are over and were prodded."""
         last = last_instant_over(self._declared, min(up_to, reached))
-        low = self.waiting.least("__t")
+        low = self.waiting.first
         if last is None or low is None or low > last:
             return self
-        aside = self.aside.add(self._stamped(self.waiting, f"__t <= {last}"))
-        waiting = Segments(self.waiting.layout).add(self._chosen(self.waiting, f"__t > {last}"))
-        run = replace(self, waiting=waiting, aside=aside)._with_holes()
+        limits = self._setting.append_column("__last", pa.array([last]))
+        over = f"({self.waiting.live('found')}) found CROSS JOIN limits WHERE found.__t <= limits.__last"
+        inputs = {"found": self.waiting.held, "cuts": self.waiting.cut_table, "limits": limits}
+        found = self.executor.relation(_set_aside(over), inputs, self.aside.held.layout)
+        waiting = self.waiting.without(self.executor, last, found.rows)
+        run = replace(self, waiting=waiting, aside=self.aside.add(self.executor, found))._with_holes()
         return replace(run, frontier=replace(run.frontier, holes=run.holes))
-
-    def _chosen(self, rows: Segments, condition: str) -> Relation:
-        statement = Statement(f"SELECT * FROM found WHERE {condition}", identified=True)
-        return self.executor.relation(statement, {"found": rows}, rows.layout)
-
-    def _stamped(self, rows: Segments, condition: str) -> Relation:
-        """Rows as they are set aside, at the clock of this round."""
-        statement = Statement(
-            f"SELECT found.*, limits.__clock AS {SINCE} FROM found CROSS JOIN limits WHERE {condition}", identified=True
-        )
-        inputs = {"found": rows, "limits": one_row(clock=self.clock)}
-        return self.executor.relation(statement, inputs, self.aside.layout)
 
     def _with_holes(self) -> Self:
         """With the panes of rows that are set aside now."""
-        if not self.aside.parts:
+        if not self.aside.count:
             return replace(self, holes=())
         window = self._declared.window
         assert isinstance(window, Window)
         pane = f"__t - pmod(pmod(__t, {window.pane}) - {window.offset % window.pane}, {window.pane})"
-        found = self.executor.table(Statement(f"SELECT DISTINCT {pane} AS pane FROM found"), {"found": self.aside})
-        panes = sorted(found.column("pane").to_pylist())
+        statement = Statement(f"SELECT DISTINCT {pane} AS pane FROM ({self.aside.live('found')})")
+        panes = sorted(self.executor.table(statement, self._aside_rows).column("pane").to_pylist())
         return replace(self, holes=merged(Span(pane, pane + window.pane) for pane in panes))
 
     @property
@@ -212,34 +226,32 @@ class Queue(Merge):
 
     def early(self) -> Operator:
         """The queue as a prod passes it: rows that wait stay, and hold nothing back."""
-        return EarlyQueue(self.bound, self.executor, Segments(self.waiting.layout), frontier=self.frontier)
+        return EarlyQueue(**vars(self))
 
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
         """Plain data beside the rows."""
-        return {
-            "frontier": self.frontier.saved(),
-            "clock": self.clock,
-            "credit": self.credit,
-            "waiting": self.waiting.rows,
-            "aside": self.aside.rows,
-        }
+        lines = {"waiting": self.waiting.saved(), "aside": self.aside.saved()}
+        return {"frontier": self.frontier.saved(), "clock": self.clock, "credit": self.credit, **lines}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
         """The same, continued from what was saved."""
-        run = replace(self.with_state(state), clock=saved["clock"], credit=saved["credit"])._with_holes()
+        waiting = self.waiting.restored(saved["waiting"], state["waiting"])
+        aside = self.aside.restored(saved["aside"], state["aside"])
+        run = replace(self, waiting=waiting, aside=aside, clock=saved["clock"], credit=saved["credit"])._with_holes()
         return replace(run, frontier=replace(Frontier.restored(saved["frontier"]), holes=run.holes))
 
 
 @dataclass(frozen=True)
-class EarlyQueue(Merge):
+class EarlyQueue(Queue):
     """A queue that a prod passes: nothing goes through it, and time goes on as far as the inputs say."""
 
     def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
         """Emit nothing: an early answer does not wait for an expensive function."""
-        time = max(self.frontier.time, least_time(one.frontier for one in inputs))
-        return replace(self, frontier=Frontier(time), arrived=()), Output.of(output_layout(self.bound.outputs))
+        return replace(self, frontier=self.frontier_at(inputs), arrived=()), Output.of(
+            output_layout(self.bound.outputs)
+        )
 
 
 def last_instant_over(queue: DeclaredQueue, reached: int) -> int | None:
@@ -254,10 +266,3 @@ def last_instant_over(queue: DeclaredQueue, reached: int) -> int | None:
         return None
     assert isinstance(queue.window, Window)
     return ends_of(queue.window).at_or_before(reached + 1) - 1
-
-
-def _within(column: str, holes: Sequence[Span]) -> str:
-    """Whether a time lies in one of some spans."""
-    return (
-        "(" + (" OR ".join(f"({column} >= {hole.start} AND {column} < {hole.end})" for hole in holes) or "FALSE") + ")"
-    )

@@ -39,7 +39,6 @@ from eventide.engine.operators.windows import (
     open_frontier,
     outside,
 )
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -50,8 +49,9 @@ from eventide.eventtime.punctuation import Span, merged
 from eventide.plan.bound.query import Bound
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.window import SameWindow
-from eventide.plan.sql.failing_values import careful_values
+from eventide.plan.sql.failing_values import fail_safe_values
 from eventide.plan.sql.merge import empty_text
+from eventide.sources.arrow_types import arrow_type
 
 MOST_EMPTY = 100_000
 """So many windows are closed in one round at most, where empty ones are emitted too; the others follow later."""
@@ -137,8 +137,7 @@ class WindowAggregate(Operator):
             # Rows of before the query began were never its own, so they are not late for it.
             wanted -= self._weight(rows, low, self.begins)
         if wanted > accepted.weight:
-            since = f" AND __pane >= {self.begins}" if self.begins != NEVER else ""
-            late = Late(wanted - accepted.weight, f"__pane < {edge}{since}")
+            late = Late.before(wanted - accepted.weight, "__pane", edge, self.begins)
         run = replace(self, slices=self.slices.add(accepted))
         if self.query.query.retain and (accepted.least("__pane") or 0) < self.closed_before:
             revising = self._weight(accepted, edge, self.closed_before)
@@ -337,7 +336,7 @@ class WindowAggregate(Operator):
             text = empty_text(self.query, "no_rows")
             return self.executor.table(Statement(text, self.query.driver_exact, inner=known), none)
         except DataFaultError:
-            text = empty_text(careful_values(self.query), "no_rows")
+            text = empty_text(fail_safe_values(self.query), "no_rows")
             return self.executor.table(Statement(text, self.query.driver_exact, inner=known), none)
 
     def early(self) -> EarlyWindowAggregate:

@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.checkpoint.record import StateFile
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.eventtime.instant import Instants
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.declared.temporal import DAY
 from eventide.plan.expressions.columns import Column, quoted
+from eventide.sources.arrow_types import arrow_type
 
 SEQUENCE, ID = (column.name for column in IDENTITY)
 
@@ -215,9 +215,9 @@ class Relation:
         return Relation(self.layout, self.table.filter(chosen), self.files, lossy=self.lossy)
 
     def without_table(self) -> Relation:
-        """The same rows on the cluster; they are in files already."""
+        """The same rows on the cluster; they are in files already, which are packed."""
         assert self.files
-        return replace(self, table=None, stored=self.summary)
+        return replace(self, table=None, stored=replace(self.summary, bytes=sum(file.bytes for file in self.files)))
 
     def saved(self) -> dict[str, Any]:
         """Plain data for the round record."""

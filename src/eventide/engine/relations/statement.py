@@ -59,6 +59,6 @@ class StepResults:
     tables: Mapping[str, pa.Table]
 
 
-def one_row(**values: int) -> pa.Table:
+def one_row(**values: int | None) -> pa.Table:
     """A table of one row, for what changes from round to round; no column of a user begins with `__`, as these do."""
     return pa.table({f"__{name}": pa.array([value], pa.int64()) for name, value in values.items()})

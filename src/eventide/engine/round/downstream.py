@@ -15,17 +15,17 @@ import pyarrow as pa
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.engine.round.heartbeats import Ingestion, ingest
 from eventide.engine.round.placement import beside_state
-from eventide.engine.round.side_tables import rejects_layout
+from eventide.engine.round.side_tables import rejects_layout, with_round
 from eventide.errors import DataFaultError, EngineError
 from eventide.plan.binding import BoundProgram, Way
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.duckdb.transpile import same_answer
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.sql.failing_rows import careful
+from eventide.plan.sql.failing_rows import fail_safe_form
 from eventide.plan.sql.reduce import MALFORMED, alone_text, batch_view, broken_text, shaped_text
 
 
@@ -63,12 +63,11 @@ class DownstreamFeed:
         self, found: Ingestion, given: Relation, view: str, round: int
     ) -> tuple[list[tuple[Way, Relation]], list[Relation]]:
         try:
-            brought = [(way, self._reduced(found, way, careful(way.bound), given, view)) for way in self.ways]
+            brought = [(way, self._reduced(found, way, fail_safe_form(way.bound), given, view)) for way in self.ways]
             text = broken_text(self.stream, [way.bound for way in self.ways])
-            statement = Statement(
-                f"{view}SELECT *, CAST({round} AS BIGINT) AS _round FROM ({text})", self._portable(text)
-            )
-            broken = self.executor.relation(statement, {self._view: given}, rejects_layout(self.stream))
+            inputs = {self._view: given, "told": one_row(round=round)}
+            statement = Statement(view + with_round(text), self._portable(text))
+            broken = self.executor.relation(statement, inputs, rejects_layout(self.stream))
         except DataFaultError as fault:
             raise EngineError(
                 f"an expression over {self.stream.name!r} fails for a row: let it give NULL instead, or keep such rows "
@@ -79,9 +78,7 @@ class DownstreamFeed:
     def _reduced(self, found: Ingestion, way: Way, bound: Bound, given: Relation, view: str) -> Relation:
         operator = found.operators[way.step]
         layout = operator.layout(way.name)
-        text = shaped_text(
-            alone_text(bound), [column.name for column in layout.brought], operator.renames(way.name), {}
-        )
+        text = shaped_text(alone_text(bound), [column.name for column in layout.brought], operator.renames(way.name))
         portable = bound.driver_exact and self._portable(alone_text(bound))
         relation = self.executor.relation(Statement(view + text, portable), {self._view: given}, layout)
         return beside_state(operator, relation, self.executor)

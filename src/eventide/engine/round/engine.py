@@ -47,9 +47,8 @@ from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.scheduling.options import Asker, Scheduling
-from eventide.plan.binding import BoundProgram
+from eventide.plan.binding import BoundProgram, as_run
 from eventide.plan.bound.query import Bound
-from eventide.plan.declared.input_managers import as_run
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Timestamps
@@ -254,7 +253,8 @@ class Engine:
         last, state = self.early.snapshot, self.state
         standing = state.standing(self.program, self.scheduling)
         streams = tuple(state.stream_status[one.name].with_left_out(standing, one) for one in self.program.streams)
-        queries = tuple(QueryStatus.of(operator, standing) for operator in state.operators.values())
+        there = self.on_cluster()
+        queries = tuple(QueryStatus.of(one, standing, name in there) for name, one in state.operators.items())
         queries = self.early.told_of(queries)
         seconds, words = dict(self.seconds), self.scheduling.words
         return Status(

@@ -17,15 +17,17 @@ import pyarrow as pa
 from eventide.engine.operators.operator import Ingested, Late, Operator
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
+from eventide.engine.relations.statement import one_row
 from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
-from eventide.engine.round.side_tables import late_layout, late_rows, late_rows_text
+from eventide.engine.round.results import shown_heartbeat
+from eventide.engine.round.side_tables import late_layout, late_rows_text, side_rows
 from eventide.engine.streams.progress import StreamTime
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.scheduling.options import Asking, When
 from eventide.plan.binding import BoundProgram, Way
-from eventide.plan.sql.failing_rows import careful
+from eventide.plan.sql.failing_rows import fail_safe_form
 from eventide.plan.sql.reduce import late_text
 
 TimeOf = Callable[[str], int]
@@ -110,15 +112,13 @@ class HeartbeatStep:
 
     def _late(self, way: Way, late: Late, fail_safe: bool, sources: pa.Table, round: int) -> Relation:
         """The late rows themselves, each with why it is late."""
-        bound = careful(way.bound) if fail_safe else way.bound
+        bound = fail_safe_form(way.bound) if fail_safe else way.bound
         heartbeat = min(self.time_of(source) for source in self.plan.judged_by(way))
         text = late_text(bound, late.condition, late.join, late.behind)
-        layout, backend = late_layout(bound.stream), self.executor.backend
-        if self.executor.fits(late.rows * layout.row_bytes):
-            rows = backend.ask(text, late.tables)
-            return self.executor.of_table(layout, late_rows(bound, rows, round, heartbeat))
-        told = late_rows_text(bound, text, late.behind is not None, round, heartbeat)
-        return self.executor.stored(bound.stream, told, False, layout, {**late.tables, "names": sources})
+        told = late_rows_text(bound, text, late.behind is not None)
+        tables = {**late.tables, "names": sources, "beat": one_row(heartbeat=shown_heartbeat(heartbeat))}
+        layout = late_layout(bound.stream)
+        return side_rows(self.executor, bound.stream, told, layout, late.rows, round, tables)
 
 
 def ingest(found: Ingestion, way: Way, rows: Relation, sources: pa.Table | None = None) -> Ingested:

@@ -18,14 +18,15 @@ import pyarrow as pa
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.backend import Asking
 from eventide.engine.relations.executor import Executor
-from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.relations.relation import Relation
+from eventide.engine.relations.statement import one_row
 from eventide.engine.round.placement import beside_state
 from eventide.engine.round.reducer import Cells, Reducer
-from eventide.engine.round.side_tables import rejects_layout
+from eventide.engine.round.side_tables import rejects_layout, side_rows
 from eventide.engine.streams.progress import StreamTime
 from eventide.errors import DataFaultError, EngineError
 from eventide.plan.bound.query import Bound
-from eventide.plan.declared.stream import Stream, Timestamps
+from eventide.plan.declared.stream import Timestamps
 from eventide.plan.sql.failing_rows import RowExpressions
 from eventide.plan.sql.portable import is_plain, keeps_plainly
 from eventide.plan.sql.reduce import alone_text, broken_text, promises_text, rejects_text, shaped_text, timed
@@ -116,7 +117,9 @@ class ReduceStep:
             named = table.select(names).rename_columns([column.name for column in layout.brought])
             return beside_state(operator, self.executor.of_table(layout, named), self.executor)
         shaped = shaped_text(text, [column.name for column in layout.brought], renames, stamps)
-        return self.executor.stored(bound.stream, shaped, plain, layout)
+        tables = {"stamps": one_row(**{f"of{name}": at for name, at in stamps.items()})} if stamps else {}
+        # Tasks that read files know no tables beside them.
+        return self.executor.stored(bound.stream, shaped, plain and not stamps, layout, tables)
 
     @staticmethod
     def _stamps(operator: Operator, bound: Bound, clock: int) -> Mapping[str, int]:
@@ -142,15 +145,6 @@ class ReduceStep:
         return Reduction(found.cells, found.relations, rejected, fail_safe=True)
 
 
-def side_rows(executor: Executor, stream: Stream, sql: str, layout: Layout, most: int, round: int) -> Relation:
-    """Rows of a round for a side table; `most`: so many there can be."""
-    if executor.fits(most * layout.row_bytes):
-        table = executor.backend.ask(sql)
-        numbers = pa.array(np.full(table.num_rows, round, dtype=np.int64))
-        return executor.of_table(layout, table.append_column("_round", numbers))
-    return executor.stored(stream, f"SELECT *, CAST({round} AS BIGINT) AS _round FROM ({sql})", False, layout)
-
-
 def unreduced(backend: Asking, reducer: Reducer, fault: DataFaultError) -> EngineError:
     """The error that stops the engine: a function of the user fails, which no engine can try row by row."""
     stream = reducer.stream
@@ -160,7 +154,7 @@ def unreduced(backend: Asking, reducer: Reducer, fault: DataFaultError) -> Engin
                 backend.ask(f"{timed(stream)} SELECT count(*) AS n FROM timed WHERE {condition}")
             except DataFaultError:
                 return EngineError(
-                    f"query {query.told_as!r}: {spelled} fails for a row of stream {stream.name!r}, "
+                    f"query {query.display_name!r}: {spelled} fails for a row of stream {stream.name!r}, "
                     f"and it cannot be told for which: {WAY_OUT} ({fault})"
                 )
     return EngineError(f"an expression over stream {stream.name!r} fails for a row: {WAY_OUT} ({fault})")

@@ -14,9 +14,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from eventide.engine.operators.operator import Output
-from eventide.engine.relations.arrow_types import arrow_type, spark_type_of
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout
+from eventide.engine.relations.statement import one_row
 from eventide.engine.round.result_parts import FileRows, Piece, SparkParts, TableRows, result_table
 from eventide.eventtime.instant import EDGE
 from eventide.plan.binding import BoundOperator, BoundProgram
@@ -25,6 +25,7 @@ from eventide.plan.declared.stream import WINDOW_END, TimeKind
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import SPARK
 from eventide.results.results import Kind, Results
+from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -101,8 +102,9 @@ def results_of(
             yield Piece(TableRows(table))
 
     def frame() -> DataFrame:
+        told = one_row(round=round, heartbeat=shown)
         frames = [
-            executor.frame(result_text(name, kind, round, shown, schema, rows.layout), {"emitted": rows})
+            executor.frame(result_text(name, kind, schema, rows.layout), {"emitted": rows, "told": told})
             for kind, rows in both
             if rows.parts
         ]
@@ -120,14 +122,14 @@ def shown_heartbeat(heartbeat: int) -> int | None:
     return None if abs(heartbeat) >= EDGE else heartbeat
 
 
-def result_text(name: str, kind: Kind, round: int, heartbeat: int | None, schema: pa.Schema, layout: Layout) -> str:
-    """The same as a statement, over rows `emitted` that stay on the cluster."""
+def result_text(name: str, kind: Kind, schema: pa.Schema, layout: Layout) -> str:
+    """The same as a statement, over rows `emitted` that stay on the cluster; `told` has their round and heartbeat."""
     own = {column.name for column in layout.columns}
     told = {
         "query": str(exp.Literal.string(name).sql(SPARK)),
         "kind": f"'{kind.value}'",
-        "round": f"CAST({round} AS BIGINT)",
-        "heartbeat": f"CAST({'NULL' if heartbeat is None else heartbeat} AS BIGINT)",
+        "round": "told.__round",
+        "heartbeat": "told.__heartbeat",
     }
     columns = []
     for field in schema:
@@ -136,7 +138,7 @@ def result_text(name: str, kind: Kind, round: int, heartbeat: int | None, schema
         if field.name in ("window_start", "window_end", "heartbeat") and pa.types.is_timestamp(field.type):
             value = f"timestamp_micros({value})"
         columns.append(f"{value} AS {quoted(field.name)}")
-    return f"SELECT {', '.join(columns)} FROM emitted"
+    return f"SELECT {', '.join(columns)} FROM emitted CROSS JOIN told"
 
 
 def _typed_text(schema: pa.Schema) -> str:

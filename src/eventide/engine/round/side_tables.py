@@ -9,7 +9,7 @@ that Spark's executors wrote, which get the names `ROUND-0.parquet` and so on: t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +20,7 @@ from eventide.engine.operators.operator import Output
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
-from eventide.engine.round.results import time_type
-from eventide.engine.streams.progress import source_names
+from eventide.engine.relations.statement import Statement, one_row
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.plan.expressions.columns import Column, quoted
@@ -98,48 +96,48 @@ def late_layout(stream: Stream) -> Layout:
     return Layout((*stream.columns, *(Column(name, kind) for name, kind in told.items())))
 
 
-def late_rows(query: Bound, rows: pa.Table, round: int, heartbeat: int) -> pa.Table:
-    """The late rows of a query, each with why it is late: the heartbeat of all, or a later one of its own source."""
-    stream, count = query.stream, rows.num_rows
-    kind = time_type(stream.time_kind)
-    times = rows.column("__t")
-    behind = pa.repeat(pa.scalar(heartbeat, pa.int64()), count)
-    if "__behind" in rows.column_names:
-        behind = pc.max_element_wise(behind, rows.column("__behind"))
-    named = source_names(rows, stream.source) if stream.source else pa.nulls(count, pa.string())
-    added: dict[str, Any] = {
-        "_query": pa.repeat(pa.scalar(query.told_as), count),
-        "_source": named,
-        "_time": times.cast(kind),
-        "_heartbeat": behind.cast(kind),
-        "_late_by": pc.subtract(behind, times),
-        "_reason": pa.repeat(pa.scalar(CLOSED), count),
-        "_round": pa.repeat(pa.scalar(round, pa.int64()), count),
-    }
-    for name, column in added.items():
-        rows = rows.append_column(name, column)
-    return rows
+def side_rows(
+    executor: Executor,
+    stream: Stream,
+    sql: str,
+    layout: Layout,
+    most: int,
+    round: int,
+    tables: Mapping[str, pa.Table] | None = None,
+) -> Relation:
+    """Rows of a round for a side table, with its number; `most`: so many there can be."""
+    text, given = with_round(sql), {**(tables or {}), "told": one_row(round=round)}
+    if executor.fits(most * layout.row_bytes):
+        return executor.of_table(layout, executor.backend.ask(text, given))
+    return executor.stored(stream, text, False, layout, given)
 
 
-def late_rows_text(query: Bound, sql: str, own: bool, round: int, heartbeat: int) -> str:
-    """The same as a statement, over rows that stay on the cluster; `names` has the names of their sources."""
+def with_round(sql: str) -> str:
+    """The rows of a statement with the number of their round, which the table `told` has."""
+    return f"SELECT found.*, told.__round AS _round FROM ({sql}) found CROSS JOIN told"
+
+
+def late_rows_text(query: Bound, sql: str, own: bool) -> str:
+    """Late rows with why they are: the heartbeat of all, in the table `beat`, or a later one of their `own` source.
+
+    `names` has the names of their sources.
+    """
     stream = query.stream
     instant = "{}" if stream.time_kind is TimeKind.SEQUENCE else "timestamp_micros({})"
-    behind = f"greatest(CAST({heartbeat} AS BIGINT), __behind)" if own else f"CAST({heartbeat} AS BIGINT)"
+    behind = "greatest(beat.__heartbeat, late.__behind)" if own else "beat.__heartbeat"
     told = {
-        "_query": str(exp.Literal.string(query.told_as).sql(SPARK)),
+        "_query": str(exp.Literal.string(query.display_name).sql(SPARK)),
         "_source": "names.__name" if stream.source else "CAST(NULL AS STRING)",
-        "_time": instant.format("__t"),
+        "_time": instant.format("late.__t"),
         "_heartbeat": instant.format(behind),
-        "_late_by": f"{behind} - __t",
+        "_late_by": f"{behind} - late.__t",
         "_reason": f"'{CLOSED}'",
-        "_round": f"CAST({round} AS BIGINT)",
     }
     same = " AND ".join(f"late.{quoted(name)} <=> names.__s{place}" for place, name in enumerate(stream.source))
     columns = [f"late.{quoted(column.name)}" for column in stream.columns]
     columns += [f"{value} AS {name}" for name, value in told.items()]
     join = f" LEFT JOIN names ON {same}" if stream.source else ""
-    return f"SELECT {', '.join(columns)} FROM ({sql}) late{join}"
+    return f"SELECT {', '.join(columns)} FROM ({sql}) late CROSS JOIN beat{join}"
 
 
 def lost_values(executor: Executor, query: Bound, output: Output, round: int) -> Relation | None:

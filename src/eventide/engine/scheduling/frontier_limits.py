@@ -13,8 +13,7 @@ from dataclasses import replace
 from eventide.engine.operators.frontier import Frontier, of_stream
 from eventide.eventtime.instant import FOREVER
 from eventide.eventtime.scheduling.labels import Level, Node, Shape, labels
-from eventide.plan.binding import BoundProgram, Way
-from eventide.plan.declared.input_managers import input_managers
+from eventide.plan.binding import BoundProgram, Way, input_managers
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream
 from eventide.plan.declared.window import RowWindow

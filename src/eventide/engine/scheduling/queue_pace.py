@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from eventide.plan.declared.program import Operator
-from eventide.plan.declared.queue import Queue
+from eventide.plan.declared.rows import Queue
 
 FIRST = 1_000
 GROWTH = 4

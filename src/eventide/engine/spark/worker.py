@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.engine.duckdb.executor import Workbench
-from eventide.engine.relations.arrow_types import arrow_type
 from eventide.engine.relations.backend import Target
 from eventide.engine.relations.relation import Summary, numbered
 from eventide.plan.expressions.columns import Column
+from eventide.sources.arrow_types import arrow_type
 
 BATCH_ROWS = 2**17
 """Rows that are held at once while they are written."""

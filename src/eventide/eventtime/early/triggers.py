@@ -1,24 +1,49 @@
-"""Prodders: when to ask for early answers, by the clock, at points of the slide, or as time goes on in the data.
+"""When prods are due: by the clock, at points of the slide, as time goes on, or by feedback.
 
-Law: a prodder is a declaration without state. It tells which prods fall due from one moment, not included, up to
+Law: a early trigger is a declaration without state. It tells which prods fall due from one moment, not included, up to
 another; whether that stretch is looked at in one piece or in many, the same windows are asked for. So a round that took
 long asks once where short rounds would have asked often, and never for other windows. (Prodding thesis, section 3.2:
-the prodder in the plan and the input adapter; section 4.3: one prod for each slide, 90 s into its 120.)
+the early trigger in the plan and the input adapter; section 4.3: one prod for each slide, 90 s into its 120.)
 
 >>> ends = WindowEnds(slide=120)
 >>> AtPoints((0.75,)).due(ends, Moment(200), Moment(215))
 (Prod(up_to=239, after=119, groups={}),)
 >>> Every(60).due(ends, Moment(200), Moment(215)), Every(60).due(ends, Moment(239), Moment(245))
 ((), (Prod(up_to=239, after=-9223372036854775808, groups={}),))
+
+Automatic earliness: the prod point moves by feedback, so that early answers are as wrong as is permitted, not more.
+
+`PROD WITHIN 2 % ERROR` is an `Earliness`. It asks for each window once, at a point of its last slide. When the final
+answer is there, the error of the early one is told to it: each window earns the permitted error, and pays its own.
+What is saved moves the point earlier, what is owed moves it later, `speed` of a slide for each permitted error.
+(Prodding thesis, section 6.2 (c) and figure 6.4, where this is future work.)
+
+Law: let answers at the latest point be as good as permitted. Then over any stretch of n windows in which no debt is
+forgiven, whatever the stream does, their mean error is at most
+
+    permitted * (1 + (latest - earliest) / speed / n) + worst * (1 + most windows asked for and not yet scored) / n,
+
+for a greater one would have pushed the point beyond the latest. So the running error tends to the permitted one or
+less; and where later points are better ones, no earlier point would do, for what is saved moves the point earlier.
+When the stream changes for the worse, the first bad window moves the point back: nothing is saved up beyond the
+earliest point. What is owed beyond the permitted error of `memory` windows is forgiven, so one wild window does not
+hold a query back for hours.
+
+>>> control = Earliness(error=0.02, speed=0.05, first=0.5).start()
+>>> [round(control.score(error), 6) for error in (0.0, 0.06)]
+[0.45, 0.55]
 """
 
 from __future__ import annotations
 
+import math
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, WindowEnds
+from eventide.eventtime.heartbeat import Snapshot, check_snapshot
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
 
 
@@ -31,7 +56,7 @@ class Moment:
 
 
 @runtime_checkable
-class Prodder(Protocol):
+class EarlyTrigger(Protocol):
     """Tells what is to be asked for as time goes on."""
 
     def due(self, ends: WindowEnds, before: Moment, now: Moment) -> tuple[Prod, ...]:
@@ -92,7 +117,7 @@ class AtPoints:
 
 @dataclass(frozen=True)
 class ByProgress:
-    """Another prodder, which looks at the latest time that has arrived where it would look at the clock.
+    """Another early trigger, which looks at the latest time that has arrived where it would look at the clock.
 
     This is how streams are prodded whose times are no clock times: numbers of a sequence, or a recording.
 
@@ -100,10 +125,10 @@ class ByProgress:
     (Prod(up_to=9, after=-1, groups={}),)
     """
 
-    inner: Prodder
+    inner: EarlyTrigger
 
     def due(self, ends: WindowEnds, before: Moment, now: Moment) -> tuple[Prod, ...]:
-        """What the other prodder says when the time that has arrived is its clock."""
+        """What the other early trigger says when the time that has arrived is its clock."""
         return self.inner.due(ends, Moment(before.latest, before.latest), Moment(now.latest, now.latest))
 
 
@@ -118,3 +143,120 @@ def between(ends: WindowEnds, before: int, now: int, lead: int) -> Prod | None:
     last = ends.at_or_before(now + lead)
     first = NEVER if before <= -EDGE else ends.at_or_before(before + lead)
     return Prod(last - 1, shift(first, -1)) if last > first else None
+
+
+KIND, VERSION = "earliness", 1
+
+
+@dataclass(frozen=True)
+class Earliness:
+    """Permitted mean `error` (0.02 is 2 %), the points between which to choose, and how fast to move.
+
+    `speed` is the share of a slide by which a window without any error moves the point earlier; `first` is the point to
+    begin with, the latest one if it is left out. A `latest` above 1 lies after the end of the window.
+
+    >>> Earliness(error=2.0)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: PROD WITHIN 200 % ERROR: give an error above 0 % and below 100 %
+    >>> Earliness(error=0.02, earliest=0.9, latest=0.8)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: the prod point cannot stay between 90 % and 80 % of the slide
+    """
+
+    error: float
+    earliest: float = 0.0
+    latest: float = 1.0
+    speed: float = 0.02
+    memory: int = 20
+    first: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.error < 1:
+            raise DeclarationError(f"PROD WITHIN {self.error * 100:g} % ERROR: give an error above 0 % and below 100 %")
+        if not 0 <= self.earliest <= self.latest < math.inf:
+            raise DeclarationError(
+                f"the prod point cannot stay between {self.earliest * 100:g} % and {self.latest * 100:g} % of the slide"
+            )
+        if not 0 < self.speed <= 1:
+            raise DeclarationError(f"a prod point cannot move by {self.speed:g} of a slide: give a speed from 0 to 1")
+        if self.memory < 0:
+            raise DeclarationError(f"a memory of {self.memory} windows is none: give 0 or more")
+
+    def start(self) -> EarlinessControl:
+        """A control that has seen no answer."""
+        first = self.latest if self.first is None else self.first
+        return EarlinessControl(self, min(max(first, self.earliest), self.latest))
+
+    def resume(self, snapshot: Snapshot) -> EarlinessControl:
+        """The control that `snapshot` described."""
+        check_snapshot(snapshot, KIND, VERSION)
+        control = EarlinessControl(self, snapshot["place"])
+        control.asked, control.windows, control.total = snapshot["asked"], snapshot["windows"], snapshot["total"]
+        return control
+
+
+class EarlinessControl:
+    """The point at which the next window is asked for, and what it has earned and paid."""
+
+    def __init__(self, policy: Earliness, place: float) -> None:
+        self.policy = policy
+        self.asked = NEVER
+        self.windows = 0
+        self.total = 0.0
+        # Where the point would be without a latest one: what lies beyond it is owed.
+        self._place = place
+
+    @property
+    def point(self) -> float:
+        """The point of the slide at which a window is asked for."""
+        return min(self._place, self.policy.latest)
+
+    @property
+    def running_error(self) -> float | None:
+        """The mean error of all windows so far."""
+        return self.total / self.windows if self.windows else None
+
+    def due(self, ends: WindowEnds, now: int) -> Prod | None:
+        """The windows that have come to the point and were not asked for before.
+
+        Each window is asked for once, however the point moves.
+
+        >>> control = Earliness(error=0.02, first=0.5).start()
+        >>> control.due(WindowEnds(10), 15), control.due(WindowEnds(10), 16), control.due(WindowEnds(10), 25).after
+        (Prod(up_to=19, after=-9223372036854775808, groups={}), None, 19)
+        """
+        if not -EDGE < now < EDGE:
+            return None
+        last = ends.at_or_before(now + ends.lead(self.point))
+        if last <= self.asked:
+            return None
+        prod = Prod(last - 1, shift(self.asked, -1))
+        self.asked = last
+        return prod
+
+    def score(self, error: float) -> float:
+        """Learn the error of one window's early answer; gives the new point."""
+        policy = self.policy
+        step = policy.speed * (error / policy.error - 1.0) if math.isfinite(error) else math.inf
+        limit = policy.latest + policy.memory * policy.speed
+        self._place = min(max(self._place + step, policy.earliest), limit)
+        self.windows += 1
+        self.total += error
+        return self.point
+
+    def copy(self) -> EarlinessControl:
+        """Another one that stands where this does."""
+        return copy(self)
+
+    def snapshot(self) -> Snapshot:
+        """All of it as plain data."""
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "place": self._place,
+            "asked": self.asked,
+            "windows": self.windows,
+            "total": self.total,
+        }

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.early.earliness import Earliness
+from eventide.eventtime.early.triggers import Earliness
 from eventide.language.create_stream import name_of
 from eventide.language.grammar.amounts import Amounts
 from eventide.language.grammar.nodes import Amount, Clause
@@ -30,7 +30,7 @@ from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.query import Query
-from eventide.plan.declared.queue import Queue, Sideline, calls, check_sideline
+from eventide.plan.declared.rows import Queue, Sideline, calls, check_sideline
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.declared.window import SameWindow
 

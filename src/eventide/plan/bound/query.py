@@ -22,9 +22,8 @@ from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import WINDOW_START, Derived, Least, Stream, TimeKind
 from eventide.plan.declared.time_columns import least_of
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
-from eventide.plan.expressions.aggregate_call import Partial, Split
+from eventide.plan.expressions.aggregate_call import Partial, Split, order_key
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.expressions.order_key import order_key
 from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.expressions.spark_dialect import SPARK
 
@@ -67,8 +66,8 @@ class Bound:
     types: tuple[str, ...]
     checks: tuple[tuple[str, str], ...]
     driver_exact: bool
-    careful: bool = False
-    """Whether its condition leaves out rows that would break it (`broken.careful`)."""
+    fail_safe: bool = False
+    """Whether its condition leaves out rows that would break it (`broken.fail_safe`)."""
     operator: str | None = None
     """The operator whose port it is, if it is one (`plan.port`)."""
 
@@ -126,7 +125,7 @@ class Bound:
         return {name: least for name, least in found if least is not None}
 
     @property
-    def told_as(self) -> str:
+    def display_name(self) -> str:
         """The name by which users know it: that of the operator, for a port."""
         return self.operator or self.query.name
 

@@ -1,4 +1,4 @@
-"""Projections and merges of rows, and samples of them.
+"""Projections, merges and samples of rows, and queues before expensive functions.
 
 Rows as they are: chosen and computed one by one, of one input or of several merged.
 
@@ -19,17 +19,33 @@ Law: whether a row is taken depends on its values alone, not on rounds, on the o
 rows that are equal are taken together or not at all. Of rows that differ, about the share is taken.
 
 Texts, numbers, times and truth values count; columns of other types do not.
+
+The queue before an expensive function: rows wait there, so that rounds stay short, and a burst can be set aside.
+
+Laws. A queue tells every row that comes into it once, unchanged, the earliest first, about so many in a round as there
+is room for. No window of whoever reads it closes before all its rows have gone through. With `sideline`, rows of a
+burst that wait when their window is prodded after its end are set aside: they go through in lulls, and windows that
+hold none of them close meanwhile (prodding thesis, sections 4.3.2, Expensive, and 6.2 (a)).
+
+>>> queue = Queue("words_queue", ("words",), window=Window(300, 60), sideline=Sideline(one_in=3))
+>>> queue.is_plain, queue.ordered
+(False, False)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.declared.query import Named, check_names
+from eventide.plan.declared.query import Named, Query, check_names
 from eventide.plan.declared.stream import Stream, kind_of
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.plan.expressions.aggregate_call import FRACTIONS, decimal_of
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column, quoted
+from eventide.plan.expressions.parse import parsed
 
 
 @dataclass(frozen=True)
@@ -105,3 +121,129 @@ def _text(column: Column) -> str | None:
     if kind_of(column) is not None:
         return f"CAST(unix_micros(CAST({name} AS TIMESTAMP)) AS STRING)"
     return None
+
+
+@dataclass(frozen=True)
+class Sideline:
+    """How rows that were set aside go through: one after every `one_in` new rows, and first of all after `within`.
+
+    `within` is a length on the clock, counted from when a row was set aside. Without either they go in lulls alone.
+
+    >>> Sideline(one_in=0)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: SIDELINE 1 IN 0 would let no new row go first: give 1 or more
+    """
+
+    one_in: int | None = None
+    within: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.one_in is not None and self.one_in < 1:
+            raise DeclarationError(f"SIDELINE 1 IN {self.one_in} would let no new row go first: give 1 or more")
+        if self.within is not None and self.within <= 0:
+            raise DeclarationError(f"SIDELINE WITHIN {self.within} sets nothing aside: give a length above 0")
+
+
+@dataclass(frozen=True)
+class Queue(Rows):
+    """The rows of `inputs`, before the query that calls an expensive function for each of them.
+
+    `room` rows go through in a round; without it, as many as the time permits that the engine gives to it. `window` is
+    that of the reader: bursts are set aside by its panes.
+    """
+
+    ordered: bool = False
+    room: int | None = None
+    window: Window | RowWindow | None = None
+    sideline: Sideline | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.room is not None and self.room < 1:
+            raise DeclarationError(f"{self.name!r}: no row would go through in a round of {self.room}: give 1 or more")
+        if self.sideline is not None and not isinstance(self.window, Window):
+            raise DeclarationError(
+                f"{self.name!r}: only windows of time can be set aside: leave SIDELINE out, or give a RANGE of time"
+            )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whoever reads this must not read the inputs in its place."""
+        return False
+
+
+def queued(
+    query: Query,
+    inputs: tuple[str, ...],
+    name: str,
+    expensive: Collection[str] = (),
+    room: int | None = None,
+    sideline: Sideline | None = None,
+) -> tuple[Queue, Query]:
+    """A queue of that name before a query that takes its rows from `inputs`, and the query that reads it.
+
+    Conditions that call none of the `expensive` functions are looked at before the queue: what they refuse need not
+    wait.
+
+    >>> from eventide.plan.declared.query import named_as
+    >>> words = Query("words", "s", Window(300), named_as(n="count(*)"), where="(len > 3 AND found_in(word))")
+    >>> queue, query = queued(words, ("s",), "words_queue", ["found_in"])
+    >>> queue.where, query.where, query.stream
+    ('len > 3', 'FOUND_IN(word)', 'words_queue')
+    """
+    if isinstance(query.window, SameWindow):
+        raise DeclarationError(
+            f"query {query.name!r} has the windows of a query below it, and its rows are few: it needs no queue"
+        )
+    if query.by_source:
+        raise DeclarationError(
+            f"query {query.name!r} cannot close by source: its rows wait together before an expensive function"
+        )
+    if sideline is not None:
+        check_sideline(query)
+    before, after = _parted(query.where, expensive)
+    queue = Queue(name, inputs, where=before, room=room, window=query.window, sideline=sideline)
+    return queue, replace(query, stream=name, where=after)
+
+
+def check_sideline(query: Query) -> None:
+    """Refuse a query whose windows cannot be set aside."""
+    if query.retain or (isinstance(query.window, Window) and query.window.empty):
+        raise DeclarationError(
+            f"query {query.name!r}: windows that are revised, or told without rows, cannot be set aside: "
+            "leave SIDELINE out, or the other"
+        )
+
+
+def calls(sql: str | None, functions: Collection[str]) -> bool:
+    """Whether an expression calls one of these functions, whatever the capital letters.
+
+    >>> calls("sum(Score(text))", ["score"]), calls("score + 1", ["score"])
+    (True, False)
+    """
+    return sql is not None and _calls(parsed(sql, "an expression"), functions)
+
+
+def _calls(tree: exp.Expr, functions: Collection[str]) -> bool:
+    names = {str(name).lower() for name in functions}
+    return any(
+        (call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower() in names
+        for call in tree.find_all(exp.Func)
+    )
+
+
+def _parted(where: str | None, expensive: Collection[str]) -> tuple[str | None, str | None]:
+    """The conditions before a queue, and those after it."""
+    if where is None or not expensive:
+        return None, where
+    tree = parsed(where, "WHERE").unnest()
+    parts = list(tree.flatten()) if isinstance(tree, exp.And) else [tree]
+    dear = [_calls(part, expensive) for part in parts]
+    cheap = [part for part, one in zip(parts, dear, strict=True) if not one]
+    rest = [part for part, one in zip(parts, dear, strict=True) if one]
+    return _all_of(cheap), _all_of(rest)
+
+
+def _all_of(parts: list[exp.Expr]) -> str | None:
+    return exp.and_(*parts).sql("spark") if parts else None

@@ -1,4 +1,4 @@
-"""Calls of aggregates and the partials that slices keep for them.
+"""Calls of aggregates, the partials that slices keep for them, and the order of values.
 
 One call of an aggregate, taken apart, and the partial columns that its form asks for.
 
@@ -19,6 +19,8 @@ The mean of decimals by long division, in words that both engines compute exactl
 
 Law: the mean has four digits more than its values and is rounded once, half up, as Spark's AVG. Division itself will
 not do: Spark's rounds twice on the way, DuckDB's goes through DOUBLE.
+
+Order of values, the same in Spark and DuckDB: NaN is above all numbers, NULL inside of a value below all.
 """
 
 from __future__ import annotations
@@ -133,7 +135,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Told:
+class AggregateValue:
     """The value of one aggregate over merged partials, its type, and what must hold for it."""
 
     value: str
@@ -141,7 +143,7 @@ class Told:
     checks: tuple[tuple[str, str], ...] = ()
 
 
-Form = Callable[[Call, Columns], Told | None]
+Form = Callable[[Call, Columns], AggregateValue | None]
 """How an aggregate is told from partials; None where it cannot be, for these arguments."""
 
 
@@ -179,3 +181,45 @@ def decimal_mean(total: str, rows: str, precision: int, scale: int) -> str | Non
     )
     kind = f"DECIMAL({precision + 4}, {scale + 4})"
     return f"CAST({whole} + {digits} * CAST({step} AS DECIMAL({scale + 4}, {scale + 4})) AS {kind})"
+
+
+PLAIN = (*SMALL, "BIGINT", *FRACTIONS, "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BINARY")
+"""Types whose order is the same in Spark and DuckDB."""
+
+
+def order_key(sql: str, kind: str, depth: int = 0) -> tuple[str, str] | None:
+    """What orders values of a type alike in both engines, and its type; None where Spark has no order.
+
+    >>> order_key("x", "ARRAY<INT>")
+    ("transform(x, e0 -> named_struct('h', nullif(e0 IS NOT NULL, CAST(NULL AS BOOLEAN)), \
+'k', nullif(e0, CAST(NULL AS INT))))", 'ARRAY<STRUCT<h: BOOLEAN, k: INT>>')
+    """
+    if kind in PLAIN or decimal_of(kind) is not None:
+        return sql, kind
+    if kind == "VOID":
+        return None
+    read = exp.DataType.build(kind, dialect=SPARK)
+    if read.is_type("array"):
+        name = f"e{depth}"
+        inner = order_key(name, read.expressions[0].sql(SPARK), depth + 1)
+        if inner is None:
+            return None
+        there = f"named_struct('h', {nullable(f'{name} IS NOT NULL', 'BOOLEAN')}, 'k', {nullable(*inner)})"
+        return f"transform({sql}, {name} -> {there})", f"ARRAY<STRUCT<h: BOOLEAN, k: {inner[1]}>>"
+    if read.is_type("struct"):
+        fields = [(f"{sql}.{f.this.sql(SPARK)}", f.args["kind"].sql(SPARK)) for f in read.expressions]
+        keys = [(field, order_key(field, kind_, depth)) for field, kind_ in fields]
+        if any(key is None for _, key in keys):
+            return None
+        parts, types = [], []
+        for i, (field, key) in enumerate(keys):
+            assert key is not None
+            parts.append(f"'h{i}', {nullable(f'{field} IS NOT NULL', 'BOOLEAN')}, 'k{i}', {nullable(*key)}")
+            types.append(f"h{i}: BOOLEAN, k{i}: {key[1]}")
+        return f"named_struct({', '.join(parts)})", f"STRUCT<{', '.join(types)}>"
+    return None
+
+
+def nullable(sql: str, kind: str) -> str:
+    """The same value, of a type that may be NULL: a struct that is NULL cannot go to Arrow if its fields may not be."""
+    return f"nullif({sql}, CAST(NULL AS {kind}))"

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from eventide.plan.bound.query import HAVING, ROWS, Bound, shown
 from eventide.plan.declared.query import OrderBy
-from eventide.plan.expressions.aggregate_call import FRACTIONS
+from eventide.plan.expressions.aggregate_call import FRACTIONS, order_key
 from eventide.plan.expressions.columns import quoted
-from eventide.plan.expressions.order_key import order_key
 
 LISTED = ("__of", "__start", "__end")
 """A pane, and the start and end of a window that holds it: names that no column of a stream has."""

@@ -13,7 +13,7 @@ Output columns: `__branch`, the keys of each branch (`__pane0`, `__want0`, `__k0
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -186,7 +186,7 @@ def kept_text(query: Bound, up_to: int | None = None) -> str:
     the round in which it comes.
     """
     pane, later = pane_sql(query), _later(query)
-    if later is not None and not query.careful:
+    if later is not None and not query.fail_safe:
         pane = f"CASE WHEN {later} >= 0 THEN {pane} END"
     keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
     kept = [quoted(column.name) for column in query.kept]
@@ -216,11 +216,11 @@ def alone_text(query: Bound, up_to: int | None = None) -> str:
     return f"SELECT {', '.join(columns)} FROM ({alone.sql}) WHERE __pane0 IS NOT NULL{wanted}"
 
 
-def shaped_text(sql: str, columns: Sequence[str], renames: Mapping[str, str], stamps: Mapping[str, int]) -> str:
-    """Rows of a port under the names of `columns`; those that tell a time have that of the `stamps`, if there are any.
+def shaped_text(sql: str, columns: Sequence[str], renames: Mapping[str, str], stamps: Collection[str] = ()) -> str:
+    """Rows of a port under the names of `columns`; `stamps` are those that the table of that name has the times of.
 
-    >>> shaped_text("rows", ("__pane", "speed"), {"speed": "__k1"}, {"__pane": 7})
-    'SELECT CASE WHEN `__pane` IS NOT NULL THEN CAST(7 AS BIGINT) END AS `__pane`, `__k1` AS `speed` FROM (rows)'
+    >>> shaped_text("rows", ("__t", "speed"), {"speed": "__k1"}, ["__t"])
+    'SELECT stamps.__of__t AS `__t`, `__k1` AS `speed` FROM (rows) CROSS JOIN stamps'
     """
     shown = []
     for name in columns:
@@ -228,10 +228,10 @@ def shaped_text(sql: str, columns: Sequence[str], renames: Mapping[str, str], st
         told = quoted(of)
         if of in stamps:
             # The pane of before is asked for because it may fail.
-            stamp = f"CAST({stamps[of]} AS BIGINT)"
+            stamp = f"stamps.__of{of}"
             told = f"CASE WHEN {told} IS NOT NULL THEN {stamp} END" if of == "__pane" else stamp
         shown.append(f"{told} AS {quoted(name)}")
-    return f"SELECT {', '.join(shown)} FROM ({sql})"
+    return f"SELECT {', '.join(shown)} FROM ({sql}){' CROSS JOIN stamps' if stamps else ''}"
 
 
 def late_text(query: Bound, condition: str, join: str = "", behind: str | None = None) -> str:
@@ -322,7 +322,7 @@ def _guarded(reduce: str, i: int, query: Bound) -> str:
         return reduce
     expression = parsed(reduce, "a partial")
     want = exp.column(f"__want{i}")
-    if query.careful:
+    if query.fail_safe:
         # Arguments are computed before FILTER is asked, by DuckDB, and by Spark where two aggregates share them.
         expression = restricted(expression, want)
     if isinstance(expression, exp.Filter):

@@ -30,7 +30,7 @@ from eventide.plan.expressions.columns import Column, spark_type
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sources.options import FILES, input_of, limit_options, needs_path, split_options, text_options
 from eventide.sources.schema import matched, places_in_header
-from eventide.sources.spark.errors import told
+from eventide.sources.spark.errors import translated_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,7 +106,7 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
     given = input_of(stream)
     limits = limit_options(given)
     owner = f"stream {stream.name!r}"
-    with told(spark, owner, given.format, given.path):
+    with translated_errors(spark, owner, given.format, given.path):
         if given.format in ("csv", "json"):
             return _text_files(spark, stream, given, limits)
         if given.format in FILES:

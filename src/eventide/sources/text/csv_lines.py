@@ -1,6 +1,6 @@
 """Lines of CSV as fields: many at once in Arrow, and one by one as Spark cuts them.
 
-One line of CSV, the careful way: cut into fields as Spark's parser does, then each field converted.
+One line of CSV, the fail-safe way: cut into fields as Spark's parser does, then each field converted.
 
 Law: the same fields as Spark's, also for quotes where none should be. A quoted field that goes on after its closing
 quote is taken as it stands, quotes and all, up to the next separator; a quote that never closes takes the rest. (Where
@@ -35,7 +35,7 @@ import pyarrow.csv as pa_csv
 
 from eventide.errors import DeclarationError
 from eventide.plan.expressions.columns import Column
-from eventide.sources.schema import arrow_type
+from eventide.sources.schema import readable_type
 from eventide.sources.text import values as text_values
 from eventide.sources.text.lines import as_block, lines_of
 from eventide.sources.text.quick_values import connection, of_csv, sure_rows
@@ -92,7 +92,7 @@ def converter(column: Column) -> Convert:
     """
     if column.type in SIMPLE:
         return SIMPLE[column.type]
-    kind = arrow_type(column.type)
+    kind = readable_type(column.type)
     if pa.types.is_decimal(kind):
         return partial(text_values.decimal, precision=kind.precision, scale=kind.scale)
     if kind == pa.string():
@@ -129,7 +129,7 @@ SIMPLE: dict[str, Convert] = {
 }
 
 
-class CarefulCsv:
+class FailSafeCsv:
     """Lines of CSV, one by one. `places` are the positions of the declared columns among `width` fields."""
 
     def __init__(

@@ -1,8 +1,8 @@
 """Text becomes values in DuckDB, many at once, where there can be no doubt what Spark would make of them.
 
 Law: each text here is SQL for a value that is NULL unless the quick way is sure; whenever it gives a value, it is the
-one the careful way gives. What it is not sure of (unusual zones, more digits than fit, blanks around numbers, and all
-that is malformed) is left to the careful way, row by row.
+one the fail-safe way gives. What it is not sure of (unusual zones, more digits than fit, blanks around numbers, and all
+that is malformed) is left to the fail-safe way, row by row.
 
 >>> of_csv("x", "INT")
 "CASE WHEN regexp_full_match(x, '[+-]?[0-9]{1,19}') THEN TRY_CAST(x AS INTEGER) END"
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
-from eventide.sources.schema import arrow_type
+from eventide.sources.schema import readable_type
 
 DAY = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 CLOCK = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
@@ -68,7 +68,7 @@ def of_csv(text: str, spark_type: str) -> str:
     if spark_type in PATTERNS:
         pattern, target = PATTERNS[spark_type]
         return _when(pattern, text, f"TRY_CAST({text} AS {target})")
-    kind = arrow_type(spark_type)
+    kind = readable_type(spark_type)
     if pa.types.is_decimal(kind):
         pattern = rf"[+-]?[0-9]{{1,38}}(\.[0-9]{{0,{kind.scale}}})?"
         return _when(pattern, text, f"TRY_CAST({text} AS DECIMAL({kind.precision}, {kind.scale}))")
@@ -100,7 +100,7 @@ def of_json(value: str, spark_type: str) -> str:
             return text
         seconds = _when("-?[0-9]{1,11}", value, f"to_timestamp(TRY_CAST({value} AS BIGINT))")
         return f"CASE WHEN starts_with({value}, '\"') THEN {text} ELSE {seconds} END"
-    kind = arrow_type(spark_type)
+    kind = readable_type(spark_type)
     if kind == pa.string():
         # Text without a backslash has no quotes but those around it. Doubles and objects: as they were written.
         return (
