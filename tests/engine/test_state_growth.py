@@ -58,3 +58,18 @@ def test_the_rate_of_rows_is_0_after_a_silence(tmp_path: Path, monkeypatch: pyte
             monkeypatch.setattr("eventide.engine.running.time.monotonic", lambda now=now: now)
             assert engine._rows_per_second() == rate
         monkeypatch.undo()
+
+
+def test_a_stop_that_fails_is_told_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stop() -> None:
+        raise RuntimeError("TimeoutException: 30000 ms\n\tat java.base")
+
+    with (
+        LocalEngine(Program((STREAM,)), str(tmp_path), {}, {"s": Batches(STREAM, [])}) as engine,
+        monkeypatch.context() as patched,
+    ):
+        patched.setattr(engine, "stop", stop)
+        engine._stop_in_words()
+    assert caplog.messages == ["the engine could not be stopped at once: RuntimeError: TimeoutException: 30000 ms"]

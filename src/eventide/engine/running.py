@@ -213,10 +213,18 @@ class Running(ABC):
                 signal.raise_signal(number)
                 return
             log.info("stopping", extra={"signal": signal.Signals(number).name})
-            self.in_thread("eventide-stop", self.stop)
+            self.in_thread("eventide-stop", self._stop_in_words)
 
         for number in (signal.SIGINT, signal.SIGTERM):
             self._handlers[number] = signal.signal(number, stop)
+
+    def _stop_in_words(self) -> None:
+        """Stop; where that fails, Spark being busy with a broker that does not answer, say so without a traceback."""
+        try:
+            self.stop()
+        except Exception as failure:
+            said = str(failure).strip().partition("\n")[0]
+            log.warning("the engine could not be stopped at once: %s: %s", type(failure).__name__, said)
 
     def begin(self) -> None:
         """What has to be done before the first round."""

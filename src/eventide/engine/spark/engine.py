@@ -29,6 +29,7 @@ from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.spark.input import read_stream
+from eventide.sources.spark.reachable import unreachable_brokers
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ class SparkEngine(Running):
     def start(self, bounded: bool = False) -> SparkEngine:
         """Begin. `bounded`: take what is there now, close everything, and end."""
         self.begin()
+        for stream in self.engine.program.streams:
+            if (unreachable := unreachable_brokers(stream)) is not None:
+                log.warning("%s", unreachable)
         try:
             self._log.take_back(self.engine.last_batch)
             with self.exclusively():

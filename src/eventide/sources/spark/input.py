@@ -73,9 +73,17 @@ def malformed_sql(names: Sequence[str], corrupt: str = CORRUPT) -> str:
 
 
 def kept_aside(parsed: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> DataFrame:
-    """From what a parser gave (`names` and the corrupt column) the declared columns and `_malformed`."""
+    """From what a parser gave (`names` and the corrupt column) the declared columns and `_malformed`.
+
+    What stands beside the text that was parsed stays also where that is malformed: it says where the row is from.
+    """
     given = parsed.selectExpr("*", f"{malformed_sql(names)} AS {MALFORMED}")
-    good = (f"CASE WHEN {MALFORMED} IS NULL THEN {quoted(c.name)} END AS {quoted(c.name)}" for c in columns)
+    good = (
+        f"CASE WHEN {MALFORMED} IS NULL THEN {quoted(c.name)} END AS {quoted(c.name)}"
+        if c.name in names
+        else quoted(c.name)
+        for c in columns
+    )
     return given.selectExpr(*good, MALFORMED)
 
 
