@@ -58,7 +58,9 @@ def under_way(what: str) -> Iterator[None]:
 @contextmanager
 def passing(text: Callable[[], str]) -> Iterator[None]:
     """A line on standard error that changes, while results go elsewhere; only where it disturbs nobody."""
-    console = None if sys.stdout.isatty() else _terminal()
+    # What functions of the user print may have been sent to standard error: the process' own output counts.
+    output = sys.__stdout__ or sys.stdout
+    console = None if output.isatty() else _terminal()
     if console is None:
         yield
         return

@@ -36,6 +36,7 @@ from eventide.engine.checkpoint.record import (
     RoundRecord,
     StateFile,
     checksum,
+    checksum_of,
     read_document,
     write_document,
 )
@@ -50,7 +51,7 @@ NUMBERED = re.compile(r"(?:rounds|intents)/(\d+)\.json")
 LZ4_ABOVE = 256 * 1024
 """Arrow tables above this are compressed: below, a smaller file does not pay for the time."""
 WHOLE_BELOW = 1024 * 1024
-"""Files that Spark wrote are read whole for their checksum up to this size."""
+"""On a remote storage, files that Spark wrote are read whole for their checksum up to this size."""
 TAIL = 64 * 1024
 """Of larger ones the last bytes are; a Parquet file ends with its footer, without which it cannot be read at all."""
 
@@ -213,9 +214,8 @@ class Checkpoint:
     def adopt(self, folder: str) -> tuple[StateFile, ...]:
         """Files that Spark wrote below this checkpoint (at `storage.uri(folder)`), to be named by a record.
 
-        Up to 1 MiB a file is read whole for its checksum. Of a larger one the checksum is over the last 64 KiB: with
-        the length that finds every torn file, without reading on the driver what the cluster wrote; a bit that
-        flips in the middle is left to the page checksums of Parquet.
+        The checksum is over the whole file, whoever wrote it. Only on a remote storage, and above 1 MiB, it is over the
+        last 64 KiB: with the length that finds every torn file, without fetching what the cluster wrote.
         """
         files = []
         for name in self.storage.list(folder):
@@ -223,7 +223,7 @@ class Checkpoint:
             self.storage.adopt(name)
             self._written.add(name)
             size = self.storage.size(name)
-            files.append(StateFile(name, size, self._sum(name, tail=size > WHOLE_BELOW)))
+            files.append(StateFile(name, size, self._sum(name, tail=size > WHOLE_BELOW and not self.storage.near)))
         return tuple(files)
 
     def holding(self, names: frozenset[str], folder: str) -> AbstractContextManager[None]:
@@ -254,7 +254,10 @@ class Checkpoint:
             raise DamagedError(f"{file.name} is damaged: its checksum does not hold")
 
     def _sum(self, name: str, tail: bool) -> str:
-        return f"tail:{checksum(self.storage.tail(name, TAIL))}" if tail else checksum(self.storage.read(name))
+        if tail:
+            return f"tail:{checksum(self.storage.tail(name, TAIL))}"
+        with self.storage.opened(name) as file:
+            return checksum_of(file)
 
     def _record(self, number: int) -> RoundRecord:
         name = _numbered(ROUNDS, number)

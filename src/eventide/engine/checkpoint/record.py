@@ -28,6 +28,7 @@ from eventide.errors import CheckpointError
 from eventide.eventtime.instant import FOREVER
 
 FORMAT = 2
+PIECE = 2**20
 READABLE = (2,)
 COMPRESS_ABOVE = 64 * 1024
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -51,6 +52,18 @@ def checksum(data: bytes | memoryview | pa.Buffer) -> str:
     'crc32:9654ad6c'
     """
     return f"crc32:{zlib.crc32(data):08x}"
+
+
+def checksum_of(file: pa.NativeFile) -> str:
+    """The checksum of a whole file, read piece by piece.
+
+    >>> checksum_of(pa.BufferReader(b"seven")) == checksum(b"seven")
+    True
+    """
+    found = 0
+    while piece := file.read(PIECE):
+        found = zlib.crc32(piece, found)
+    return f"crc32:{found:08x}"
 
 
 @dataclass(frozen=True)
