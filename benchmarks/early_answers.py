@@ -100,7 +100,7 @@ def waiting(running: Running) -> object:
 WAYS: Mapping[str, Ask | None] = {"alone": None, "beside": beside, "waiting": waiting}
 
 
-class Told:
+class AggregateValue:
     """A sink that looks at its watch, and keeps results for comparison."""
 
     def __init__(self, folder: Path) -> None:
@@ -178,7 +178,7 @@ class Feeding:
         self._sizes = sizes
         self._data = data
         self._closed_by = closers(*times(data), data.delay)
-        self._sink = Told(self.task.results)
+        self._sink = AggregateValue(self.task.results)
         self.engine = SparkEngine(
             spark,
             self.task.question.program(self.task.data, 1),

@@ -154,16 +154,16 @@ def measured_delay(skew: Skew, assignment: Assignment, rows: int, seed: int) -> 
     """The mean delay of heartbeats when the generator runs on sources that speak at random, in step with the clock."""
     random = np.random.default_rng(seed)
     n = len(assignment)
-    pacemaker = Grouped(DeclaredSkew(group(skew, assignment), clock_unit=1), assignment).start()
+    generator = Grouped(DeclaredSkew(group(skew, assignment), clock_unit=1), assignment).start()
     clock, total, weight = 0.0, 0.0, 0
     for _ in range(rows):
         clock += random.exponential(GAP / n)
         # Ask first: a heartbeat is seen by someone who comes at a random moment, not by the row that lifts it.
-        heartbeats = pacemaker.heartbeats(int(clock)).by_source
+        heartbeats = generator.heartbeats(int(clock)).by_source
         if heartbeats.min() > NEVER:
             total += float((clock - heartbeats).mean())
             weight += 1
-        pacemaker.observe(Arrivals.of_row(int(clock), int(random.integers(n)), int(clock)))
+        generator.observe(Arrivals.of_row(int(clock), int(random.integers(n)), int(clock)))
     return total / weight
 
 

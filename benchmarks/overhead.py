@@ -42,7 +42,7 @@ from eventide.engine.spark.session import local_session
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
-from eventide.eventtime.policies.fixed_delay import FixedDelay, FixedDelayPacemaker
+from eventide.eventtime.policies.fixed_delay import FixedDelay, FixedDelayGenerator
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Input, Stream, columns
@@ -80,27 +80,27 @@ class Recorded(FixedDelay):
 
     file: str = ""
 
-    def start(self) -> RecordedPacemaker:
+    def start(self) -> RecordedGenerator:
         """Begin at the first."""
-        return RecordedPacemaker(self)
+        return RecordedGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> RecordedPacemaker:
+    def resume(self, snapshot: Snapshot) -> RecordedGenerator:
         """Go on where `snapshot` was taken."""
-        pacemaker = RecordedPacemaker(self)
-        pacemaker.rounds = snapshot["rounds"]
-        return pacemaker
+        generator = RecordedGenerator(self)
+        generator.rounds = snapshot["rounds"]
+        return generator
 
 
-class RecordedPacemaker(FixedDelayPacemaker):
+class RecordedGenerator(FixedDelayGenerator):
     """Counts rounds and looks up.
 
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile("w") as file:
     ...     print("[5, 9]", file=file, flush=True)
-    ...     pacemaker = Recorded(0, file.name).start()
-    >>> before = pacemaker.heartbeats(0).combined
-    >>> pacemaker.observe(Arrivals.silence(0))
-    >>> before < 0, pacemaker.heartbeats(0).combined
+    ...     generator = Recorded(0, file.name).start()
+    >>> before = generator.heartbeats(0).combined
+    >>> generator.observe(Arrivals.silence(0))
+    >>> before < 0, generator.heartbeats(0).combined
     (True, 5)
     """
 

@@ -36,13 +36,13 @@ def round_of(rng: np.random.Generator, number: int, sources: int) -> Arrivals:
 def milliseconds_per_round(sources: int, rounds: int) -> float:
     """Median time that one round takes `DropRatio`: observe it, and answer with heartbeats."""
     rng = np.random.default_rng(1)
-    pacemaker = DropRatio(DROP_RATIO).start()
+    generator = DropRatio(DROP_RATIO).start()
     taken = []
     for number in range(rounds):
         arrivals = round_of(rng, number, sources)
         begin = perf_counter()
-        pacemaker.observe(arrivals)
-        pacemaker.heartbeats(arrivals.clock)
+        generator.observe(arrivals)
+        generator.heartbeats(arrivals.clock)
         taken.append(perf_counter() - begin)
     # The first rounds make room for the sources; a long run never sees them again.
     return 1000 * float(np.median(taken[rounds // 5 :]))

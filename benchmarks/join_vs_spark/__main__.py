@@ -106,7 +106,7 @@ def measure_speaking(
 
 
 @dataclass(frozen=True)
-class Told:
+class AggregateValue:
     """What a side told before the end of the silent story: a share of the truth, up to a share of the time."""
 
     share: float
@@ -115,7 +115,7 @@ class Told:
 
 def measure_silence(
     spark: SparkSession, inputs: Inputs, sizes: Sizes, place: str, folder: Path
-) -> tuple[dict[str, Told], dict[str, Compared]]:
+) -> tuple[dict[str, AggregateValue], dict[str, Compared]]:
     """The epoch join, once for each side; what was told before the end."""
     truth, told, compared = Truth(EPOCHS, inputs), {}, {}
     for side in SIDES:
@@ -130,11 +130,11 @@ def measure_silence(
         ).fetchone() or (0, None)
         whole = compared[side.name].told + compared[side.name].missing
         until = 0.0 if last is None else (last - START) / (sizes.seconds * 1_000_000)
-        told[side.name] = Told(count / whole, until)
+        told[side.name] = AggregateValue(count / whole, until)
     return told, compared
 
 
-def show(measured: Measured, told: Mapping[str, Told], rows: int) -> None:
+def show(measured: Measured, told: Mapping[str, AggregateValue], rows: int) -> None:
     """Print both stories."""
     show_table(
         f"rows a second, {rows:,} rows of two streams",

@@ -94,7 +94,7 @@ def windowed(rows: DataFrame, question: Question, delay: int) -> DataFrame:
 
 
 def chained(rows: DataFrame, question: Question, delay: int) -> DataFrame:
-    """Spark's careful way: first panes, then windows over the panes, each with a state of its own."""
+    """Spark's thorough way: first panes, then windows over the panes, each with a state of its own."""
     from pyspark.sql import functions as f
 
     pane = f.window("ts", f"{question.slide} seconds")

@@ -12,34 +12,34 @@ that stays plain Spark.
 [60.0, 60.0]
 
 Below them is the time core, which finds heartbeats. A policy says what is tolerated. Here: at most 1 % of the rows may
-come too late. It starts a pacemaker.
+come too late. It starts a heartbeat generator.
 
 >>> from eventide import NEVER, Arrivals, DropRatio
->>> pacemaker = DropRatio(0.01).start()
+>>> generator = DropRatio(0.01).start()
 
-Every second a round brings one row of each of two sources; source 1 is always three seconds behind. The pacemaker is
-told the clock and a summary of the rows, never asks for more, and learns.
+Every second a round brings one row of each of two sources; source 1 is always three seconds behind. The generator
+is told the clock and a summary of the rows, never asks for more, and learns.
 
 >>> for clock in range(100, 160):
-...     pacemaker.observe(Arrivals.of_rows(clock, source=[0, 1], time=[clock, clock - 3]))
+...     generator.observe(Arrivals.of_rows(clock, source=[0, 1], time=[clock, clock - 3]))
 
 Asked, it answers with heartbeats: one for all together, one per source. A source never seen has none of its own.
 
->>> promised = pacemaker.heartbeats(clock=159)
+>>> promised = generator.heartbeats(clock=159)
 >>> promised.combined, promised.of(0), promised.of(1)
 (156, 159, 156)
 >>> promised.of(7) == NEVER
 True
 
-What it knows is plain data, fit for JSON, from which an equal pacemaker goes on.
+What it knows is plain data, fit for JSON, from which an equal generator goes on.
 
->>> DropRatio(0.01).resume(pacemaker.snapshot()).heartbeats(clock=159).combined
+>>> DropRatio(0.01).resume(generator.snapshot()).heartbeats(clock=159).combined
 156
 """
 
 from typing import TYPE_CHECKING
 
-from eventide.later import later
+from eventide.lazy_import import lazy_import
 
 if TYPE_CHECKING:
     from eventide.api.bridge import heartbeats
@@ -79,7 +79,7 @@ __all__ = [
 ]
 
 # Nothing is loaded before it is asked for: commands pass through this door, too.
-__getattr__ = later(
+__getattr__ = lazy_import(
     __name__,
     {
         "FOREVER": "eventide.eventtime.instant",

@@ -322,3 +322,18 @@ def test_results_of_another_checkpoint_are_refused_unless_they_may_be_replaced(w
     assert told(pq.read_table(out)) == EVERYTHING
     again(checkpoint=tmp_path / "other", replace=True).awaitTermination()
     assert told(pq.read_table(out)) == EVERYTHING
+
+
+def test_spark_connect_is_refused_where_it_is_given_with_the_way_out(tmp_path: Path) -> None:
+    """It was accepted, and the start failed with a PySparkPicklingError."""
+    from eventide.engine.spark.engine import SparkEngine
+
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "isStreaming": True})()
+    with pytest.raises(DeclarationError, match=r"this DataFrame is one of Spark Connect.*eventide\.heartbeats works"):
+        eventide.stream(frame, time="t")
+    with pytest.raises(DeclarationError, match="this session is one of Spark Connect"):
+        SparkEngine(session, Program(()), str(tmp_path))
+    script = "CREATE STREAM s (t BIGINT) FROM json 'in'; SELECT count(*) AS n FROM s [RANGE 5];"
+    with pytest.raises(DeclarationError, match="the session is one of Spark Connect"):
+        eventide.sql(script).start(spark=session, checkpoint=tmp_path / "state")

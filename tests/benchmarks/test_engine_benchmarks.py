@@ -237,10 +237,10 @@ def test_recorded_heartbeats_come_again_round_by_round_also_after_a_restart(tmp_
     file.write_text("[3, 8, 8, 20]")
     policy = overhead.Recorded(0, str(file))
 
-    def rounds(pacemaker: overhead.RecordedPacemaker, count: int) -> Iterator[int]:
+    def rounds(generator: overhead.RecordedGenerator, count: int) -> Iterator[int]:
         for number in range(count):
-            pacemaker.observe(Arrivals.of_row(clock=number, source=0, time=1_000))
-            yield pacemaker.heartbeats(number).combined
+            generator.observe(Arrivals.of_row(clock=number, source=0, time=1_000))
+            yield generator.heartbeats(number).combined
 
     assert list(rounds(policy.start(), 4)) == [3, 8, 8, 20]
     begun = policy.start()

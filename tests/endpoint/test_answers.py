@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.endpoint.limits import Refusal
+from eventide.endpoint.limits import HttpError
 from eventide.endpoint.prod_request import PROD_KEYS, asked_of
 from eventide.engine.early.prodding import EarlyResults
 from eventide.eventtime.early.prod import Prod
@@ -180,7 +180,7 @@ def test_other_paths_methods_and_parameters_are_refused(engine: Asked, line: str
 def test_no_body_brings_anything_but_an_object_or_a_refusal(body: bytes) -> None:
     try:
         status, understood = 200, asked_of(body, PROD_KEYS)
-    except Refusal as refusal:
+    except HttpError as refusal:
         status, understood = refusal.status, {}
     assert status in (200, 400)
     assert set(understood) <= set(PROD_KEYS)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eventide.endpoint.address import Address
 from eventide.endpoint.auth import Gate, TokenBucket
 from eventide.endpoint.http import GoneError, read_request
-from eventide.endpoint.limits import Limits, Refusal
+from eventide.endpoint.limits import HttpError, Limits
 from tests.endpoint.asking import Asked, answer_on, asked
 
 GOOD = {"host": "localhost", "authorization": "Bearer secret"}
@@ -56,7 +56,7 @@ def test_guessing_is_slowed_down_and_those_who_know_the_token_are_not() -> None:
     gate = Gate(Address(), "secret", Limits(), clock=lambda: 0.0)
     told = []
     for guess in range(50):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(HttpError) as refused:
             gate.check(GOOD | {"authorization": f"Bearer {guess}"})
         told.append(refused.value.status)
     assert told == [401] * 20 + [429] * 30
@@ -68,7 +68,7 @@ def test_more_requests_than_the_rate_permits_are_told_when_to_come_again() -> No
     gate = Gate(Address(), "secret", Limits(rate=2, burst=3), lambda: now[0])
     for _ in range(3):
         gate.check(GOOD)
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(HttpError) as refused:
         gate.check(GOOD)
     assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "1"})
     now[0] = 0.5
@@ -165,7 +165,7 @@ def test_a_slow_request_is_cut_off_in_the_end_however_it_dawdles(sent: bytes) ->
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(sent)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(HttpError) as refused:
             read_request(ours, Limits(seconds=0.2))
         assert refused.value.status == 408
         theirs.sendall(b"GET /")

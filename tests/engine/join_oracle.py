@@ -10,7 +10,7 @@ from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.declared.join import Band, JoinKind
 
 Function = Callable[[int], float]
-Told = tuple[int, int, int, int | None, int | None, int | None, int | None]
+AggregateValue = tuple[int, int, int, int | None, int | None, int | None, int | None]
 """window_start, window_end, rows, then `a.t`, `a.v`, `b.t`, `b.v`."""
 
 
@@ -59,12 +59,12 @@ class Oracle:
         # A function that falls with time is late where it is above what is still to come.
         return heartbeat != NEVER and any(_passed(f, row.t, heartbeat + 1) for f in own)
 
-    def round(self, rows: list[Row], heartbeats: tuple[int, int]) -> tuple[list[Row], Counter[Told]]:
+    def round(self, rows: list[Row], heartbeats: tuple[int, int]) -> tuple[list[Row], Counter[AggregateValue]]:
         """The late rows, and what is told."""
         late = [row for row in rows if self.is_late(row)]
         start = len(self.accepted)
         self.accepted += [row for row in rows if not self.is_late(row)]
-        told: Counter[Told] = Counter()
+        told: Counter[AggregateValue] = Counter()
         for i, left in enumerate(self.accepted):
             for j, right in enumerate(self.accepted):
                 if left.side == 0 and right.side == 1 and max(i, j) >= start and self._pair(left, right):
@@ -90,7 +90,7 @@ class Oracle:
         same = not self.keyed or (left.k is not None and left.k == right.k)
         return same and all(band.holds(left.t, right.t) for band in self.bands) and self.condition(left, right)
 
-    def _tell(self, told: Counter[Told], left: Row | None, right: Row | None) -> None:
+    def _tell(self, told: Counter[AggregateValue], left: Row | None, right: Row | None) -> None:
         if self.where(left, right):
             times = [row.t for row in (left, right) if row is not None]
             values = [(row.t, row.v) if row is not None else (None, None) for row in (left, right)]

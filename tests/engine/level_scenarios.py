@@ -21,7 +21,7 @@ from eventide.testing.questions import Aggregate, Condition, Question, Row
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import Scenario, orders, play_round, questions, scenarios
 
-Told = list[list[tuple[Any, ...]]]
+AggregateValue = list[list[tuple[Any, ...]]]
 """For each round, what the levels told, lowest first, each in the order of its results."""
 
 
@@ -73,9 +73,9 @@ def above(draw: st.DrawFn, below: Question, name: str) -> Question:
     return Question(name, below.name, window, tuple(aggregates), groups, where, 0, 0, order, limit)
 
 
-def brute_force(plan: Plan) -> tuple[Told, int]:
+def brute_force(plan: Plan) -> tuple[AggregateValue, int]:
     """What each round tells, and how many results were late for the level above."""
-    told: Told = [[] for _ in plan.story.rounds]
+    told: AggregateValue = [[] for _ in plan.story.rounds]
     rounds, late, shape = plan.story.promised(), 0, Window(1)
     for number, question in enumerate(plan.levels):
         given = answers(question, "t", rounds, over_results=number > 0)
@@ -127,7 +127,7 @@ def _plain(question: Question, result: Result) -> tuple[Any, ...]:
     return (question.name, result.start, result.end, result.rows, *result.group, *result.values)
 
 
-def played(plan: Plan, trial: Trial) -> Told:
+def played(plan: Plan, trial: Trial) -> AggregateValue:
     """What an engine tells, round by round."""
     told = []
     for number in range(len(plan.story.rounds)):
@@ -144,7 +144,7 @@ def shown(question: Question, table: pa.Table | None) -> list[tuple[Any, ...]]:
     return [] if table is None else [tuple(row[name] for name in names) for row in table.to_pylist()]
 
 
-def in_order(plan: Plan, told: Told) -> Told:
+def in_order(plan: Plan, told: AggregateValue) -> AggregateValue:
     """The same, with the results of levels that have no order sorted: theirs means nothing."""
     free = {question.name for question in plan.levels if not question.order}
     return [

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from eventide.errors import CheckpointError
-from eventide.eventtime.heartbeat import Pacemaker, Snapshot
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Snapshot
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.fingerprint import described, differences, refuse_changes
@@ -191,10 +191,10 @@ def test_a_field_that_came_later_and_declares_nothing_is_no_change() -> None:
 class Homemade:
     """A policy of a user who wrote no `__repr__`."""
 
-    def start(self) -> Pacemaker:
+    def start(self) -> HeartbeatGenerator:
         return FixedDelay(5).start()
 
-    def resume(self, snapshot: Snapshot) -> Pacemaker:
+    def resume(self, snapshot: Snapshot) -> HeartbeatGenerator:
         return FixedDelay(5).resume(snapshot)
 
 

@@ -183,8 +183,8 @@ def test_a_statement_that_fails_for_a_row_is_run_in_its_fail_safe_form_and_says_
     layout = Layout(columns("v INT"))
     rows = Relation.of_table(Layout(columns("s STRING")), pa.table({"s": ["1", "x"]}))
     whole = Statement("SELECT CAST(s AS INT) AS v FROM found")
-    careful = Statement(whole.sql, fail_safe=lambda: "SELECT try_cast(s AS INT) AS v FROM found")
-    found = executor.relation(careful, {"found": rows}, layout)
+    fail_safe = Statement(whole.sql, fail_safe=lambda: "SELECT try_cast(s AS INT) AS v FROM found")
+    found = executor.relation(fail_safe, {"found": rows}, layout)
     assert found.lossy
     assert found.table.column("v").to_pylist() == [1, None]  # type: ignore[union-attr]
     with pytest.raises(DataFaultError):

@@ -40,7 +40,7 @@ ALL = Rows("all_rows", ("merged", "c"))
 COUNTS = Query("counts", "merged", Window(5), named_as(n="count(*)", total="sum(v)"))
 PLAN = Program((A, B, C), (COUNTS,), (CHOSEN, MERGED, ALL))
 
-Told = list[tuple[str, int, tuple[object, ...]]]
+AggregateValue = list[tuple[str, int, tuple[object, ...]]]
 Rounds = list[tuple[int, dict[str, list[tuple[int, int]]]]]
 
 
@@ -56,9 +56,9 @@ def stories(draw: st.DrawFn) -> Rounds:
     return rounds
 
 
-def told(rounds: Rounds, scheduling: Scheduling, bench: Workbench, restart: bool = False) -> tuple[Told, int]:
+def told(rounds: Rounds, scheduling: Scheduling, bench: Workbench, restart: bool = False) -> tuple[AggregateValue, int]:
     """What comes out, with the number of the round, and how many rows were late."""
-    found: Told = []
+    found: AggregateValue = []
     late = 0
     with TemporaryDirectory() as folder, Trial(PLAN, Path(folder), workbench=bench, scheduling=scheduling) as trial:
         for number, (clock, rows) in enumerate(rounds):

@@ -48,3 +48,28 @@ def test_growth_is_told_again_each_time_it_has_doubled_with_who_is_silent(
 def test_nothing_is_told_where_all_sources_speak(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     grown(tmp_path, silent=False)
     assert "state has grown" not in caplog.text
+
+
+def test_the_rate_of_rows_is_0_after_a_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After minutes without a row the status line still said 18 rows/s."""
+    with LocalEngine(Program((STREAM,)), str(tmp_path), {}, {"s": Batches(STREAM, [])}) as engine:
+        engine._pace.extend([(0.0, 0), (1.0, 100)])
+        for now, rate in ((2.0, 100.0), (5.9, 100.0), (60.0, 0.0)):
+            monkeypatch.setattr("eventide.engine.running.time.monotonic", lambda now=now: now)
+            assert engine._rows_per_second() == rate
+        monkeypatch.undo()
+
+
+def test_a_stop_that_fails_is_told_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stop() -> None:
+        raise RuntimeError("TimeoutException: 30000 ms\n\tat java.base")
+
+    with (
+        LocalEngine(Program((STREAM,)), str(tmp_path), {}, {"s": Batches(STREAM, [])}) as engine,
+        monkeypatch.context() as patched,
+    ):
+        patched.setattr(engine, "stop", stop)
+        engine._stop_in_words()
+    assert caplog.messages == ["the engine could not be stopped at once: RuntimeError: TimeoutException: 30000 ms"]

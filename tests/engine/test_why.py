@@ -75,7 +75,7 @@ def stood(policy: Policy, rounds: list[tuple[int, list[tuple[int, int]]]]) -> St
         time.clock = clock
         time.hearing.note(arrivals)
         time.latest = max([time.latest, *(at for _, at in rows)])
-        time.pacemaker.observe(arrivals)
+        time.generator.observe(arrivals)
         time.reach(time.promise(clock).combined, clock)
         panes |= {at - at % 10 for _, at in rows}
     record = RoundRecord(0, 0, clock, False, {}, {"s": json.loads(json.dumps(time.saved()))}, {}, {}, ())

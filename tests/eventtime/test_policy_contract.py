@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eventide.errors import SnapshotError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy
 from eventide.eventtime.instant import FOREVER, NEVER, shift
 from eventide.eventtime.reason import Bare, Explains, left_out_of, reason_of
 from tests.eventtime.policy_examples import EXAMPLES
@@ -42,13 +42,13 @@ def digest(clock: int, rows: list[tuple[int, int]]) -> Arrivals:
     return Arrivals.of_rows(clock, [source for source, _ in rows], [time for _, time in rows], cell_width=10)
 
 
-def asked(pacemaker: Pacemaker, rounds: list[Round]) -> list[Heartbeats]:
+def asked(generator: HeartbeatGenerator, rounds: list[Round]) -> list[Heartbeats]:
     """All answers: after each round, and once more a little later."""
     answers = []
     for clock, rows, later in rounds:
-        pacemaker.observe(digest(clock, rows))
-        answers.append(pacemaker.heartbeats(clock))
-        answers.append(pacemaker.heartbeats(shift(clock, later)))
+        generator.observe(digest(clock, rows))
+        answers.append(generator.heartbeats(clock))
+        answers.append(generator.heartbeats(shift(clock, later)))
     return answers
 
 
@@ -57,9 +57,9 @@ def plain(answers: list[Heartbeats]) -> list[tuple[int, list[int]]]:
 
 
 @every_policy
-def test_policy_and_pacemaker_have_the_two_small_interfaces(policy: Policy) -> None:
+def test_policy_and_generator_have_the_two_small_interfaces(policy: Policy) -> None:
     assert isinstance(policy, Policy)
-    assert isinstance(policy.start(), Pacemaker)
+    assert isinstance(policy.start(), HeartbeatGenerator)
 
 
 @every_policy
@@ -98,10 +98,10 @@ def test_the_same_rounds_give_the_same_heartbeats(policy: Policy, rounds: list[R
 @limits(max_examples=15)
 @given(rounds())
 def test_heartbeats_that_were_handed_out_do_not_change_afterwards(policy: Policy, rounds: list[Round]) -> None:
-    pacemaker = policy.start()
+    generator = policy.start()
     answers, copies = [], []
     for one in rounds:
-        answers += asked(pacemaker, [one])
+        answers += asked(generator, [one])
         copies += plain(answers[-2:])
     assert plain(answers) == copies
 
@@ -110,16 +110,16 @@ def test_heartbeats_that_were_handed_out_do_not_change_afterwards(policy: Policy
 @limits(max_examples=15)
 @given(rounds(), st.integers(1, 50))
 def test_a_clock_that_steps_back_is_taken_as_standing_still(policy: Policy, rounds: list[Round], back: int) -> None:
-    pacemaker, twin = policy.start(), policy.start()
+    generator, twin = policy.start(), policy.start()
     highest = NEVER
     for clock, _, later in rounds:
         highest = max(highest, clock)
-        pacemaker.observe(Arrivals.silence(highest))
+        generator.observe(Arrivals.silence(highest))
         twin.observe(Arrivals.silence(highest))
         highest += later
         twin.heartbeats(highest)
-        before = pacemaker.heartbeats(highest)
-        assert plain([pacemaker.heartbeats(highest - back)]) == plain([before])
+        before = generator.heartbeats(highest)
+        assert plain([generator.heartbeats(highest - back)]) == plain([before])
         assert plain([twin.heartbeats(highest)]) == plain([before])
 
 
@@ -129,12 +129,12 @@ def test_a_clock_that_steps_back_is_taken_as_standing_still(policy: Policy, roun
 def test_a_snapshot_through_json_changes_nothing_at_any_point(
     policy: Policy, past: list[Round], future: list[Round]
 ) -> None:
-    pacemaker = policy.start()
-    asked(pacemaker, past)
-    saved = json.dumps(pacemaker.snapshot())
+    generator = policy.start()
+    asked(generator, past)
+    saved = json.dumps(generator.snapshot())
     resumed = policy.resume(json.loads(saved))
     assert json.dumps(resumed.snapshot()) == saved
-    assert plain(asked(resumed, future)) == plain(asked(pacemaker, future))
+    assert plain(asked(resumed, future)) == plain(asked(generator, future))
 
 
 @every_policy
@@ -162,11 +162,11 @@ def test_the_ends_of_int64_neither_raise_nor_wrap_around(policy: Policy, rounds:
 @limits(max_examples=15)
 @given(rounds(), SMALL)
 def test_a_new_source_never_pulls_a_heartbeat_back(policy: Policy, rounds: list[Round], time: int) -> None:
-    pacemaker = policy.start()
-    before = asked(pacemaker, rounds)[-1]
+    generator = policy.start()
+    before = asked(generator, rounds)[-1]
     clock = max(clock + later for clock, _, later in rounds)
-    pacemaker.observe(Arrivals.of_row(clock, source=9, time=time))
-    after = pacemaker.heartbeats(clock)
+    generator.observe(Arrivals.of_row(clock, source=9, time=time))
+    after = generator.heartbeats(clock)
     assert after.combined >= before.combined
     assert after.of(9) >= before.combined
     assert (after.by_source[: len(before.by_source)] >= before.by_source).all()
@@ -183,14 +183,14 @@ def test_a_policy_that_has_seen_nothing_says_nothing_of_sources_it_does_not_know
 @limits(max_examples=10)
 @given(rounds())
 def test_every_policy_says_why_and_changes_nothing_by_that(policy: Policy, rounds: list[Round]) -> None:
-    pacemaker, unasked = policy.start(), policy.start()
-    assert isinstance(pacemaker, Explains)
+    generator, unasked = policy.start(), policy.start()
+    assert isinstance(generator, Explains)
     for one in rounds:
-        [_, answer] = asked(pacemaker, [one])
+        [_, answer] = asked(generator, [one])
         for source in range(len(answer.by_source) + 1):
-            assert "{" not in reason_of(pacemaker, min(source, 9)).words(Bare())
-        for out in left_out_of(pacemaker):
+            assert "{" not in reason_of(generator, min(source, 9)).words(Bare())
+        for out in left_out_of(generator):
             assert len(out.sources) > 0
             assert out.reason.words(Bare())
         asked(unasked, [one])
-    assert json.dumps(pacemaker.snapshot()) == json.dumps(unasked.snapshot())
+    assert json.dumps(generator.snapshot()) == json.dumps(unasked.snapshot())

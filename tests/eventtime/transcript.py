@@ -16,7 +16,7 @@ import yaml
 from eventide.errors import EventideError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.frontier import Frontier
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.punctuation import Punctuation, Span
 from eventide.testing.transcript_program import built
@@ -48,21 +48,21 @@ def _check(step: int, what: str, found: object, expected: object) -> None:
 
 def _run_policy(transcript: dict[str, Any], restart_always: bool) -> None:
     policy: Policy = built(transcript["policy"])
-    pacemaker: Any = policy.start()
+    generator: Any = policy.start()
     clock = 0
     shown = Heartbeats(NEVER, _instants(()))
     for number, step in enumerate(transcript["steps"], start=1):
         assert set(step) <= STEP_KEYS, f"step {number}: unknown {sorted(set(step) - STEP_KEYS)}"
         if restart_always or step.get("restart"):
-            pacemaker = _restarted(policy, pacemaker)
+            generator = _restarted(policy, generator)
         clock = step.get("clock", clock)
         for promise in _listed(step.get("punctuation")):
-            pacemaker.take(Punctuation(**{key: built(value) for key, value in promise.items()}))
+            generator.take(Punctuation(**{key: built(value) for key, value in promise.items()}))
         rows = [(source, built(time)) for source, time in step.get("rows", [])]
         late = [[source, time] for source, time in rows if time <= _heartbeat(shown, source)]
-        pacemaker.observe(Arrivals.of_rows(clock, [row[0] for row in rows], [row[1] for row in rows], cell_width=1))
-        found = {"late": late, "violations": _violations(pacemaker), "withheld": getattr(pacemaker, "withheld", 0)}
-        shown = pacemaker.heartbeats(clock)
+        generator.observe(Arrivals.of_rows(clock, [row[0] for row in rows], [row[1] for row in rows], cell_width=1))
+        found = {"late": late, "violations": _violations(generator), "withheld": getattr(generator, "withheld", 0)}
+        shown = generator.heartbeats(clock)
         found |= {"combined": shown.combined, "by_source": shown.by_source.tolist()}
         # Late rows, violations and withheld rows that are not listed must not happen.
         expected = {"late": [], "violations": [], "withheld": found["withheld"]} | step.get("expect", {})
@@ -72,8 +72,8 @@ def _run_policy(transcript: dict[str, Any], restart_always: bool) -> None:
             _check(number, what, found[what], built(wanted) if what == "combined" else wanted)
 
 
-def _restarted(policy: Policy, pacemaker: Pacemaker) -> Pacemaker:
-    return policy.resume(json.loads(json.dumps(pacemaker.snapshot())))
+def _restarted(policy: Policy, generator: HeartbeatGenerator) -> HeartbeatGenerator:
+    return policy.resume(json.loads(json.dumps(generator.snapshot())))
 
 
 def _heartbeat(shown: Heartbeats, source: int) -> int:
@@ -81,8 +81,8 @@ def _heartbeat(shown: Heartbeats, source: int) -> int:
     return max(shown.combined, shown.of(source))
 
 
-def _violations(pacemaker: Any) -> list[dict[str, int]]:
-    return [vars(violation) for violation in getattr(pacemaker, "violations", ())]
+def _violations(generator: Any) -> list[dict[str, int]]:
+    return [vars(violation) for violation in getattr(generator, "violations", ())]
 
 
 def _listed(written: Any) -> list[Any]:

@@ -176,7 +176,8 @@ READ = "CREATE STREAM s (ts TIMESTAMP, k STRING) FROM json 'in' SOURCE BY k\n {}
         (
             "DRATIO 1% IDLE AFTER 30 s",
             "2:12: IDLE AFTER leaves out who is silent while others speak; when all are silent, time stands, and the "
-            "last window stays open until a row after its end comes: ON DEMAND or CLOCK SKEW would let the clock close it",
+            "last window stays open until a row after its end comes: ON DEMAND or CLOCK SKEW would let the clock "
+            "close it",
         ),
         (
             "BOUNDS (a TRAILS b BY 5 s, b TRAILS b BY 0, ALL TRAILS a BY 0)",

@@ -24,8 +24,8 @@ from eventide.plan.duckdb.macros import MACROS
 from eventide.plan.expressions.columns import columns
 from eventide.plan.expressions.parse import SPARK, parsed
 from eventide.plan.expressions.spark_types import Types
-from eventide.plan.sql.evaluation_order import lazily, may_fail
-from eventide.plan.sql.failing_rows import RowExpressions, careful, fails
+from eventide.plan.sql.evaluation_order import in_evaluation_order, may_fail
+from eventide.plan.sql.failing_rows import RowExpressions, fail_safe_form, fails
 from eventide.plan.sql.reduce import MALFORMED, batch_view, broken_text
 from eventide.sources.arrow_types import arrow_type
 from tests.plan.spark_model import COLUMNS, Row, Word, fails_for, rows, words
@@ -52,7 +52,7 @@ def table(given: Sequence[Row]) -> pa.Table:
 
 def in_order(sql: str) -> str:
     """The expression as the careful statement has it."""
-    return lazily(parsed(sql, "a test"), TYPES).sql(SPARK)
+    return in_evaluation_order(parsed(sql, "a test"), TYPES).sql(SPARK)
 
 
 def raises(bench: Workbench, sql: str, row: Row) -> bool:
@@ -186,7 +186,7 @@ def asked_of_all(expressions: Sequence[str]) -> str:
     types = Types({column.name: column.type for column in columns(MIXED)})
     told = []
     for i, sql in enumerate(expressions):
-        spoken = lazily(parsed(sql, "a test"), types).sql(SPARK)
+        spoken = in_evaluation_order(parsed(sql, "a test"), types).sql(SPARK)
         told.append(f"{fails(spoken)} AS x{i}, CASE WHEN {fails(spoken)} THEN NULL ELSE {spoken} END AS y{i}")
     return f"SELECT __t, {', '.join(told)} FROM broken_mixed"
 
@@ -228,7 +228,7 @@ def bound(select: str, where: str | None = None, group: str | None = None, windo
 def test_a_query_that_no_row_can_break_has_no_other_form(select: str, where: str | None, group: str | None) -> None:
     query = bound(select, where, group)
     assert RowExpressions(query).broken is None
-    assert careful(query) is query
+    assert fail_safe_form(query) is query
 
 
 def told(bench: Workbench, query: Bound, row: dict[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Snapshot
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.own_progress import OwnProgress
@@ -26,14 +26,14 @@ class ClockMinus:
 
     delay: int
 
-    def start(self) -> Pacemaker:
-        return ClockMinusPacemaker(self.delay)
+    def start(self) -> HeartbeatGenerator:
+        return ClockMinusGenerator(self.delay)
 
-    def resume(self, snapshot: Snapshot) -> Pacemaker:
+    def resume(self, snapshot: Snapshot) -> HeartbeatGenerator:
         return self.start()
 
 
-class ClockMinusPacemaker:
+class ClockMinusGenerator:
     def __init__(self, delay: int) -> None:
         self.delay = delay
 
@@ -53,13 +53,13 @@ policies = st.one_of(
 
 
 def by_hand_row_at_a_time(recording: Recording, policy: Policy) -> tuple[list[bool], list[int]]:
-    pacemaker = policy.start()
+    generator = policy.start()
     kept: list[bool] = []
     released: list[int | None] = [None] * recording.rows
     waiting: list[int] = []
 
     def release(clock: int) -> None:
-        heartbeat = pacemaker.heartbeats(clock).combined
+        heartbeat = generator.heartbeats(clock).combined
         for row in [row for row in waiting if recording.time[row] <= heartbeat]:
             released[row] = clock
             waiting.remove(row)
@@ -67,10 +67,10 @@ def by_hand_row_at_a_time(recording: Recording, policy: Policy) -> tuple[list[bo
     for row in range(recording.rows):
         clock = int(recording.arrival[row])
         release(clock)
-        kept.append(bool(recording.time[row] > pacemaker.heartbeats(clock).combined))
+        kept.append(bool(recording.time[row] > generator.heartbeats(clock).combined))
         if kept[-1]:
             waiting.append(row)
-        pacemaker.observe(Arrivals.of_row(clock, int(recording.source[row]), int(recording.time[row])))
+        generator.observe(Arrivals.of_row(clock, int(recording.source[row]), int(recording.time[row])))
         release(clock)
     end = int(recording.arrival[-1])
     return kept, [end if at is None else at for at in released]
@@ -78,12 +78,12 @@ def by_hand_row_at_a_time(recording: Recording, policy: Policy) -> tuple[list[bo
 
 def by_hand_in_rounds(recording: Recording, policy: Policy, length: int) -> tuple[list[bool], list[int]]:
     """Every round is gone through, the silent ones too; so it is an oracle for policies that silence does not move."""
-    pacemaker = policy.start()
+    generator = policy.start()
     kept = [False] * recording.rows
     released: list[int | None] = [None] * recording.rows
     waiting: list[int] = []
     first, last = int(recording.arrival[0]) // length, int(recording.arrival[-1]) // length
-    heartbeat = pacemaker.heartbeats(first * length).combined
+    heartbeat = generator.heartbeats(first * length).combined
     for number in range(first, last + 1):
         rows = [row for row in range(recording.rows) if recording.arrival[row] // length == number]
         for row in rows:
@@ -92,8 +92,8 @@ def by_hand_in_rounds(recording: Recording, policy: Policy, length: int) -> tupl
                 waiting.append(row)
         end = (number + 1) * length
         if rows:
-            pacemaker.observe(Arrivals.of_rows(end, recording.source[rows], recording.time[rows]))
-        heartbeat = pacemaker.heartbeats(end).combined
+            generator.observe(Arrivals.of_rows(end, recording.source[rows], recording.time[rows]))
+        heartbeat = generator.heartbeats(end).combined
         for row in [row for row in waiting if recording.time[row] <= heartbeat]:
             released[row] = end
             waiting.remove(row)

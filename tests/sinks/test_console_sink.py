@@ -40,9 +40,11 @@ def speeds(round: int, detectors: list[str | None], kind: str = "final") -> Resu
     return Results.of_table("speeds", round, table)
 
 
-def terminal(height: int = 40, encoding: str = "utf-8") -> tuple[rich.console.Console, io.TextIOWrapper]:
+def terminal(
+    height: int = 40, encoding: str = "utf-8", width: int = 100
+) -> tuple[rich.console.Console, io.TextIOWrapper]:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
-    return rich.console.Console(file=file, force_terminal=True, width=100, height=height), file
+    return rich.console.Console(file=file, force_terminal=True, width=width, height=height), file
 
 
 def written(file: io.TextIOWrapper) -> str:
@@ -263,3 +265,34 @@ def test_columns_that_only_look_like_those_of_early_answers_are_the_users_own() 
     table = pa.table({"kind": ["final"], "point": [1], "completeness": [2], "n_error": [3]})
     Console(console=rich.console.Console(file=file)).emit(Results.of_table("q", 0, table))
     assert file.getvalue() == "q round=0 final point=1 completeness=2 n_error=3\n"
+
+
+def test_a_row_without_a_window_is_shown_with_its_time() -> None:
+    starts, ends = (pa.array([time], pa.timestamp("us", "UTC")) for time in (NINE, NINE + 1))
+    row = Results.of_table("speeds", 0, pa.table({"window_start": starts, "window_end": ends, "v": ["A"]}))
+    file = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+    Console(console=rich.console.Console(file=file)).emit(row)
+    assert written(file) == "speeds round=0 2026-01-31 09:00:00 v=A\n"
+    console, _ = terminal()
+    with closing(Console(console=console)) as sink:
+        sink.emit(row)
+        drawn = "".join(segment.text for line in console.render_lines(sink._drawn()) for segment in line)
+    assert drawn.split()[:3] == ["speeds", "time", "v"]
+    assert "2026-01-31 09:00:00 " in drawn
+    assert " - " not in drawn
+
+
+def test_the_status_line_stays_however_many_rows_and_queries_there_are() -> None:
+    """Long values wrapped, and many tables were higher than the screen: its last line was the first to go."""
+    console, _ = terminal(height=16, width=60)
+    sink = Console(console=console, below=lambda: "18 rows/s")
+    for number in range(9):
+        wide = {"word": ["very long words " * 9] * 30, "n": [123_456_789] * 30}
+        sink.emit(Results.of_table(f"q{number}", 0, pa.table(wide)))
+    sink.close()
+    lines = console.render_lines(sink._drawn(), pad=False)
+    assert len(lines) <= 16
+    text = ["".join(segment.text for segment in line).rstrip() for line in lines]
+    assert text[-1] == "18 rows/s"
+    assert any("more queries" in line for line in text)
+    assert any("123456789" in line for line in text)

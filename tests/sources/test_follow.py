@@ -205,3 +205,14 @@ def test_what_cannot_be_followed_is_told(tmp_path: Path) -> None:
         followed(tmp_path)
     with pytest.raises(DeclarationError, match="cannot follow parquet"):
         followed(tmp_path / "log", "parquet")
+
+
+def test_a_file_that_is_not_there_yet_is_told_with_where_it_would_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    followed = open_input(Stream("s", columns("t BIGINT"), time="t", input=Input("follow", "log")))
+    assert followed.take(9, 0.0) is None
+    assert followed.take(9, 0.0) is None
+    said = f"stream 's': there is nothing at log ({tmp_path / 'log'}) yet: it is waited for"
+    assert caplog.messages == [said]

@@ -74,12 +74,11 @@ def rows_of(spark: SparkSession, stream: Stream, tmp_path: Path) -> list[tuple[A
 
 def test_json_values_are_parsed_and_broken_ones_kept(spark: SparkSession, tmp_path: Path) -> None:
     stream = records("n INT, records_offset BIGINT, s STRING", value_format="json")
-    nothing = (None, None, None)
     expected = [
         (1, 0, "a", None),
-        (*nothing, '{"n": "x"}'),
-        (*nothing, ""),
-        (*nothing, " ".strip()),
+        (None, 1, None, '{"n": "x"}'),
+        (None, 2, None, ""),
+        (None, 3, None, ""),
         (3, 4, None, None),
     ]
     assert rows_of(spark, stream, tmp_path) == sorted(expected, key=repr)
@@ -112,3 +111,13 @@ def test_what_cannot_be_parsed_is_told(spark: SparkSession) -> None:
         read_stream(spark, records("n INT", value_format="xml"))
     with pytest.raises(InputError, match="declares records_off BIGINT, but a record of records has only"):
         read_stream(spark, records("n INT, records_off BIGINT", value_format="json"))
+
+
+def test_what_stands_beside_a_malformed_value_says_where_it_is_from(spark: SparkSession) -> None:
+    """Partition, offset and timestamp of a rejected record of Kafka were NULL: nobody could find it."""
+    declared = columns("n INT, kafka_partition INT, kafka_offset BIGINT")
+    values = spark.sql(
+        "SELECT * FROM VALUES ('{\"n\": 1}', 0, 7L), ('{\"n\": ', 1, 8L) AS t(value, kafka_partition, kafka_offset)"
+    )
+    frame = kept_aside(parsed_value(values, declared[:1], "json", {}), declared, ["n"])
+    assert sorted(map(tuple, frame.collect()), key=lambda row: row[1]) == [(1, 0, 7, None), (None, 1, 8, '{"n": ')]

@@ -1,4 +1,4 @@
-"""The quick way is sure only of what the careful way would say; lines keep their order and are cut at any byte."""
+"""The quick way is sure only of what the fail-safe way would say; lines keep their order and are cut at any byte."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from eventide.plan.declared.stream import Input
 from eventide.plan.expressions.columns import columns
 from eventide.sources.options import text_options
-from eventide.sources.text.csv_lines import CarefulCsv, QuickCsv
-from eventide.sources.text.json_lines import CarefulJson, QuickJson
+from eventide.sources.text.csv_lines import FailSafeCsv, QuickCsv
+from eventide.sources.text.json_lines import FailSafeJson, QuickJson
 from eventide.sources.text.lines import LineBlocks, as_block, lines_of
 from eventide.sources.text.reader import Careful, Quick, TextParser
 from tests.sources.nasty_lines import (
@@ -29,14 +29,14 @@ from tests.sources.nasty_lines import (
 DECLARED = columns(COLUMNS)
 WIDTH = len(DECLARED)
 SHAPE = (DECLARED, list(range(WIDTH)), WIDTH, ",", '"', "")
-QUICK_CSV, CAREFUL_CSV = QuickCsv(*SHAPE), CarefulCsv(*SHAPE)
-QUICK_JSON, CAREFUL_JSON = QuickJson(DECLARED), CarefulJson(DECLARED)
+QUICK_CSV, CAREFUL_CSV = QuickCsv(*SHAPE), FailSafeCsv(*SHAPE)
+QUICK_JSON, CAREFUL_JSON = QuickJson(DECLARED), FailSafeJson(DECLARED)
 
 
-def agree(quick: Quick, careful: Careful, lines: list[str]) -> int:
-    """Wherever the quick way is sure it says what the careful way says; how many times that was."""
+def agree(quick: Quick, fail_safe: Careful, lines: list[str]) -> int:
+    """Wherever the quick way is sure it says what the fail-safe way says; how many times that was."""
     rows, sure = quick.rows(pa.array(lines, pa.string()), "".join(line + "\n" for line in lines).encode())
-    found = [careful.rows(line) for line, known in zip(lines, sure.tolist(), strict=True) if known]
+    found = [fail_safe.rows(line) for line, known in zip(lines, sure.tolist(), strict=True) if known]
     expected = [row for rows in found for row in rows]
     assert all(row is not None for row in expected)
     values = [
@@ -53,7 +53,7 @@ def test_the_two_ways_agree_on_nasty_lines() -> None:
     json = [line.decode("utf-8", "replace") for line in json_lines() if line.strip(b" \t")]
     assert agree(QUICK_JSON, CAREFUL_JSON, json) > 40
     nested = columns(NESTED_COLUMNS)
-    assert agree(QuickJson(nested), CarefulJson(nested), [line.decode() for line in NESTED_LINES]) > 5
+    assert agree(QuickJson(nested), FailSafeJson(nested), [line.decode() for line in NESTED_LINES]) > 5
 
 
 PIECES = [

@@ -1,4 +1,4 @@
-"""The pacemaker of a bridge: cells of a Spark query in, heartbeats out. It lives beside the query, on the driver.
+"""The generator of a bridge: cells of a Spark query in, heartbeats out. It lives beside the query, on the driver.
 
 Law: a heartbeat is found from rows that the query has already processed, and reaches it one batch later at the
 earliest. So no row is lost because the two saw different rows: a row is late only if it comes after the promise. What
@@ -19,7 +19,7 @@ import pyarrow.feather
 from eventide.engine.streams.progress import arrivals_of
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Pacemaker, Policy
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Policy
 from eventide.eventtime.instant import EDGE
 
 LEARNED = "learned.json"
@@ -46,14 +46,14 @@ class Pace:
         self._query: str | None = None
         self._sources: dict[str, int] = {}
         self._clock = -EDGE
-        self._pacemaker: Pacemaker = self._resumed()
+        self._generator: HeartbeatGenerator = self._resumed()
 
     def heartbeat(self, clock: int) -> int | None:
         """How far time has come at this clock, after taking what is new; None before the first promise."""
         self._clock = max(self._clock, clock)
         if names := self.news():
             self._observe(names)
-        found = self._pacemaker.heartbeats(self._clock).combined
+        found = self._generator.heartbeats(self._clock).combined
         return None if abs(found) >= EDGE else found
 
     def news(self) -> list[str]:
@@ -69,7 +69,7 @@ class Pace:
             self._sources.setdefault(source, len(self._sources))
         numbers = np.array([self._sources[source] for source in cells.column("source").to_pylist()], dtype=np.intp)
         rows, low, high = (cells.column(name).to_numpy() for name in ("rows", "low", "high"))
-        self._pacemaker.observe(
+        self._generator.observe(
             arrivals_of(self._clock, numbers, rows, low, high) if len(rows) else Arrivals.silence(self._clock)
         )
         self._save()
@@ -90,14 +90,14 @@ class Pace:
             "query": self._query,
             "clock": self._clock,
             "sources": list(self._sources),
-            "pacemaker": self._pacemaker.snapshot(),
+            "pacemaker": self._generator.snapshot(),
         }
         hidden = os.path.join(self._folder, f".{LEARNED}")
         with open(hidden, "w", encoding="utf-8") as file:
             json.dump(known, file)
         os.replace(hidden, os.path.join(self._folder, LEARNED))
 
-    def _resumed(self) -> Pacemaker:
+    def _resumed(self) -> HeartbeatGenerator:
         try:
             with open(os.path.join(self._folder, LEARNED), encoding="utf-8") as file:
                 known: dict[str, Any] = json.load(file)
@@ -105,5 +105,5 @@ class Pace:
             return self._policy.start()
         self._query, self._clock = known["query"], known["clock"]
         self._sources = {source: number for number, source in enumerate(known["sources"])}
-        resume: Callable[[dict[str, Any]], Pacemaker] = self._policy.resume
+        resume: Callable[[dict[str, Any]], HeartbeatGenerator] = self._policy.resume
         return resume(known["pacemaker"])

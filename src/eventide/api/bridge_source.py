@@ -35,7 +35,7 @@ class Beat(InputPartition):
 
 
 class HeartbeatReader(DataSourceStreamReader):
-    """Asks the pacemaker how far time has come."""
+    """Asks the heartbeat generator how far time has come."""
 
     def __init__(self, options: dict[str, str], column: str) -> None:
         self._options = options
@@ -53,7 +53,7 @@ class HeartbeatReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         """The heartbeat now, or the last one when there is nothing new to tell."""
-        pace = self._pacemaker()
+        pace = self._generator()
         now = time.monotonic()
         if not pace.news() and now - self._told < float(self._options["tick"]):
             return start
@@ -75,7 +75,7 @@ class HeartbeatReader(DataSourceStreamReader):
         moment = pa.array([partition.heartbeat], pa.timestamp("us", "UTC"))
         yield pa.record_batch([moment], names=[self._column])
 
-    def _pacemaker(self) -> Any:
+    def _generator(self) -> Any:
         if self._pace is None:
             where = self._options["eventide"]
             if where not in sys.path:

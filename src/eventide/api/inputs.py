@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from eventide.engine.spark.connect import refuse_connect
 from eventide.errors import DeclarationError, EventideError, InputError
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import Column, spark_type
@@ -174,6 +175,7 @@ class SparkRows:
     """A streaming DataFrame."""
 
     def __init__(self, frame: DataFrame) -> None:
+        refuse_connect(frame, "this DataFrame")
         if not frame.isStreaming:
             raise DeclarationError(
                 "this DataFrame is not a stream: make it with spark.readStream; for data that is all at hand give "

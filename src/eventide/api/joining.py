@@ -13,11 +13,11 @@ from eventide.api.nodes import NOWHERE, Node, alias_of, level_of, name_of
 from eventide.api.rows import EventRows
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.from_clause.join_forms import with_version
-from eventide.language.from_clause.join_scope import called, kind_of, see, told
+from eventide.language.from_clause.join_scope import called, joined_output, kind_of, see
 from eventide.language.from_clause.joins import JoinReader, Step
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.scope.expression_text import column_of, conjuncts, unused
-from eventide.language.scope.relations import Called, Clock, Known, Level, Pending, common_clock
+from eventide.language.scope.relations import Called, Clock, Pending, Scope, ScopeRelation, common_clock
 from eventide.language.scope.resolver import Resolver
 from eventide.plan.declared.join import JoinKind
 from eventide.plan.declared.query import RESERVED
@@ -155,7 +155,7 @@ class Joining(EventRows):
         inputs = [called(alias, {alias.lower()}, level) for alias, level in sides]
         owner = sides[1][0] if kind is JoinKind.RIGHT else sides[0][0]
         preferred = {name.lower(): owner for name in shared}
-        scope = see(Level(sides[0][1].stream, {}, set(), sides[0][1].clock), inputs, preferred)
+        scope = see(Scope(sides[0][1].stream, {}, set(), sides[0][1].clock), inputs, preferred)
         is_inner = kind is JoinKind.INNER
         on = [*conditions, *(after if is_inner else ())]
         reader = JoinReader(SourceText(""), lambda table, computed: sides[0][1], lambda *given: _nothing())
@@ -165,7 +165,7 @@ class Joining(EventRows):
         pending = Pending(join, dict(sides), tuple(inputs), preferred, frozenset())
         scope.clock = Clock(kind_of(pending))
         outputs = _all_columns(inputs, shared, kind)
-        told_join, columns, clock = told(pending, outputs)
+        told_join, columns, clock = joined_output(pending, outputs)
         return cls(
             told_join, tuple(read), columns, clock,
             conditions=conditions, after=after, pending=pending, given=(left, right), kind=kind, as_of=as_of,
@@ -187,13 +187,13 @@ class Joining(EventRows):
         given += [value_named(each, None, "this join", name) for name, each in expressions.items()]
         pending = self._pending
         left = pending.sides[pending.inputs[0].alias]
-        scope = see(Level(left.stream, {}, set(), left.clock), pending.inputs, pending.preferred)
+        scope = see(Scope(left.stream, {}, set(), left.clock), pending.inputs, pending.preferred)
         outputs: list[tuple[str, exp.Expr]] = []
         with _plainly():
             for item in given:
                 spelled = Resolver(SourceText(item.sql)).spelled_out(parsed(item.sql, "this join"), scope)
                 outputs.append((_plain_name(item.name, outputs), spelled))
-        join, shown, clock = told(pending, outputs)
+        join, shown, clock = joined_output(pending, outputs)
         return EventRows(join, self.inputs, shown, clock, self.name)
 
     def named(self, name: str) -> Joining:
@@ -262,5 +262,5 @@ def _plainly() -> Iterator[None]:
         raise DeclarationError(f"{error.message}: {error.hint}" if error.hint else error.message) from error
 
 
-def _nothing() -> Known:
+def _nothing() -> ScopeRelation:
     raise AssertionError("a join of two inputs hides nothing")

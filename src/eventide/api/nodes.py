@@ -21,7 +21,7 @@ from sqlglot import exp
 from eventide.api.query import ContinuousQuery
 from eventide.api.rows import EventRows
 from eventide.api.stream import EventStream
-from eventide.language.scope.relations import Known, Level, over, over_stream
+from eventide.language.scope.relations import Scope, ScopeRelation, over, over_stream
 from eventide.language.select.aggregate_query import clock_of_results
 from eventide.language.select.group_by import Group, with_time
 from eventide.plan.expressions.columns import Column
@@ -45,7 +45,7 @@ def alias_of(node: Node) -> str:
     return (node.known_as if isinstance(node, EventRows) else None) or name_of(node)
 
 
-def level_of(node: Node) -> Level:
+def level_of(node: Node) -> Scope:
     """What a query over it sees."""
     if isinstance(node, EventStream):
         return over_stream(node.declared, {node.declared.name.lower()})
@@ -53,15 +53,15 @@ def level_of(node: Node) -> Level:
     return over(known, {known.query.name.lower()})
 
 
-def results_of(query: ContinuousQuery) -> Known:
+def results_of(query: ContinuousQuery) -> ScopeRelation:
     """The results of a query, for those that read them."""
     below, asked = level_of(query.stream), query.declared
     groups = [(group.name, parsed(group.sql, f"group {group.name!r}")) for group in asked.groups]
     columns = [Column(name, below.type_of(expression)) for name, expression in groups]
     columns += [Column(value.name, "") for value in asked.select]
     timed = [with_time(Group(name, expression, expression), expression, below) for name, expression in groups]
-    return Known(asked, NOWHERE, tuple(columns), clock_of_results(asked, below, timed))
+    return ScopeRelation(asked, NOWHERE, tuple(columns), clock_of_results(asked, below, timed))
 
 
-def _rows_of(node: EventRows) -> Known:
-    return Known(replace(node.declared, name=node.called), NOWHERE, node.columns, node.clock)
+def _rows_of(node: EventRows) -> ScopeRelation:
+    return ScopeRelation(replace(node.declared, name=node.called), NOWHERE, node.columns, node.clock)

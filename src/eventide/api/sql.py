@@ -199,10 +199,12 @@ def _named(name: str, stream: EventStream) -> EventStream:
 def _session(given: SparkSession | None, settings: RunSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
+    from eventide.engine.spark.connect import refuse_connect
     from eventide.engine.spark.session import local_session, settle
 
     running = given or SparkSession.getActiveSession()
     if running is None:
         return local_session(settings.master or "local[*]", settings.spark)
+    refuse_connect(running, "the session")
     settle(running, settings.spark)
     return running

@@ -20,7 +20,7 @@ Ctrl-C and SIGTERM while no engine takes care of them: the command ends, and cle
 
 Law: what was interrupted ends as interrupted, whatever it made of that. DuckDB, for one, raises an error of its own.
 
->>> with hurry_heard():
+>>> with signals_heard():
 ...     try:
 ...         signal.raise_signal(signal.SIGTERM)
 ...     except TerminatedError:
@@ -96,13 +96,13 @@ def code_of(error: BaseException) -> int:
     return UNUSABLE if isinstance(error, EventideError) else OUR_FAULT
 
 
-def told(error: BaseException) -> str | None:
+def message_of(error: BaseException) -> str | None:
     """What to say of an error on standard error; None where the user knows already.
 
     >>> from eventide.errors import DeclarationError
-    >>> told(DeclarationError("no stream 's'"))
+    >>> message_of(DeclarationError("no stream 's'"))
     "eventide: no stream 's'"
-    >>> told(KeyError("x"))
+    >>> message_of(KeyError("x"))
     "eventide: a fault of our own: KeyError: 'x' (--debug shows more)"
     """
     if code_of(error) in (READER_GONE, INTERRUPTED, TERMINATED):
@@ -127,7 +127,7 @@ RAISED: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, sign
 
 
 @contextmanager
-def hurry_heard() -> Iterator[None]:
+def signals_heard() -> Iterator[None]:
     """Inside, Ctrl-C raises KeyboardInterrupt and SIGTERM TerminatedError, where the user lets them through at all."""
     came: list[int] = []
 
@@ -185,7 +185,7 @@ def run_to_its_end(command: Callable[[], object], debug: bool) -> NoReturn:
         # A library that logs what nobody asked for would otherwise turn on the screen for all of them.
         logging.getLogger().addHandler(logging.NullHandler())
     try:
-        with hurry_heard():
+        with signals_heard():
             try:
                 command()
             finally:
@@ -194,7 +194,7 @@ def run_to_its_end(command: Callable[[], object], debug: bool) -> NoReturn:
         # The library of the command line has a code of its own for this.
         code = READER_GONE if isinstance(leaving.__context__, BrokenPipeError) else leaving.code
     except BaseException as error:
-        code, said = code_of(error), told(error)
+        code, said = code_of(error), message_of(error)
         with suppress(OSError):
             if debug:
                 traceback.print_exc()

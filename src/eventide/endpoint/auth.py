@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from eventide.endpoint.address import Address, same_origin
-from eventide.endpoint.limits import Limits, Refusal
+from eventide.endpoint.limits import HttpError, Limits
 from eventide.errors import DeclarationError
 
 
@@ -62,7 +62,7 @@ class Gate:
     >>> gate.check({"host": "localhost"})
     Traceback (most recent call last):
         ...
-    eventide.endpoint.limits.Refusal: the token is missing or wrong
+    eventide.endpoint.limits.HttpError: the token is missing or wrong
     """
 
     def __init__(self, address: Address, token: str, limits: Limits, clock: Callable[[], float]) -> None:
@@ -76,12 +76,12 @@ class Gate:
         # Only HTTP/1.0 may leave the host out, and no browser speaks that.
         host = headers.get("host", "localhost")
         if not self._address.is_called(host):
-            raise Refusal(403, "the engine is not known by this name", f"ask it at {self._address.url}")
+            raise HttpError(403, "the engine is not known by this name", f"ask it at {self._address.url}")
         if "origin" in headers and not same_origin(headers["origin"], host):
-            raise Refusal(403, "pages of other servers may not ask", "ask from a program, with the token")
+            raise HttpError(403, "pages of other servers may not ask", "ask from a program, with the token")
         if not self._knows_the_token(headers.get("authorization", "")):
             self._limit(self._guesses, "too many wrong tokens")
-            raise Refusal(
+            raise HttpError(
                 401,
                 "the token is missing or wrong",
                 "send the header Authorization: Bearer TOKEN, with the text of the engine's token file",
@@ -98,4 +98,4 @@ class Gate:
     @staticmethod
     def _limit(bucket: TokenBucket, error: str) -> None:
         if wait := bucket.take():
-            raise Refusal(429, error, f"wait {wait:.2f} seconds", Retry_After=str(math.ceil(wait)))
+            raise HttpError(429, error, f"wait {wait:.2f} seconds", Retry_After=str(math.ceil(wait)))

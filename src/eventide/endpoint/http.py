@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from eventide.endpoint.limits import Limits, Refusal
+from eventide.endpoint.limits import HttpError, Limits
 
 LINE = re.compile(rb"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.([01])")
 HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}):[ \t]*([\x09\x20-\x7e\x80-\xff]*)")
@@ -56,15 +56,15 @@ class GoneError(Exception):
 
 
 def read_request(connection: socket.socket, limits: Limits) -> Request:
-    """The one request of a connection; `Refusal` where it cannot be taken."""
+    """The one request of a connection; `HttpError` where it cannot be taken."""
     deadline = time.monotonic() + limits.seconds
     came = b""
     while (end := came.find(b"\r\n\r\n")) < 0:
         if len(came) > limits.head:
-            raise Refusal(431, f"the head of a request may have {limits.head:,} bytes", "send fewer headers")
+            raise HttpError(431, f"the head of a request may have {limits.head:,} bytes", "send fewer headers")
         came += _piece(connection, deadline, limits)
     if end > limits.head:
-        raise Refusal(431, f"the head of a request may have {limits.head:,} bytes", "send fewer headers")
+        raise HttpError(431, f"the head of a request may have {limits.head:,} bytes", "send fewer headers")
     method, target, headers = read_head(came[:end], limits)
     body, length = came[end + 4 :], length_of(headers, limits)
     if length > len(body) and headers.get("expect", "").lower() == "100-continue":
@@ -83,21 +83,21 @@ def read_head(head: bytes, limits: Limits) -> tuple[str, str, dict[str, str]]:
     first, *lines = head.split(b"\r\n")
     found = LINE.fullmatch(first)
     if found is None:
-        raise Refusal(400, "this is no request of HTTP/1.1", "begin with a line such as: GET /status HTTP/1.1")
+        raise HttpError(400, "this is no request of HTTP/1.1", "begin with a line such as: GET /status HTTP/1.1")
     if len(lines) > limits.headers:
-        raise Refusal(431, f"a request may have {limits.headers} headers", "send fewer of them")
+        raise HttpError(431, f"a request may have {limits.headers} headers", "send fewer of them")
     headers: dict[str, str] = {}
     for line in lines:
         header = HEADER.fullmatch(line)
         if header is None:
-            raise Refusal(400, "a header of the request cannot be read", "write each as Name: value")
+            raise HttpError(400, "a header of the request cannot be read", "write each as Name: value")
         name = header[1].decode("ascii").lower()
         if name in headers:
             # Whom we believe must not depend on which of two we look at.
-            raise Refusal(400, f"the header {name} stands there twice", "send it once")
+            raise HttpError(400, f"the header {name} stands there twice", "send it once")
         headers[name] = header[2].decode("latin-1").strip()
     if found[3] == b"1" and "host" not in headers:
-        raise Refusal(400, "the header host is missing", "send it, as HTTP/1.1 asks for")
+        raise HttpError(400, "the header host is missing", "send it, as HTTP/1.1 asks for")
     return found[1].decode("ascii"), found[2].decode("ascii"), headers
 
 
@@ -108,12 +108,12 @@ def length_of(headers: Mapping[str, str], limits: Limits) -> int:
     (12, 0)
     """
     if "transfer-encoding" in headers:
-        raise Refusal(411, "a body must say how long it is", "send Content-Length, not Transfer-Encoding")
+        raise HttpError(411, "a body must say how long it is", "send Content-Length, not Transfer-Encoding")
     given = headers.get("content-length", "0")
     if not re.fullmatch("[0-9]{1,20}", given):
-        raise Refusal(400, "Content-Length is no number", "give the number of bytes of the body")
+        raise HttpError(400, "Content-Length is no number", "give the number of bytes of the body")
     if int(given) > limits.body:
-        raise Refusal(413, f"a body may have {limits.body:,} bytes", "ask for less at once")
+        raise HttpError(413, f"a body may have {limits.body:,} bytes", "ask for less at once")
     return int(given)
 
 
@@ -127,7 +127,7 @@ def _piece(connection: socket.socket, deadline: float, limits: Limits) -> bytes:
     except OSError as error:
         raise GoneError from error
     if piece is None:
-        raise Refusal(408, f"the request did not come within {limits.seconds:g} seconds", "send it at once")
+        raise HttpError(408, f"the request did not come within {limits.seconds:g} seconds", "send it at once")
     if not piece:
         raise GoneError
     return piece
@@ -151,7 +151,7 @@ class Response:
         return cls(200, as_json(data))
 
     @classmethod
-    def refusing(cls, refusal: Refusal) -> Response:
+    def refusing(cls, refusal: HttpError) -> Response:
         """Why there is no answer."""
         return cls(refusal.status, as_json(refusal.body()), refusal.headers)
 

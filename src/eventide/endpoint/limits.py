@@ -7,7 +7,7 @@ What clients may take of an engine: bytes, seconds, connections, requests.
 
 A request that is not answered, and why.
 
->>> Refusal(404, "there is no query 'sped'", "did you mean 'speed'?").body()
+>>> HttpError(404, "there is no query 'sped'", "did you mean 'speed'?").body()
 {'error': "there is no query 'sped'", 'hint': "did you mean 'speed'?"}
 """
 
@@ -34,7 +34,7 @@ class Limits:
     guesses_at_once: float = 20.0
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer, and no fault
+class HttpError(Exception):
     """The status of the answer, a sentence, and perhaps the way out; `headers` go with it."""
 
     def __init__(self, status: int, error: str, hint: str | None = None, **headers: str) -> None:

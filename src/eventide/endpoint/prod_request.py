@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
 
-from eventide.endpoint.limits import Refusal
+from eventide.endpoint.limits import HttpError
 from eventide.engine.introspection.open_windows import kind_of_times
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
@@ -39,14 +39,14 @@ def asked_of(body: bytes, keys: Iterable[str]) -> dict[str, Any]:
     >>> asked_of(b'{"query": "a", "query": "b"}', ("query",))
     Traceback (most recent call last):
         ...
-    eventide.endpoint.limits.Refusal: 'query' stands in the request twice
+    eventide.endpoint.limits.HttpError: 'query' stands in the request twice
     """
     try:
         found = json.loads(body.decode("utf-8"), object_pairs_hook=_once, parse_float=Decimal, parse_constant=_none)
     except (ValueError, RecursionError):
-        raise Refusal(400, "the body is no JSON", 'send an object, such as {"query": "speeds"}') from None
+        raise HttpError(400, "the body is no JSON", 'send an object, such as {"query": "speeds"}') from None
     if not isinstance(found, dict):
-        raise Refusal(400, "the body is no object of JSON", 'send one, such as {"query": "speeds"}')
+        raise HttpError(400, "the body is no object of JSON", 'send one, such as {"query": "speeds"}')
     _known_only(found, keys)
     return found
 
@@ -60,7 +60,7 @@ def parameters_of(query: str, keys: Iterable[str]) -> dict[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=8, errors="strict")
     except ValueError:
-        raise Refusal(400, "the parameters cannot be read", "write ?query=NAME") from None
+        raise HttpError(400, "the parameters cannot be read", "write ?query=NAME") from None
     found = _once(pairs)
     _known_only(found, keys)
     return found
@@ -69,10 +69,10 @@ def parameters_of(query: str, keys: Iterable[str]) -> dict[str, str]:
 def named(engine: Engine, name: Any) -> str:
     """A query, merge or join that the engine has."""
     if not isinstance(name, str):
-        raise Refusal(400, "the request does not say which query is asked", 'give "query": its name')
+        raise HttpError(400, "the request does not say which query is asked", 'give "query": its name')
     known = names(engine)
     if name not in known:
-        raise Refusal(404, f"there is no query {_short(name)}", meant(name[:SHOWN], known))
+        raise HttpError(404, f"there is no query {_short(name)}", meant(name[:SHOWN], known))
     return name
 
 
@@ -94,13 +94,13 @@ def prod_of(engine: Engine, asked: Mapping[str, Any]) -> tuple[str, Prod]:
     kind = times_of(engine, name)
     groups = asked.get("groups")
     if groups is not None and not isinstance(groups, dict):
-        raise Refusal(400, "the groups are no object", 'give names and values: "groups": {"detector": "1045"}')
+        raise HttpError(400, "the groups are no object", 'give names and values: "groups": {"detector": "1045"}')
     up_to, after = (_instant(asked.get(key), key, kind) for key in ("up_to", "after"))
     try:
         typed = groups_of(engine, name, groups or {})
         return name, Prod(FOREVER if up_to is None else up_to, NEVER if after is None else after, typed)
     except DeclarationError as error:
-        raise Refusal(400, str(error)) from None
+        raise HttpError(400, str(error)) from None
 
 
 def groups_of(engine: Engine, name: str, groups: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,21 +131,21 @@ def _instant(value: Any, key: str, kind: TimeKind) -> int | None:
     wanted = (
         "a number of the sequence" if plain else "a time (UTC) such as 2026-01-31 12:05, or microseconds since 1970"
     )
-    raise Refusal(400, f"{key} {_short(value)} is no time of the query", f"give {wanted}")
+    raise HttpError(400, f"{key} {_short(value)} is no time of the query", f"give {wanted}")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise Refusal(400, f"{_short(name)} stands in the request twice", "give it once")
+            raise HttpError(400, f"{_short(name)} stands in the request twice", "give it once")
         found[name] = value
     return found
 
 
 def _known_only(found: Mapping[str, Any], keys: Iterable[str]) -> None:
     for name in found.keys() - set(keys):
-        raise Refusal(400, f"a request has no {_short(name)}", meant(name[:SHOWN], keys) or "it takes nothing")
+        raise HttpError(400, f"a request has no {_short(name)}", meant(name[:SHOWN], keys) or "it takes nothing")
 
 
 def _none(constant: str) -> None:

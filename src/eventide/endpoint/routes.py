@@ -30,7 +30,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.endpoint.http import Request, Response, as_json
-from eventide.endpoint.limits import Refusal
+from eventide.endpoint.limits import HttpError
 from eventide.endpoint.prod_request import PROD_KEYS, asked_of, named, names, parameters_of, prod_of, times_of
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.introspection.why import OpenWindow
@@ -112,17 +112,17 @@ class Routes:
         try:
             path, _, query = request.target.partition("?")
             if path not in ROUTES:
-                raise Refusal(404, "there is no such path", f"there are: {', '.join(ROUTES)}")
+                raise HttpError(404, "there is no such path", f"there are: {', '.join(ROUTES)}")
             method, route = ROUTES[path]
             if request.method != method:
-                raise Refusal(405, f"{path} takes {method}", f"send {method} {path}", Allow=method)
+                raise HttpError(405, f"{path} takes {method}", f"send {method} {path}", Allow=method)
             return route(self, query, request.body)
-        except Refusal as refusal:
+        except HttpError as refusal:
             return Response.refusing(refusal)
         except Exception as error:
             # One request that goes wrong is no reason to fall silent; what it was is for our eyes.
             log.warning("request failed", extra={"why": f"{type(error).__name__}: {error}"})
-            return Response.refusing(Refusal(500, "the engine could not answer this", "its log says more"))
+            return Response.refusing(HttpError(500, "the engine could not answer this", "its log says more"))
 
     def close(self) -> None:
         """Let go of what was made to write answers, which must be gone before the interpreter is."""
@@ -134,14 +134,14 @@ class Routes:
         parameters_of(query, ())
         asked = asked_of(body, PROD_KEYS)
         if not self._turn.acquire(timeout=WAITS):
-            raise Refusal(503, "others are asking, one after another", "ask again", Retry_After="1")
+            raise HttpError(503, "others are asking, one after another", "ask again", Retry_After="1")
         try:
             name, prod = prod_of(self._running.engine, asked)
             found = self._answered(name, prod)
         except DeclarationError as error:
-            raise Refusal(400, str(error)) from None
+            raise HttpError(400, str(error)) from None
         except EngineError as error:
-            raise Refusal(503, str(error)) from None
+            raise HttpError(503, str(error)) from None
         finally:
             self._turn.release()
         head = as_json({"query": name, "round": found.round, "timing": found.timing.value}).rstrip(b"}\n")
@@ -156,7 +156,7 @@ class Routes:
             return known
         found = running.prod(name, prod)
         if found.rows > MOST_ROWS:
-            raise Refusal(
+            raise HttpError(
                 400,
                 f"the answer has {found.rows:,} rows, and {MOST_ROWS:,} are told at most",
                 "name groups, or an earlier up_to",

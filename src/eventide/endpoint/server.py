@@ -20,7 +20,7 @@ from enum import Enum, auto
 from eventide.endpoint.address import Address
 from eventide.endpoint.auth import Gate
 from eventide.endpoint.http import GoneError, Request, Response, read_request
-from eventide.endpoint.limits import Limits, Refusal
+from eventide.endpoint.limits import HttpError, Limits
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class Server:
             else:
                 accepted.settimeout(0.0)
                 with accepted, suppress(OSError):
-                    accepted.sendall(Response.refusing(Refusal(503, "too many are asking", "ask again")).sent())
+                    accepted.sendall(Response.refusing(HttpError(503, "too many are asking", "ask again")).sent())
         except RuntimeError:
             # The machine has no thread left.
             self._end(connection)
@@ -152,7 +152,7 @@ class Server:
                 connection.phase = _Phase.ANSWERING
                 self._gate.check(request.headers)
                 response = self._answer(request)
-            except Refusal as refusal:
+            except HttpError as refusal:
                 response = Response.refusing(refusal)
             connection.phase = _Phase.SENDING
             connection.socket.settimeout(ANSWER_SECONDS)

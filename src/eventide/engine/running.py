@@ -68,6 +68,9 @@ log = logging.getLogger(__name__)
 REMEMBERED = 32
 """Rounds over which the rate of rows is told."""
 
+SILENCE = 5.0
+"""Seconds without a round after which the rate is 0, unless rounds are rarer than that."""
+
 
 class Running(ABC):
     """What both engines share: a lock around rounds, the rate of rows, stopping and waiting.
@@ -210,10 +213,18 @@ class Running(ABC):
                 signal.raise_signal(number)
                 return
             log.info("stopping", extra={"signal": signal.Signals(number).name})
-            self.in_thread("eventide-stop", self.stop)
+            self.in_thread("eventide-stop", self._stop_in_words)
 
         for number in (signal.SIGINT, signal.SIGTERM):
             self._handlers[number] = signal.signal(number, stop)
+
+    def _stop_in_words(self) -> None:
+        """Stop; where that fails, Spark being busy with a broker that does not answer, say so without a traceback."""
+        try:
+            self.stop()
+        except Exception as failure:
+            said = str(failure).strip().partition("\n")[0]
+            log.warning("the engine could not be stopped at once: %s: %s", type(failure).__name__, said)
 
     def begin(self) -> None:
         """What has to be done before the first round."""
@@ -316,4 +327,8 @@ class Running(ABC):
         if len(pace) < 2:
             return 0.0
         (start, before), (end, after) = pace[0], pace[-1]
-        return (after - before) / (end - start) if end > start else 0.0
+        # Of rounds that come once a minute a minute is no silence.
+        usual = (end - start) / (len(pace) - 1)
+        if end <= start or time.monotonic() - end > max(SILENCE, 3 * usual):
+            return 0.0
+        return (after - before) / (end - start)

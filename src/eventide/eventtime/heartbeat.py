@@ -7,7 +7,7 @@ never goes back. The *combined* heartbeat holds for all sources together; it is 
 stake on every one of them.
 
 Configuration, running logic and saved state are three types: a `Policy` is a frozen declaration; it starts a
-`Pacemaker`, the running object; a `Snapshot` is plain data from which the same policy resumes an equal pacemaker.
+`HeartbeatGenerator`, the running object; a `Snapshot` is plain data from which the same policy resumes an equal one.
 
 The ratchet: whatever a policy computes, the heartbeats it shows only go forward.
 
@@ -57,7 +57,7 @@ class Heartbeats:
 
 
 @runtime_checkable
-class Pacemaker(Protocol):
+class HeartbeatGenerator(Protocol):
     """Running logic: observes rounds, answers with heartbeats.
 
     The clock is an argument. Calls come in the order of their clocks; a clock that steps back is taken as standing
@@ -77,16 +77,20 @@ class Pacemaker(Protocol):
         ...
 
 
+Pacemaker = HeartbeatGenerator
+"""The public name of the interface in `eventide`."""
+
+
 @runtime_checkable
 class Policy(Protocol):
     """A declaration of how heartbeats are to be found: frozen, comparable, without state."""
 
-    def start(self) -> Pacemaker:
-        """A pacemaker that has seen nothing."""
+    def start(self) -> HeartbeatGenerator:
+        """A heartbeat generator that has seen nothing."""
         ...
 
-    def resume(self, snapshot: Snapshot) -> Pacemaker:
-        """A pacemaker that continues where `snapshot` was taken."""
+    def resume(self, snapshot: Snapshot) -> HeartbeatGenerator:
+        """A heartbeat generator that continues where `snapshot` was taken."""
         ...
 
 

@@ -4,7 +4,7 @@ Law: a reason is data, and changes nothing. Its text has places for amounts, eac
 that whoever shows it can say them in his own units: a `length` or a `time` of the rows, a `wait` or a moment of the
 `clock`, a `source` by its number, a `count`, a `share`.
 
-A pacemaker may have two methods, `why` and `left_out`. One that has neither, and wraps another, is explained by that
+A generator may have two methods, `why` and `left_out`. One that has neither, and wraps another, is explained by that
 one; else by the least that is true of every policy.
 
 >>> reason = Reason("bound", "{lag:length} behind {sender:source}", {"lag": 2, "sender": 7})
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from eventide.eventtime.heartbeat import Pacemaker
+from eventide.eventtime.heartbeat import HeartbeatGenerator
 from eventide.eventtime.instant import NEVER
 
 EXPECTED = "expected"
@@ -110,7 +110,7 @@ class LeftOut(NamedTuple):
 
 @runtime_checkable
 class Explains(Protocol):
-    """A pacemaker that can say why its heartbeats are where they are, as of when they were last asked for."""
+    """A heartbeat generator that can say why its heartbeats are where they are, as of when they were last asked for."""
 
     def why(self, source: int) -> Reason:
         """The rule that holds back the heartbeat of a source."""
@@ -125,32 +125,32 @@ NOT_HEARD = Reason(EXPECTED, "it is expected and has not spoken yet")
 NOT_EXPECTED = Reason("not expected", "it has not spoken yet, and is not expected")
 
 
-def reason_of(pacemaker: Pacemaker, source: int) -> Reason:
+def reason_of(generator: HeartbeatGenerator, source: int) -> Reason:
     """Why the heartbeat of a source is where it is.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> reason_of(FixedDelay(5).start(), 0).words(Bare())
     '5 behind the largest time of all'
     """
-    if isinstance(pacemaker, Explains):
-        return pacemaker.why(source)
-    inner = getattr(pacemaker, "inner", None)
-    if isinstance(inner, Pacemaker):
+    if isinstance(generator, Explains):
+        return generator.why(source)
+    inner = getattr(generator, "inner", None)
+    if isinstance(inner, HeartbeatGenerator):
         return reason_of(inner, source)
     return Reason("policy", "the policy of the stream promises no more")
 
 
-def left_out_of(pacemaker: Pacemaker) -> tuple[LeftOut, ...]:
+def left_out_of(generator: HeartbeatGenerator) -> tuple[LeftOut, ...]:
     """Who is not waited for, and by which rule.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> left_out_of(FixedDelay(5).start())
     ()
     """
-    if isinstance(pacemaker, Explains):
-        return pacemaker.left_out()
-    inner = getattr(pacemaker, "inner", None)
-    return left_out_of(inner) if isinstance(inner, Pacemaker) else ()
+    if isinstance(generator, Explains):
+        return generator.left_out()
+    inner = getattr(generator, "inner", None)
+    return left_out_of(inner) if isinstance(inner, HeartbeatGenerator) else ()
 
 
 def those(reason: Reason, left: NDArray[np.bool_]) -> tuple[LeftOut, ...]:

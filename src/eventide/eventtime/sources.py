@@ -5,7 +5,7 @@ Who was heard, when, and of which time: the same for every policy, so that a sil
 Law: `heard` is the clock of the last round in which a source had a row or a promise, `largest` the largest time of a
 row of it; both are `NEVER` for a source that has not spoken.
 
->>> hearing = Hearing()
+>>> hearing = LastSeen()
 >>> hearing.note(Arrivals.of_rows(clock=5, source=[0, 2], time=[40, 70]))
 >>> hearing.note(Arrivals.of_row(clock=9, source=2, time=60))
 >>> hearing.heard_of(2), hearing.largest_of(2), hearing.heard_of(1) == NEVER
@@ -32,7 +32,7 @@ from eventide.eventtime.heartbeat import Heartbeats, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 
 
-class Hearing:
+class LastSeen:
     """Two arrays over sources."""
 
     def __init__(self) -> None:
@@ -71,10 +71,10 @@ class Hearing:
         return {"heard": packed(self.heard), "largest": packed(self.largest)}
 
     @classmethod
-    def restored(cls, saved: Snapshot) -> Hearing:
+    def restored(cls, saved: Snapshot) -> LastSeen:
         """What `snapshot` described.
 
-        >>> Hearing.restored(Hearing().snapshot()).heard.tolist()
+        >>> LastSeen.restored(LastSeen().snapshot()).heard.tolist()
         []
         """
         hearing = cls()

@@ -33,7 +33,7 @@ from eventide.language.grammar.source_text import (
 )
 from eventide.language.grammar.spelling import meant
 from eventide.language.scope.expression_text import in_spark_words, unused
-from eventide.language.scope.relations import Clock, Known, Level
+from eventide.language.scope.relations import Clock, Scope, ScopeRelation
 from eventide.language.select.aggregate_query import QueryReader
 from eventide.language.select.query_clauses import Around, needs_queue, with_prods, with_sideline
 from eventide.language.select.row_query import RowsReader, gives_rows
@@ -67,7 +67,7 @@ class Builder:
 
     source: SourceText
     streams: dict[str, Declared] = field(default_factory=dict)
-    queries: dict[str, Known] = field(default_factory=dict)
+    queries: dict[str, ScopeRelation] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
@@ -168,16 +168,16 @@ class Builder:
 
     def _compiled(
         self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr], hidden: bool = False, ordered: bool = True
-    ) -> Known:
+    ) -> ScopeRelation:
         """Take a SELECT in under a name, and those below it under names made of it."""
 
-        def made(below: exp.Expr, around: Mapping[str, exp.Expr]) -> Known:
+        def made(below: exp.Expr, around: Mapping[str, exp.Expr]) -> ScopeRelation:
             # Whoever reads rows needs no order: a window and a join find their own, and a merge makes one.
             return self._compiled(self._free(f"{name}_below"), below, around, hidden=True, ordered=False)
 
-        def hide(operator: Operator, columns: tuple[Column, ...], clock: Clock, at: exp.Expr) -> Known:
+        def hide(operator: Operator, columns: tuple[Column, ...], clock: Clock, at: exp.Expr) -> ScopeRelation:
             one = replace(operator, name=self._free(operator.name or f"{name}_below"))
-            return self._take_in(Known(one, at, columns, clock, hidden=True))
+            return self._take_in(ScopeRelation(one, at, columns, clock, hidden=True))
 
         origin = FromReader(self.source, self.streams, self.queries, made, hide, self.interfaces)
         tree = tree.transform(in_spark_words)
@@ -186,7 +186,7 @@ class Builder:
         step: Step
         if isinstance(tree, exp.SetOperation):
             step, columns, clock = UnionReader(self.source, origin).read(name, tree, above, ordered)
-            return self._take_in(Known(step, tree, columns, clock, hidden))
+            return self._take_in(ScopeRelation(step, tree, columns, clock, hidden))
         select, level = origin.read(tree, above)
         if gives_rows(select):
             step, columns, clock = RowsReader(self.source, origin).read(name, select, level, ordered)
@@ -199,16 +199,16 @@ class Builder:
             step = self._queued(step, tree, level)
         if policy:
             self._ask(policy, level, name)
-        return self._take_in(Known(step, tree, columns, clock, hidden))
+        return self._take_in(ScopeRelation(step, tree, columns, clock, hidden))
 
-    def _queued(self, query: Query, tree: exp.Expr, level: Level) -> Query:
+    def _queued(self, query: Query, tree: exp.Expr, level: Scope) -> Query:
         """The query, behind a queue where it calls an expensive function."""
         expensive = [function.name for function in self.functions.values() if function.expensive]
         if not needs_queue(query, expensive):
             return query
         name = self._free(f"{query.name}_queue")
         queue, query = queued(query, through(self.part(level.stream.name), query), name, expensive)
-        self._take_in(Known(queue, tree, tuple(level.stream.columns), level.clock, hidden=True))
+        self._take_in(ScopeRelation(queue, tree, tuple(level.stream.columns), level.clock, hidden=True))
         return query
 
     def _sideline(self, name: str, aside: list[Clause]) -> None:
@@ -222,7 +222,7 @@ class Builder:
         assert below is not None
         self.queries[made.name.lower()] = replace(below, query=made)
 
-    def _take_in(self, known: Known) -> Known:
+    def _take_in(self, known: ScopeRelation) -> ScopeRelation:
         self.queries[known.query.name.lower()] = known
         # What does not fit together is told at this statement.
         self.part(known.query.name)
@@ -261,7 +261,7 @@ class Builder:
     def _free(self, name: str) -> str:
         return unused(name, (*self.queries, *self.streams))
 
-    def _ask(self, policy: dict[str, Clause], level: Level, query: str) -> None:
+    def _ask(self, policy: dict[str, Clause], level: Scope, query: str) -> None:
         """SLACK and DRATIO in a window are about its stream."""
         first = next(iter(policy.values()))
         if level.below is None and level.pending is None:
@@ -379,12 +379,12 @@ class Builder:
                 )
 
 
-def _read_by(known: Known) -> set[str]:
+def _read_by(known: ScopeRelation) -> set[str]:
     """What a query or operator reads, or is prodded by, in small letters."""
     return {name.lower() for name in (*reads(known.query), *_asks(known))}
 
 
-def _asks(known: Known) -> tuple[str, ...]:
+def _asks(known: ScopeRelation) -> tuple[str, ...]:
     """The stream whose rows prod a query."""
     prods = known.query.prods if isinstance(known.query, Query) else None
     return () if prods is None or prods.by is None else (prods.by,)

@@ -56,6 +56,7 @@ from eventide.plan.declared.early import Compare, Prods
 from eventide.plan.declared.program import Program
 from eventide.results.error import InPairs
 from eventide.sources.arrow_types import duckdb_type
+from eventide.storage.paths import with_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -201,7 +202,8 @@ def _definition(function: Function) -> ast.FunctionDef:
         text = Path(function.file).read_text(encoding="utf-8")
         tree = ast.parse(text, function.file)
     except OSError as error:
-        raise InputError(f"the function {function.name!r} is not there: {function.file}: {error.strerror}") from error
+        place = with_place(function.file)
+        raise InputError(f"the function {function.name!r} is not there: {place}: {error.strerror}") from error
     except (SyntaxError, ValueError) as error:
         raise InputError(f"{function.file} is no Python: {error}") from error
     there = {node.name.lower(): node for node in tree.body if isinstance(node, ast.FunctionDef)}

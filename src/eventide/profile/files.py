@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eventide.errors import InputError
+from eventide.storage.paths import with_place
 
 if TYPE_CHECKING:
     import duckdb
@@ -75,7 +76,7 @@ def parts_of(argument: str) -> list[str]:
     else:
         parts = sorted(p for p in glob.glob(argument, recursive=True) if Path(p).is_file())
     if not parts:
-        raise InputError(f"{argument}: no such file, and no directory or glob with files in it")
+        raise InputError(f"{with_place(argument)}: no such file, and no directory or glob with files in it")
     if all(Path(part).stat().st_size == 0 for part in parts):
         raise InputError(f"{argument}: the file is empty")
     return parts

@@ -36,7 +36,7 @@ from eventide.plan.declared.program import Operator
 from eventide.plan.declared.rows import Queue, Rows
 from eventide.plan.declared.stream import Derived, Stream, TimeKind
 from eventide.plan.declared.temporal import in_plain_words
-from eventide.plan.declared.time_columns import over_carrier
+from eventide.plan.declared.time_columns import over_time_column
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.expressions.parse import parsed
@@ -52,7 +52,7 @@ def attributes(outputs: Iterable[tuple[str, str]], stream: Stream, since: str | 
     found = []
     for name, sql in outputs:
         try:
-            carried = over_carrier(sql, stream)
+            carried = over_time_column(sql, stream)
         except DeclarationError:
             carried = None
         if carried is None:
@@ -77,7 +77,7 @@ def of_stream(stream: Stream) -> list[dict[str, Any]]:
 
 def is_same_in(window: Window, sql: str, stream: Stream) -> bool:
     """Whether an output over a stream is the same all through each window."""
-    found = over_carrier(sql, stream)
+    found = over_time_column(sql, stream)
     bucket = found[1].bucket if found is not None else None
     if bucket is None or window.slide < window.range:
         return False

@@ -74,7 +74,7 @@ class StatusLine:
             return told(self._engine.status(), self._held, plain)
 
     def _after(self, work: RoundReport) -> None:
-        # Called by the thread that runs rounds: only here can the pacemakers be asked without disturbing one.
+        # Called by the thread that runs rounds: only here can the heartbeat generators be asked without disturbing one.
         assert self._engine is not None
         shown = self._engine.engine.sinks
         self.results += sum(results.rows for name, results in work.results.items() if name in shown)
@@ -90,7 +90,7 @@ def holder(stream: StreamTime) -> str | None:
     """The source that is least far and behind most others, and whether it is silent; None where no single one is."""
     if stream.stream.timestamps is not Timestamps.EXTERNAL or len(stream.sources) < 2:
         return None
-    far = stream.pacemaker.heartbeats(stream.clock).by_source
+    far = stream.generator.heartbeats(stream.clock).by_source
     waited_for = np.ones(len(far), dtype=np.bool_)
     for out in stream.left_out():
         waited_for[out.sources[out.sources < len(far)]] = False

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from eventide.later import later
+from eventide.lazy_import import lazy_import
 
 if TYPE_CHECKING:
     from eventide.sinks.by_name import sink_of
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Callback", "Console", "Directory", "Memory", "Sink", "SparkWriter", "sink_of"]
 
-__getattr__ = later(
+__getattr__ = lazy_import(
     __name__,
     {
         "Callback": "eventide.sinks.callback",

@@ -62,14 +62,16 @@ division by zero. Round 3 will be given to it again when the engine starts again
             return
         what = f"failed on the results of {results.query!r} in round {results.round}"
         again = f"Round {results.round} will be given to it again when the engine starts again"
-        with told(self._function, what, again):
+        with translated_errors(self._function, what, again):
             reader = pa.RecordBatchReader.from_batches(results.schema, results.batches())
             self._function(results.query, results.round, reader)
 
     def rewind(self, query: str, last: int) -> None:
         """Call the other function, if there is one."""
         if self._rewind is not None:
-            with told(self._rewind, f"failed to forget what {query!r} gave after round {last}", "Mend it, start again"):
+            with translated_errors(
+                self._rewind, f"failed to forget what {query!r} gave after round {last}", "Mend it, start again"
+            ):
                 self._rewind(query, last)
 
     def close(self) -> None:
@@ -77,7 +79,7 @@ division by zero. Round 3 will be given to it again when the engine starts again
 
 
 @contextmanager
-def told(function: Callable[..., object], what: str, way_out: str) -> Iterator[None]:
+def translated_errors(function: Callable[..., object], what: str, way_out: str) -> Iterator[None]:
     """An error of a user's function as one of ours that names it."""
     try:
         yield

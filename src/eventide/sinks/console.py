@@ -30,6 +30,7 @@ import pyarrow as pa
 import rich.console
 from pyarrow import types
 from rich import box
+from rich.cells import cell_len
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -41,7 +42,13 @@ from eventide.results.results import Kind, Results
 
 DRAWN_PER_SECOND = 4
 STYLES = {"early": "yellow", "final": "green", "revised": "magenta"}
-LINES_AROUND_A_TABLE = 4
+LINES_AROUND_A_TABLE = 5
+"""Its title, its head, and the three lines around these."""
+
+AROUND_A_CELL = 3
+LEAST_TEXT = 8
+"""Letters of a text that are shown on the narrowest screen."""
+
 KEPT = 100_000
 """Rows of a query that are kept for the screen, however many go into a pipe."""
 
@@ -134,15 +141,16 @@ class Console:
         left_out = results.rows - tail.num_rows
         lines = [f"{results.query} round={results.round}: {left_out:,} more"] if left_out else []
         columns, said = _shown(tail, _readable)
+        instants = _instants(tail)
         early = EarlyColumns.of(tail.column_names)
         values = () if early is None else early.values
         for at in range(tail.num_rows):
             row = {name: values[at] for name, values in columns.items()}
             words = [results.query, f"round={results.round}"]
             words += [row["kind"].replace(" %", "%")] if "kind" in row else []
-            words += (
-                [f"[{row['window_start']}, {row['window_end']})"] if {"window_start", "window_end"} <= set(row) else []
-            )
+            if {"window_start", "window_end"} <= set(row):
+                start, end = row["window_start"], row["window_end"]
+                words += [start if instants[at] else f"[{start}, {end})"]
             told = values if row.get("kind", "").startswith(Kind.EARLY.value) else ()
             words += [f"{name}={_word(_close(row[name]) if name in told else row[name])}" for name in said]
             lines.append(" ".join(words))
@@ -152,8 +160,14 @@ class Console:
     def _drawn(self) -> rich.console.RenderableType:
         with self._lock:
             queries = list(self._shown)
-        room = (self._console.size.height - 1) // max(1, len(queries)) - LINES_AROUND_A_TABLE
-        tables: list[rich.console.RenderableType] = [self._table(query, max(1, room)) for query in queries]
+        height = self._console.size.height - (self._below is not None)
+        least = LINES_AROUND_A_TABLE + 1
+        shown = queries if len(queries) * least <= height else queries[: max(1, (height - 1) // least)]
+        left_out = len(queries) - len(shown)
+        room = (height - bool(left_out)) // max(1, len(shown)) - LINES_AROUND_A_TABLE
+        tables: list[rich.console.RenderableType] = [self._table(query, max(1, room)) for query in shown]
+        if left_out:
+            tables.append(Text(f"and {left_out:,} more queries, for which this screen is too low", style="dim"))
         if self._below is None:
             return rich.console.Group(*tables)
         return rich.console.Group(*tables, Text(self._below(), style="dim", no_wrap=True, overflow="ellipsis"))
@@ -170,19 +184,33 @@ class Console:
         drawn = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
         cells: list[list[Text]] = []
         if {"window_start", "window_end"} <= set(newest.column_names):
-            drawn.add_column("window", no_wrap=True)
+            instants = _instants(newest)
             starts, ends = _readable(newest.column("window_start")), _readable(newest.column("window_end"))
-            cells.append([Text(_span(start, end)) for start, end in zip(starts, ends, strict=True)])
+            spans = [s if one else _span(s, e) for s, e, one in zip(starts, ends, instants, strict=True)]
+            drawn.add_column("time" if instants and all(instants) else "window", no_wrap=True)
+            cells.append(list(map(Text, spans)))
         columns, names = _shown(newest, _short)
         if "kind" in newest.column_names:
             drawn.add_column("kind", no_wrap=True)
             styles = [STYLES.get(kind, "") for kind in newest.column("kind").to_pylist()]
             cells.append([Text(kind, style=style) for kind, style in zip(columns["kind"], styles, strict=True)])
+        texts = {name: [self._printable(value) for value in columns[name]] for name in names}
+        numbers = [name for name in names if _is_number(newest.schema.field(name).type)]
+        # A number of which a part is missing is another number; and a row is one line, or the screen overflows.
+        kept = [max(map(cell_len, [name, *texts[name]])) for name in numbers]
+        kept += [max((cell.cell_len for cell in column), default=0) for column in cells]
+        free = self._console.width - sum(kept) - AROUND_A_CELL * (len(cells) + len(names)) - 2
+        share = max(LEAST_TEXT, free // max(1, len(names) - len(numbers)))
         for name in names:
-            kind = newest.schema.field(name).type
-            number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-            drawn.add_column(Text(self._printable(name)), justify="right" if number else "left", overflow="ellipsis")
-            cells.append([Text(self._printable(value)) for value in columns[name]])
+            number = name in numbers
+            drawn.add_column(
+                Text(self._printable(name)),
+                justify="right" if number else "left",
+                overflow="ellipsis",
+                no_wrap=True,
+                max_width=None if number else share,
+            )
+            cells.append(list(map(Text, texts[name])))
         for row in zip(*cells, strict=True):
             drawn.add_row(*row)
         return drawn
@@ -193,6 +221,10 @@ class Console:
         plain = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
         plain = plain if _can_say(encoding, "±") else plain.replace("±", "+-")
         return plain.encode(encoding, "replace").decode(encoding)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def _tail(results: Results, limit: int) -> pa.Table:
@@ -259,6 +291,22 @@ def _moment(number: int | None, text: str | None) -> str:
 
 def _number(value: Any) -> str:
     return format(value, ".10g") if isinstance(value, float) else str(value)
+
+
+def _instants(table: pa.Table) -> list[bool]:
+    """Which rows are rows of a stream, told as the microsecond that they are in, and not windows.
+
+    >>> times = [pa.array([second], pa.timestamp("us", "UTC")) for second in (5, 6, 1_000_005)]
+    >>> _instants(pa.table({"window_start": times[0], "window_end": times[1]}))
+    [True]
+    >>> _instants(pa.table({"window_start": times[0], "window_end": times[2]}))
+    [False]
+    """
+    names = ("window_start", "window_end")
+    if not set(names) <= set(table.column_names) or not types.is_timestamp(table.schema.field(names[0]).type):
+        return [False] * table.num_rows
+    starts, ends = (table.column(name).cast(pa.int64()).to_pylist() for name in names)
+    return [s is not None and e is not None and e - s == 1 for s, e in zip(starts, ends, strict=True)]
 
 
 def _span(start: str, end: str) -> str:

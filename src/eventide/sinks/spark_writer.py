@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from eventide.errors import EngineError
 from eventide.results.results import Results
-from eventide.sinks.callback import Rewind, told
+from eventide.sinks.callback import Rewind, translated_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +64,7 @@ class SparkWriter:
         what = f"failed on the results of {results.query!r} in round {results.round}"
         again = f"Round {results.round} will be given to it again when the engine starts again"
         frame = self._frame(results) if results.frame is None else results.frame()
-        with told(self._function, what, again):
+        with translated_errors(self._function, what, again):
             self._function(frame, results.round)
 
     def _frame(self, results: Results) -> DataFrame:
@@ -85,7 +85,9 @@ class SparkWriter:
     def rewind(self, query: str, last: int) -> None:
         """Call the other function, if there is one."""
         if self._rewind is not None:
-            with told(self._rewind, f"failed to forget what {query!r} gave after round {last}", "Mend it, start again"):
+            with translated_errors(
+                self._rewind, f"failed to forget what {query!r} gave after round {last}", "Mend it, start again"
+            ):
                 self._rewind(query, last)
 
     def close(self) -> None:

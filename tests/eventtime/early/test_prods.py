@@ -1,4 +1,4 @@
-"""Prods and prodders, against brute force over every instant."""
+"""Prods and early triggers, against brute force over every instant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.eventtime.early.prod import Prod, Timing, WindowEnds
-from eventide.eventtime.early.triggers import AtPoints, ByProgress, Every, Moment, Prodder
+from eventide.eventtime.early.triggers import AtPoints, ByProgress, EarlyTrigger, Every, Moment
 from eventide.eventtime.instant import FOREVER, NEVER
 
 ENDS = st.builds(WindowEnds, st.integers(1, 12), st.integers(-5, 5))
@@ -29,11 +29,11 @@ def asked(prods: tuple[Prod, ...]) -> set[int]:
 
 @given(ENDS, PRODDERS, st.lists(st.integers(-30, 60), min_size=2, max_size=6).map(sorted))
 def test_the_same_windows_are_asked_for_in_one_piece_or_in_many(
-    ends: WindowEnds, prodder: Prodder, moments: list[int]
+    ends: WindowEnds, trigger: EarlyTrigger, moments: list[int]
 ) -> None:
     lasts = {int(end) - 1 for end in LASTS if (end - ends.anchor) % ends.slide == 0}
-    pieces = [prodder.due(ends, Moment(a), Moment(b)) for a, b in itertools.pairwise(moments)]
-    whole = prodder.due(ends, Moment(moments[0]), Moment(moments[-1]))
+    pieces = [trigger.due(ends, Moment(a), Moment(b)) for a, b in itertools.pairwise(moments)]
+    whole = trigger.due(ends, Moment(moments[0]), Moment(moments[-1]))
     assert set().union(*(asked(piece) for piece in pieces)) & lasts == asked(whole) & lasts
 
 
@@ -62,17 +62,17 @@ def test_by_the_clock_windows_are_asked_for_that_are_over_or_in_their_last_slide
 
 @given(ENDS, PRODDERS, st.integers(-20, 20), st.integers(0, 30), st.integers(-99, 99))
 def test_by_progress_the_clock_does_not_matter(
-    ends: WindowEnds, prodder: Prodder, start: int, length: int, clock: int
+    ends: WindowEnds, trigger: EarlyTrigger, start: int, length: int, clock: int
 ) -> None:
-    found = ByProgress(prodder).due(ends, Moment(clock, start), Moment(clock + 1, start + length))
-    assert found == prodder.due(ends, Moment(start), Moment(start + length))
+    found = ByProgress(trigger).due(ends, Moment(clock, start), Moment(clock + 1, start + length))
+    assert found == trigger.due(ends, Moment(start), Moment(start + length))
 
 
 def test_before_all_time_and_after_it_nothing_is_due() -> None:
     ends = WindowEnds(10)
-    for prodder in (Every(5), AtPoints((0.5,)), ByProgress(Every(5))):
-        assert prodder.due(ends, Moment(NEVER), Moment(NEVER)) == ()
-        assert prodder.due(ends, Moment(0, 0), Moment(FOREVER, FOREVER)) == ()
+    for trigger in (Every(5), AtPoints((0.5,)), ByProgress(Every(5))):
+        assert trigger.due(ends, Moment(NEVER), Moment(NEVER)) == ()
+        assert trigger.due(ends, Moment(0, 0), Moment(FOREVER, FOREVER)) == ()
 
 
 @given(st.data())

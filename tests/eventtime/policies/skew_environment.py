@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats
 from eventide.eventtime.policies.skew.bounds import Bound, RowBound, TimeBound
 from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix
 from eventide.eventtime.policies.skew.per_source import PerSourceSkew, RowTerm, TimeTerm
@@ -94,11 +94,13 @@ def round_clocks(rows: list[Row], gaps: list[int], rest: int) -> Iterator[int]:
         k += 1
 
 
-def drive(pacemaker: Pacemaker, rows: list[Row], clocks: Iterator[int]) -> Iterator[tuple[int, list[Row], Heartbeats]]:
+def drive(
+    generator: HeartbeatGenerator, rows: list[Row], clocks: Iterator[int]
+) -> Iterator[tuple[int, list[Row], Heartbeats]]:
     """Feed each round all that has arrived by its clock, then ask: (clock, rows of the round, heartbeats after it)."""
     waiting = list(rows)
     for clock in clocks:
         here = [row for row in waiting if row.arrived <= clock]
         waiting = waiting[len(here) :]
-        pacemaker.observe(Arrivals.of_rows(clock, [r.source for r in here], [r.time for r in here]))
-        yield clock, here, pacemaker.heartbeats(clock)
+        generator.observe(Arrivals.of_rows(clock, [r.source for r in here], [r.time for r in here]))
+        yield clock, here, generator.heartbeats(clock)

@@ -179,20 +179,20 @@ def test_saved_and_resumed_at_any_point_it_goes_on_to_the_same_heartbeats(
 def test_a_pause_leaves_the_last_five_units_of_the_leading_source_waiting() -> None:
     """The example of section 3.3: both in order, each may trail the other by 5; source 1 stops 5 behind source 0."""
     in_order, trails = [TimeBound(0, 0)], [TimeBound(0, 5)]
-    pacemaker = DeclaredSkew(SkewMatrix.of([[in_order, trails], [trails, in_order]], [0, 0])).start()
-    pacemaker.observe(Arrivals.of_rows(clock=1, source=[0, 1], time=[100, 95]))
-    at_rest = pacemaker.heartbeats(10**6)
+    generator = DeclaredSkew(SkewMatrix.of([[in_order, trails], [trails, in_order]], [0, 0])).start()
+    generator.observe(Arrivals.of_rows(clock=1, source=[0, 1], time=[100, 95]))
+    at_rest = generator.heartbeats(10**6)
     assert at_rest.by_source.tolist() == [100, 95]
     assert at_rest.combined == 95
 
 
 def test_with_at_most_k_repeats_of_a_time_the_kth_repeat_closes_it() -> None:
     """The example of section 3.1: sorted, each time repeated at most 2 times after its first row."""
-    pacemaker = DeclaredSkew(SkewMatrix.of([[[RowBound(0, 1), RowBound(2, 0)]]], latency=[0])).start()
+    generator = DeclaredSkew(SkewMatrix.of([[[RowBound(0, 1), RowBound(2, 0)]]], latency=[0])).start()
     heard = []
     for clock, time in enumerate([7, 7, 7, 8]):
-        pacemaker.observe(Arrivals.of_row(clock, 0, time))
-        heard.append(pacemaker.heartbeats(clock).combined)
+        generator.observe(Arrivals.of_row(clock, 0, time))
+        heard.append(generator.heartbeats(clock).combined)
     assert heard == [6, 6, 7, 7]
 
 
@@ -200,14 +200,14 @@ def test_a_row_that_may_have_been_overtaken_is_not_counted() -> None:
     """Latency 3: a row that arrives up to 3 after the sender's may be older than it; only later ones count."""
     nothing: list[RowBound] = []
     skew = SkewMatrix.of([[nothing, [RowBound(1, 0)]], [nothing, nothing]], latency=[0, 3])
-    pacemaker = DeclaredSkew(skew).start()
-    pacemaker.observe(Arrivals.of_row(10, 0, 50))
-    pacemaker.heartbeats(12)
-    pacemaker.observe(Arrivals.of_row(13, 1, 40))
-    assert pacemaker.heartbeats(99).of(1) == NEVER
-    pacemaker.observe(Arrivals.of_row(100, 1, 45))
-    assert pacemaker.heartbeats(102).of(1) == NEVER
-    assert pacemaker.heartbeats(103).of(1) == 50
+    generator = DeclaredSkew(skew).start()
+    generator.observe(Arrivals.of_row(10, 0, 50))
+    generator.heartbeats(12)
+    generator.observe(Arrivals.of_row(13, 1, 40))
+    assert generator.heartbeats(99).of(1) == NEVER
+    generator.observe(Arrivals.of_row(100, 1, 45))
+    assert generator.heartbeats(102).of(1) == NEVER
+    assert generator.heartbeats(103).of(1) == 50
 
 
 def test_rows_that_betray_their_delay_would_allow_more_than_figure_2_infers() -> None:
@@ -219,55 +219,55 @@ def test_rows_that_betray_their_delay_would_allow_more_than_figure_2_infers() ->
     nothing: list[TimeBound] = []
     at_once = [TimeBound(0, 0)]
     skew = SkewMatrix.of([[nothing, nothing, at_once], [at_once, nothing, nothing], [nothing] * 3], latency=[10, 0, 2])
-    pacemaker = DeclaredSkew(skew, 1).start()
-    pacemaker.observe(Arrivals.of_row(1, 1, 5))
-    pacemaker.observe(Arrivals.of_row(10, 0, 1))
-    assert pacemaker.heartbeats(10).of(2) == NEVER
-    assert pacemaker.heartbeats(12).of(2) == 1
+    generator = DeclaredSkew(skew, 1).start()
+    generator.observe(Arrivals.of_row(1, 1, 5))
+    generator.observe(Arrivals.of_row(10, 0, 1))
+    assert generator.heartbeats(10).of(2) == NEVER
+    assert generator.heartbeats(12).of(2) == 1
 
 
 def test_memory_does_not_grow_with_the_stream() -> None:
     skew = SkewMatrix.of([[[TimeBound(3, 0), RowBound(2, 0)]]], latency=[4])
-    pacemaker = DeclaredSkew(skew).start()
+    generator = DeclaredSkew(skew).start()
     sizes = []
     for clock in range(400):
-        pacemaker.observe(Arrivals.of_row(clock, 0, clock))
-        pacemaker.heartbeats(clock)
-        sizes.append(len(json.dumps(pacemaker.snapshot())))
+        generator.observe(Arrivals.of_row(clock, 0, clock))
+        generator.heartbeats(clock)
+        sizes.append(len(json.dumps(generator.snapshot())))
     assert max(sizes[200:]) <= max(sizes[50:200]) + 20
 
 
 def test_a_thousand_sources_from_per_source_values_keep_no_matrix() -> None:
     n = 1000
     skew = PerSourceSkew.of([5] * n, [TimeTerm.of(out=[3] * n, into=[3] * n)], [[TimeBound(0, 3)]] * n)
-    pacemaker = DeclaredSkew(skew).start()
-    pacemaker.observe(Arrivals.of_rows(0, np.arange(n), np.arange(n)))
-    heartbeats = pacemaker.heartbeats(5)
+    generator = DeclaredSkew(skew).start()
+    generator.observe(Arrivals.of_rows(0, np.arange(n), np.arange(n)))
+    heartbeats = generator.heartbeats(5)
     assert heartbeats.by_source.tolist() == [max(n - 1 - 6, j - 3) for j in range(n)]
-    assert len(json.dumps(skew.latency)) + len(json.dumps(pacemaker.snapshot())) < 100 * n
+    assert len(json.dumps(skew.latency)) + len(json.dumps(generator.snapshot())) < 100 * n
 
 
 @pytest.mark.parametrize("clock", [NEVER + 1, -1, 0, FOREVER - 1])
 @pytest.mark.parametrize("time", [NEVER + 1, 0, FOREVER - 1])
 def test_instants_at_the_edges_saturate(clock: int, time: int) -> None:
     skew = SkewMatrix.of([[[TimeBound(10, 20), RowBound(1, 5)]]], latency=[30])
-    pacemaker = DeclaredSkew(skew, 1).start()
-    pacemaker.observe(Arrivals.of_row(clock, 0, time))
+    generator = DeclaredSkew(skew, 1).start()
+    generator.observe(Arrivals.of_row(clock, 0, time))
     expected = max(time - 20, NEVER) if clock + 40 <= FOREVER else NEVER
-    assert pacemaker.heartbeats(min(clock + 40, FOREVER)).combined == expected
+    assert generator.heartbeats(min(clock + 40, FOREVER)).combined == expected
 
 
 def test_a_clock_that_steps_back_stands_still() -> None:
-    pacemaker = DeclaredSkew(SkewMatrix.of([[[TimeBound(2, 0)]]], latency=[0])).start()
-    pacemaker.observe(Arrivals.of_row(10, 0, 50))
-    pacemaker.observe(Arrivals.of_row(3, 0, 60))
-    assert [pacemaker.heartbeats(clock).combined for clock in (4, 11, 12)] == [NEVER, NEVER, 60]
+    generator = DeclaredSkew(SkewMatrix.of([[[TimeBound(2, 0)]]], latency=[0])).start()
+    generator.observe(Arrivals.of_row(10, 0, 50))
+    generator.observe(Arrivals.of_row(3, 0, 60))
+    assert [generator.heartbeats(clock).combined for clock in (4, 11, 12)] == [NEVER, NEVER, 60]
 
 
 def test_a_row_of_an_undeclared_source_is_refused() -> None:
-    pacemaker = DeclaredSkew(SkewMatrix.of([[[]]], latency=[0])).start()
+    generator = DeclaredSkew(SkewMatrix.of([[[]]], latency=[0])).start()
     with pytest.raises(DeclarationError, match="source 1, but bounds were declared for sources 0 to 0"):
-        pacemaker.observe(Arrivals.of_row(0, 1, 0))
+        generator.observe(Arrivals.of_row(0, 1, 0))
 
 
 def test_a_unit_too_fine_for_the_memory_is_refused_with_the_way_out() -> None:
@@ -285,10 +285,10 @@ def test_a_snapshot_of_other_sources_is_refused() -> None:
 
 
 def test_heartbeats_that_were_handed_out_do_not_change() -> None:
-    pacemaker = DeclaredSkew(SkewMatrix.of([[[TimeBound(0, 0)]]], latency=[0])).start()
+    generator = DeclaredSkew(SkewMatrix.of([[[TimeBound(0, 0)]]], latency=[0])).start()
     shown = []
     for clock in range(3):
-        pacemaker.observe(Arrivals.of_row(clock, 0, clock))
-        shown.append(pacemaker.heartbeats(clock))
+        generator.observe(Arrivals.of_row(clock, 0, clock))
+        shown.append(generator.heartbeats(clock))
     assert [h.of(0) for h in shown] == [0, 1, 2]
     assert all(a.combined < b.combined for a, b in pairwise(shown))

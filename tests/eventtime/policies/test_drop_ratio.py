@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.policies.drop_ratio.policy import DropRatio, DropRatioPacemaker
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio, DropRatioGenerator
 from eventide.profile.dry_run import dry_run
 from eventide.profile.recording import Recording
 from eventide.testing.streams import HARD_CASES
@@ -59,23 +59,23 @@ def test_rounds_of_any_length_keep_the_promise(length: int) -> None:
 
 def test_what_the_account_books_is_what_a_receiver_counts() -> None:
     recording = shortened("uniform_shuffle", 1_000)
-    pacemaker = DropRatio(PERMITTED).start()
+    generator = DropRatio(PERMITTED).start()
     shown, lost = NEVER, 0
     for clock, time in zip(recording.arrival.tolist(), recording.time.tolist(), strict=True):
         lost += time <= shown
-        pacemaker.observe(Arrivals.of_row(clock, 0, time))
-        shown = pacemaker.heartbeats(clock).combined
-    assert (pacemaker.account.rows, pacemaker.account.lost) == (recording.rows, lost)
+        generator.observe(Arrivals.of_row(clock, 0, time))
+        shown = generator.heartbeats(clock).combined
+    assert (generator.account.rows, generator.account.lost) == (recording.rows, lost)
     assert lost > 0
 
 
-def after_rows(rows: list[tuple[int, int, int]], ratio: float = 0.01) -> DropRatioPacemaker:
-    """A pacemaker that was told rows of (clock, source, time), and asked after each."""
-    pacemaker = DropRatio(ratio).start()
+def after_rows(rows: list[tuple[int, int, int]], ratio: float = 0.01) -> DropRatioGenerator:
+    """A heartbeat generator that was told rows of (clock, source, time), and asked after each."""
+    generator = DropRatio(ratio).start()
     for clock, source, time in rows:
-        pacemaker.observe(Arrivals.of_row(clock, source, time))
-        pacemaker.heartbeats(clock)
-    return pacemaker
+        generator.observe(Arrivals.of_row(clock, source, time))
+        generator.heartbeats(clock)
+    return generator
 
 
 def every_ten(sources: int, count: int) -> list[tuple[int, int, int]]:
@@ -94,8 +94,8 @@ def test_a_permitted_share_buys_time_on_a_disordered_source() -> None:
     order = np.argsort(arrival, kind="stable")
     rows = [(int(arrival[row]), 0, int(time[row])) for row in order]
     clock = int(arrival.max())
-    bold, careful = (after_rows(rows, ratio).heartbeats(clock).combined for ratio in (0.2, 0.001))
-    assert careful < bold
+    bold, fail_safe = (after_rows(rows, ratio).heartbeats(clock).combined for ratio in (0.2, 0.001))
+    assert fail_safe < bold
 
 
 def test_one_row_of_the_far_future_moves_time_for_nobody() -> None:
@@ -103,18 +103,18 @@ def test_one_row_of_the_far_future_moves_time_for_nobody() -> None:
     far = (395, 1, 10**15)
     assert after_rows([*rows, far]).heartbeats(395).combined <= 399
     later = [(10 * step, source, 10 * step) for step in range(40, 60) for source in range(2)]
-    pacemaker = after_rows([*rows, far, *later])
-    assert pacemaker.account.lost == 0
-    assert 590 <= pacemaker.heartbeats(590).combined + 10 <= 609
+    generator = after_rows([*rows, far, *later])
+    assert generator.account.lost == 0
+    assert 590 <= generator.heartbeats(590).combined + 10 <= 609
 
 
 def test_a_new_source_joins_at_the_frontier_and_then_holds_it() -> None:
-    pacemaker = after_rows(every_ten(sources=1, count=40))
-    before = pacemaker.heartbeats(390).combined
-    pacemaker.observe(Arrivals.of_row(391, 1, 100))
-    joined = pacemaker.heartbeats(391)
+    generator = after_rows(every_ten(sources=1, count=40))
+    before = generator.heartbeats(390).combined
+    generator.observe(Arrivals.of_row(391, 1, 100))
+    joined = generator.heartbeats(391)
     assert joined.of(1) == joined.combined >= before
-    assert pacemaker.account.lost == 1
+    assert generator.account.lost == 1
 
 
 def test_a_source_that_vanishes_does_not_hold_the_others_for_ever() -> None:
@@ -147,28 +147,28 @@ def test_nothing_is_promised_of_a_stream_of_one_row() -> None:
 
 
 def test_rows_that_all_have_one_time_are_never_late() -> None:
-    pacemaker = after_rows([(step, step % 3, 77) for step in range(300)])
-    assert pacemaker.account.lost == 0
-    assert pacemaker.heartbeats(299).combined < 77
+    generator = after_rows([(step, step % 3, 77) for step in range(300)])
+    assert generator.account.lost == 0
+    assert generator.heartbeats(299).combined < 77
 
 
 def test_a_hundred_thousand_sources_in_one_round() -> None:
     many = 100_000
     source = np.arange(many)
-    pacemaker = DropRatio(0.01).start()
+    generator = DropRatio(0.01).start()
     for step in range(6):
-        pacemaker.observe(Arrivals.of_rows(10 * step, source, 10 * step - source % 7))
-        answer = pacemaker.heartbeats(10 * step)
+        generator.observe(Arrivals.of_rows(10 * step, source, 10 * step - source % 7))
+        answer = generator.heartbeats(10 * step)
     assert len(answer.by_source) == many
     assert 43 <= answer.combined <= 53  # The next row of the slowest is due at 54.
-    assert pacemaker.account.lost == 0
+    assert generator.account.lost == 0
 
 
 def test_the_ends_of_int64_are_times_like_others() -> None:
     edges = [NEVER, NEVER + 1, -1, 0, FOREVER - 1, FOREVER]
     rows = [(clock, source, time) for clock in edges for source in (0, 1) for time in edges]
-    pacemaker = after_rows(rows)
-    assert NEVER <= pacemaker.heartbeats(FOREVER).combined <= FOREVER
+    generator = after_rows(rows)
+    assert NEVER <= generator.heartbeats(FOREVER).combined <= FOREVER
 
 
 Row = tuple[int, int, int]
@@ -194,8 +194,8 @@ def test_heartbeats_never_go_back_and_a_snapshot_at_any_point_changes_nothing(ro
     for clock, source, time in rows:
         row = Arrivals.of_row(clock, source, time)
         restarted = policy.resume(json.loads(json.dumps(restarted.snapshot())))
-        for pacemaker in (through, restarted):
-            pacemaker.observe(row)
+        for generator in (through, restarted):
+            generator.observe(row)
         for later in (clock, clock + pause):
             one, other = through.heartbeats(later), restarted.heartbeats(later)
             assert (one.combined, one.by_source.tolist()) == (other.combined, other.by_source.tolist())
@@ -212,22 +212,22 @@ def test_a_damaged_snapshot_is_refused_with_the_way_out() -> None:
 
 def test_rows_at_a_clock_that_stepped_back_arrive_at_the_clock_that_stands_still() -> None:
     steps_back, stands_still = DropRatio(0.01).start(), DropRatio(0.01).start()
-    for pacemaker, last_clock in ((steps_back, 350), (stands_still, 400)):
+    for generator, last_clock in ((steps_back, 350), (stands_still, 400)):
         for clock in range(0, 400, 10):
-            pacemaker.observe(Arrivals.of_row(clock, source=0, time=clock))
-            pacemaker.heartbeats(clock)
-        pacemaker.heartbeats(400)
-        pacemaker.observe(Arrivals.of_row(last_clock, source=0, time=400))
+            generator.observe(Arrivals.of_row(clock, source=0, time=clock))
+            generator.heartbeats(clock)
+        generator.heartbeats(400)
+        generator.observe(Arrivals.of_row(last_clock, source=0, time=400))
     assert steps_back.snapshot() == stands_still.snapshot()
 
 
 def test_one_future_row_among_honest_rows_of_a_single_cell_moves_nothing() -> None:
-    pacemaker = DropRatio(0.01).start()
+    generator = DropRatio(0.01).start()
     for start in range(0, 1_000, 10):
         times = [start + j for j in range(10)]
         if start == 600:
             times[5] = 10**15
-        pacemaker.observe(Arrivals.of_rows(start + 10, [0] * 10, times))
-        heartbeats = pacemaker.heartbeats(start + 10)
-    assert pacemaker.account.lost == 0
+        generator.observe(Arrivals.of_rows(start + 10, [0] * 10, times))
+        heartbeats = generator.heartbeats(start + 10)
+    assert generator.account.lost == 0
     assert heartbeats.combined < 1_100

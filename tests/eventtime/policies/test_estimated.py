@@ -145,12 +145,12 @@ class Plain:
 @settings(max_examples=200)
 @given(policies, streams())
 def test_heartbeats_equal_those_of_figure_4_in_plain_numbers(policy: EstimatedSkew, rounds: list[Round]) -> None:
-    pacemaker, plain = policy.start(), Plain(policy)
+    generator, plain = policy.start(), Plain(policy)
     combined, shown = NEVER, dict.fromkeys(range(4), NEVER)
     for at in rounds:
-        pacemaker.observe(arrivals(at))
+        generator.observe(arrivals(at))
         plain.observe(at)
-        heartbeats = pacemaker.heartbeats(at[0])
+        heartbeats = generator.heartbeats(at[0])
         promised = {j: plain.promised(j, at[0]) for j in range(4)}
         waited_for = [h for j, h in promised.items() if h > NEVER or j < policy.known]
         combined = max(combined, min(waited_for, default=NEVER))
@@ -169,8 +169,8 @@ def test_saved_and_resumed_it_goes_on_to_the_same_heartbeats_which_never_go_back
     for k, at in enumerate(rounds):
         if k == stop:
             resumed = policy.resume(json.loads(json.dumps(resumed.snapshot())))
-        for pacemaker in (through, resumed):
-            pacemaker.observe(arrivals(at))
+        for generator in (through, resumed):
+            generator.observe(arrivals(at))
         here, there = through.heartbeats(at[0] + 1), resumed.heartbeats(at[0] + 1)
         assert (here.combined, here.by_source.tolist()) == (there.combined, there.by_source.tolist())
         assert here.combined >= before
@@ -184,17 +184,17 @@ def test_with_the_maximum_estimate_what_was_seen_once_is_never_late_again(
 ) -> None:
     """The same stream again, later in clock and time: now every row comes above its heartbeat."""
     policy = replace(policy, adaptivity=Adaptivity(window=None))
-    pacemaker = policy.start()
+    generator = policy.start()
     for at in rounds:
-        pacemaker.observe(arrivals(at))
-        pacemaker.heartbeats(at[0])
+        generator.observe(arrivals(at))
+        generator.heartbeats(at[0])
     later = 600
-    before = pacemaker.heartbeats(rounds[-1][0])
+    before = generator.heartbeats(rounds[-1][0])
     for clock, rows in rounds:
         again = (clock + later, [(s, t + later) for s, t in rows])
         assert all(t > before.of(s) and t > before.combined for s, t in again[1])
-        pacemaker.observe(arrivals(again))
-        before = pacemaker.heartbeats(again[0])
+        generator.observe(arrivals(again))
+        before = generator.heartbeats(again[0])
 
 
 @settings(max_examples=200)
@@ -236,59 +236,59 @@ def test_the_width_of_cells_changes_nothing(rounds: list[Round], width: int) -> 
 def test_time_that_passes_lets_a_burst_be_promised_without_new_rows() -> None:
     """Rows of a burst come within two units: later than that, all up to its largest time is promised."""
     policy = EstimatedSkew(Adaptivity(window=None), clock_unit=10, units_ahead=3)
-    pacemaker = policy.start()
+    generator = policy.start()
     for start in range(0, 1000, 100):
         for clock, time in [(start, start), (start + 10, start - 5)]:
-            pacemaker.observe(Arrivals.of_row(clock, 0, time))
-    assert pacemaker.heartbeats(911).combined == 900 - 6
-    assert [pacemaker.heartbeats(clock).combined for clock in (919, 920)] == [894, 900]
+            generator.observe(Arrivals.of_row(clock, 0, time))
+    assert generator.heartbeats(911).combined == 900 - 6
+    assert [generator.heartbeats(clock).combined for clock in (919, 920)] == [894, 900]
 
 
 def test_a_spike_is_forgotten_after_calm_windows() -> None:
-    pacemaker = EstimatedSkew(Adaptivity(window=10, weight=0.5, tolerated=None)).start()
+    generator = EstimatedSkew(Adaptivity(window=10, weight=0.5, tolerated=None)).start()
     heard = []
     for k, time in enumerate([1000, 900, *range(1001, 1101)]):
-        pacemaker.observe(Arrivals.of_row(k, 0, time))
-        heard.append(time - pacemaker.heartbeats(k).combined)
+        generator.observe(Arrivals.of_row(k, 0, time))
+        heard.append(time - generator.heartbeats(k).combined)
     assert heard[20] > 0
     assert heard[-1] == 0
 
 
 def test_estimates_that_keep_being_exceeded_lengthen_the_window_and_calm_shortens_it() -> None:
-    pacemaker = EstimatedSkew(Adaptivity(window=16, tolerated=0.1)).start()
+    generator = EstimatedSkew(Adaptivity(window=16, tolerated=0.1)).start()
 
     def windows() -> list[int]:
-        window: list[list[list[int]]] = pacemaker.snapshot()["estimates"]["window"]
+        window: list[list[list[int]]] = generator.snapshot()["estimates"]["window"]
         return window[0][0]
 
     for clock, time in enumerate([100, 90, 80, 70]):
-        pacemaker.observe(Arrivals.of_row(clock, 0, time))
+        generator.observe(Arrivals.of_row(clock, 0, time))
     assert windows() == [16 * 2**3]
     for clock in range(5000):
-        pacemaker.observe(Arrivals.of_row(clock + 4, 0, clock + 1000))
+        generator.observe(Arrivals.of_row(clock + 4, 0, clock + 1000))
     assert windows()[0] < 16 * 2**3
 
 
 def test_a_known_source_is_waited_for_and_a_discovered_one_is_not() -> None:
     row = Arrivals.of_row(0, 0, 50)
     for known, combined in ((0, 50), (2, NEVER)):
-        pacemaker = EstimatedSkew(known=known).start()
-        pacemaker.observe(row)
-        assert pacemaker.heartbeats(0).combined == combined
+        generator = EstimatedSkew(known=known).start()
+        generator.observe(row)
+        assert generator.heartbeats(0).combined == combined
 
 
 def test_a_silent_source_goes_on_behind_the_others() -> None:
-    pacemaker = EstimatedSkew(Adaptivity(window=None)).start()
-    pacemaker.observe(Arrivals.of_rows(0, [0], [100]))
-    pacemaker.observe(Arrivals.of_rows(1, [1], [80]))
+    generator = EstimatedSkew(Adaptivity(window=None)).start()
+    generator.observe(Arrivals.of_rows(0, [0], [100]))
+    generator.observe(Arrivals.of_rows(1, [1], [80]))
     for clock in range(2, 50):
-        pacemaker.observe(Arrivals.of_row(clock, 0, 100 + clock))
-    assert pacemaker.heartbeats(50).of(1) == 149 - 21
+        generator.observe(Arrivals.of_row(clock, 0, 100 + clock))
+    assert generator.heartbeats(50).of(1) == 149 - 21
 
 
 @pytest.mark.parametrize("pairwise", [False, True])
 def test_instants_at_the_edges_saturate(pairwise: bool) -> None:
-    pacemaker = EstimatedSkew(Adaptivity(window=1, weight=0.0), units_ahead=4, pairwise=pairwise).start()
+    generator = EstimatedSkew(Adaptivity(window=1, weight=0.0), units_ahead=4, pairwise=pairwise).start()
     before = NEVER
     for clock, time in [
         (NEVER + 1, FOREVER - 1),
@@ -298,18 +298,18 @@ def test_instants_at_the_edges_saturate(pairwise: bool) -> None:
         (FOREVER - 1, 7),
         (FOREVER - 1, 7),
     ]:
-        pacemaker.observe(Arrivals.of_row(clock, 0, time))
-        heartbeat = pacemaker.heartbeats(clock).combined
+        generator.observe(Arrivals.of_row(clock, 0, time))
+        heartbeat = generator.heartbeats(clock).combined
         assert heartbeat >= before
         before = heartbeat
     assert before == FOREVER - 1
 
 
 def test_without_rows_nothing_is_promised() -> None:
-    pacemaker = EstimatedSkew().start()
-    pacemaker.observe(Arrivals.silence(10))
-    assert pacemaker.heartbeats(10**9).combined == NEVER
-    assert len(EstimatedSkew().resume(pacemaker.snapshot()).heartbeats(0).by_source) == 0
+    generator = EstimatedSkew().start()
+    generator.observe(Arrivals.silence(10))
+    assert generator.heartbeats(10**9).combined == NEVER
+    assert len(EstimatedSkew().resume(generator.snapshot()).heartbeats(0).by_source) == 0
 
 
 @pytest.mark.parametrize(

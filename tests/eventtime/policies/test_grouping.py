@@ -61,14 +61,14 @@ def test_groups_of_one_source_promise_the_same(data: st.DataObject, skew: Skew) 
 
 @settings(max_examples=50)
 @given(st.data(), skews)
-def test_a_grouped_pacemaker_goes_on_from_its_snapshot(data: st.DataObject, skew: Skew) -> None:
+def test_a_grouped_generator_goes_on_from_its_snapshot(data: st.DataObject, skew: Skew) -> None:
     assignment = data.draw(assignments(len(skew.latency)))
     policy = Grouped(DeclaredSkew(group(skew, assignment)), assignment)
     rows = data.draw(emissions(skew))
-    pacemaker = policy.start()
-    for clock, _, _ in drive(pacemaker, rows, round_clocks(rows, [3], 0)):
-        other = policy.resume(json.loads(json.dumps(pacemaker.snapshot())))
-        assert other.heartbeats(clock + 2).by_source.tolist() == pacemaker.heartbeats(clock + 2).by_source.tolist()
+    generator = policy.start()
+    for clock, _, _ in drive(generator, rows, round_clocks(rows, [3], 0)):
+        other = policy.resume(json.loads(json.dumps(generator.snapshot())))
+        assert other.heartbeats(clock + 2).by_source.tolist() == generator.heartbeats(clock + 2).by_source.tolist()
 
 
 def test_the_join_of_a_group_holds_for_every_member() -> None:
@@ -116,6 +116,6 @@ def test_impossible_assignments_are_refused(assignment: tuple[int, ...], says: s
 
 
 def test_a_row_of_a_source_without_a_group_is_refused() -> None:
-    pacemaker = Grouped(DeclaredSkew(SkewMatrix.of([[[]]], [0])), (0, 0)).start()
+    generator = Grouped(DeclaredSkew(SkewMatrix.of([[[]]], [0])), (0, 0)).start()
     with pytest.raises(DeclarationError, match="assign every source"):
-        pacemaker.observe(Arrivals.of_row(0, 2, 0))
+        generator.observe(Arrivals.of_row(0, 2, 0))

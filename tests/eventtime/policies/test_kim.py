@@ -56,10 +56,10 @@ def figure_3(arrived: list[tuple[int, int]], drop_ratio: float) -> list[float]:
 @given(streams, st.sampled_from([0.15, 0.1, 0.05, 0.025, 0.01]))
 def test_with_rounds_of_one_row_kim_follows_figure_3_to_the_letter(rows: list[Row], drop_ratio: float) -> None:
     arrived = stream(rows)
-    pacemaker = Kim(drop_ratio).start()
+    generator = Kim(drop_ratio).start()
     for (clock, time), expected in zip(arrived, figure_3(arrived, drop_ratio), strict=True):
-        pacemaker.observe(Arrivals.of_row(clock, 0, time))
-        found = pacemaker.heartbeats(clock).combined
+        generator.observe(Arrivals.of_row(clock, 0, time))
+        found = generator.heartbeats(clock).combined
         # The heartbeat is a whole number at or just below the estimate; a float of either may be off in the last digit.
         assert found == NEVER if expected == -math.inf else -0.01 <= expected - found < 1.01
 
@@ -118,26 +118,26 @@ def test_moments_of_a_sliding_set_keep_their_digits_beside_a_huge_offset(numbers
 
 
 def test_a_round_larger_than_the_list_takes_its_interval_from_the_round_before() -> None:
-    pacemaker = Kim(0.01).start()
+    generator = Kim(0.01).start()
     for clock in (1000, 2000):
-        pacemaker.observe(Arrivals.of_rows(clock, [0] * 100, [clock - 50] * 100))
+        generator.observe(Arrivals.of_rows(clock, [0] * 100, [clock - 50] * 100))
     # theta = 1000 / 100, mu = 50, sigma = 0: five rows of ten.
-    assert pacemaker.heartbeats(2000).combined == 2000 - 50 - 5 * 10
+    assert generator.heartbeats(2000).combined == 2000 - 50 - 5 * 10
 
 
 def test_while_the_clock_does_not_move_the_last_heartbeat_stands() -> None:
-    pacemaker = Kim(0.01).start()
+    generator = Kim(0.01).start()
     for time in range(100):
-        pacemaker.observe(Arrivals.of_row(500, 0, time))
-    assert pacemaker.heartbeats(500).combined == NEVER
+        generator.observe(Arrivals.of_row(500, 0, time))
+    assert generator.heartbeats(500).combined == NEVER
 
 
 def test_the_slack_lets_go_when_the_estimate_is_small_enough_again() -> None:
-    pacemaker = Kim(0.01, slack=6).start()
+    generator = Kim(0.01, slack=6).start()
     for tick in range(0, 300, 10):
-        pacemaker.observe(Arrivals.of_row(tick + 5, 0, tick))
-    assert pacemaker.buffer_size == 5
-    assert pacemaker.heartbeats(295).combined == 241
+        generator.observe(Arrivals.of_row(tick + 5, 0, tick))
+    assert generator.buffer_size == 5
+    assert generator.heartbeats(295).combined == 241
 
 
 @pytest.mark.parametrize("policy", [Kim, KimAdhoc])

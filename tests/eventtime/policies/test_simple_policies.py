@@ -34,10 +34,10 @@ rows = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 2), st.integers(0, 
 
 def after_each_row(policy: Policy, stream: list[Row]) -> list[int]:
     """The combined heartbeat after every row."""
-    pacemaker, shown = policy.start(), []
+    generator, shown = policy.start(), []
     for clock, source, time in stream:
-        pacemaker.observe(Arrivals.of_row(clock, source, time))
-        shown.append(pacemaker.heartbeats(clock).combined)
+        generator.observe(Arrivals.of_row(clock, source, time))
+        shown.append(generator.heartbeats(clock).combined)
     return shown
 
 
@@ -87,28 +87,28 @@ def test_a_digested_round_makes_no_delay_shorter(rounds: list[list[Row]], cell_w
 def test_disorder_histogram_waits_at_least_for_its_quantile_of_a_single_source(stream: list[Row]) -> None:
     behind: list[int] = []
     largest = shown = NEVER
-    pacemaker = DisorderHistogram(quantile=0.9, warm_up=5).start()
+    generator = DisorderHistogram(quantile=0.9, warm_up=5).start()
     for clock, _, time in stream:
         behind.append(max(0, largest - time) if behind else 0)
         largest = max(largest, time)
-        pacemaker.observe(Arrivals.of_row(clock, 0, time))
+        generator.observe(Arrivals.of_row(clock, 0, time))
         if len(behind) >= 5:
             quantile = sorted(behind)[math.ceil(0.9 * len(behind)) - 1]
             # The upper edge of the doubling bucket that holds the quantile.
             shown = max(shown, largest - (2 ** quantile.bit_length() - 1) - 1)
-        assert pacemaker.heartbeats(clock).combined == shown
+        assert generator.heartbeats(clock).combined == shown
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 2), st.integers(0, 9)), max_size=40).map(sorted))
 def test_rows_within_the_declared_clock_skew_are_never_late(stream: list[Row]) -> None:
     skews = (3, 9, 5)
-    pacemaker = ClockSkew(5, by_source=skews).start()
+    generator = ClockSkew(5, by_source=skews).start()
     for clock, source, delay in stream:
         time = clock - min(delay, skews[source])
-        answer = pacemaker.heartbeats(clock)
+        answer = generator.heartbeats(clock)
         assert time > answer.of(source)
         assert time > answer.combined
-        pacemaker.observe(Arrivals.of_row(clock, source, time))
+        generator.observe(Arrivals.of_row(clock, source, time))
 
 
 @given(
@@ -120,15 +120,15 @@ def test_on_demand_never_overtakes_a_source_that_keeps_its_skew_and_its_rate(
     steps: list[tuple[int, int]], rate: float, offset: int
 ) -> None:
     """The source's own clock runs at `rate`; each row is stamped up to 5 behind it."""
-    pacemaker = OnDemand(max_skew=6, rate=rate).start()
+    generator = OnDemand(max_skew=6, rate=rate).start()
     clock = 0
     for wait, behind in steps:
         for silent in range(wait):
-            pacemaker.heartbeats(clock + silent)
+            generator.heartbeats(clock + silent)
         clock += wait
         time = offset + math.floor(clock * rate) - behind
-        assert time > pacemaker.heartbeats(clock).of(0)
-        pacemaker.observe(Arrivals.of_row(clock, 0, time))
+        assert time > generator.heartbeats(clock).of(0)
+        generator.observe(Arrivals.of_row(clock, 0, time))
 
 
 @given(rows, st.integers(0, 39), st.integers(200, 10**15))
@@ -153,12 +153,12 @@ def test_a_guarded_cell_astride_the_limit_counts_its_earliest_time_only() -> Non
 def test_timeout_gives_the_largest_time_exactly_after_a_common_silence(
     stream: list[Row], after: int, wait: int
 ) -> None:
-    pacemaker = Timeout(Punctuated(), after=after).start()
+    generator = Timeout(Punctuated(), after=after).start()
     for clock, source, time in stream:
-        pacemaker.observe(Arrivals.of_row(clock, source, time))
+        generator.observe(Arrivals.of_row(clock, source, time))
     largest = max((time for _, _, time in stream), default=NEVER)
     last = stream[-1][0] if stream else 0
-    assert pacemaker.heartbeats(last + wait).combined == (largest if wait >= after else NEVER)
+    assert generator.heartbeats(last + wait).combined == (largest if wait >= after else NEVER)
 
 
 @given(rows, st.integers(1, 30))
@@ -178,13 +178,13 @@ def test_idle_waits_for_those_who_spoke_lately(stream: list[Row], after: int) ->
 
 @given(rows)
 def test_group_wise_gives_each_group_what_the_policy_gives_its_rows_alone(stream: list[Row]) -> None:
-    pacemaker = Groupwise(OwnProgress(slack=1), group_of=(0, 1, 0)).start()
+    generator = Groupwise(OwnProgress(slack=1), group_of=(0, 1, 0)).start()
     alone = [OwnProgress(slack=1).start(), OwnProgress(slack=1).start()]
     for clock, source, time in stream:
-        pacemaker.observe(Arrivals.of_row(clock, source, time))
+        generator.observe(Arrivals.of_row(clock, source, time))
         group = source % 2
         alone[group].observe(Arrivals.of_row(clock, source // 2, time))
-        found = pacemaker.heartbeats(clock)
+        found = generator.heartbeats(clock)
         each = [one.heartbeats(clock).combined for one in alone]
         assert found.combined == min(each)
         assert found.by_source.tolist() == [each[0], each[1], each[0]]
@@ -192,18 +192,18 @@ def test_group_wise_gives_each_group_what_the_policy_gives_its_rows_alone(stream
 
 @given(rows)
 def test_group_wise_takes_all_undeclared_sources_as_one_group(stream: list[Row]) -> None:
-    pacemaker = Groupwise(OwnProgress(slack=1), group_of=(0,)).start()
+    generator = Groupwise(OwnProgress(slack=1), group_of=(0,)).start()
     declared, others = OwnProgress(slack=1).start(), OwnProgress(slack=1).start()
     waited_for = [declared]
     expected = []
     for clock, source, time in stream:
-        pacemaker.observe(Arrivals.of_row(clock, source, time))
+        generator.observe(Arrivals.of_row(clock, source, time))
         if source == 0:
             declared.observe(Arrivals.of_row(clock, source, time))
         else:
             others.observe(Arrivals.of_row(clock, source - 1, time))
             waited_for = [declared, others]
-        found = pacemaker.heartbeats(clock)
+        found = generator.heartbeats(clock)
         expected.append(min(one.heartbeats(clock).combined for one in waited_for))
         assert found.combined == max(expected)
         group = declared if source == 0 else others

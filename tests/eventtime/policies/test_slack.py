@@ -21,26 +21,26 @@ times = st.lists(st.integers(-20, 20), min_size=1, max_size=60)
 
 @given(times, st.integers(0, 6))
 def test_a_row_is_late_exactly_when_more_than_n_larger_times_came_before_it(rows: list[int], slack: int) -> None:
-    pacemaker = Slack(slack).start()
+    generator = Slack(slack).start()
     for position, time in enumerate(rows):
         larger = sum(before > time for before in rows[:position])
-        assert (time <= pacemaker.heartbeats(0).combined) == (larger > slack)
-        pacemaker.observe(Arrivals.of_row(0, 0, time))
+        assert (time <= generator.heartbeats(0).combined) == (larger > slack)
+        generator.observe(Arrivals.of_row(0, 0, time))
 
 
 @given(times, st.integers(0, 6))
 def test_slack_follows_a_buffer_that_sorts_its_rows(rows: list[int], slack: int) -> None:
-    pacemaker = Slack(slack).start()
+    generator = Slack(slack).start()
     buffer: list[int] = []
     released = NEVER
     for time in rows:
-        pacemaker.observe(Arrivals.of_row(0, 0, time))
+        generator.observe(Arrivals.of_row(0, 0, time))
         # A buffer that lets nothing through out of order throws away what comes before its last release.
         if time >= released:
             bisect.insort(buffer, time)
             if len(buffer) > slack:
                 released = buffer.pop(0)
-        assert pacemaker.heartbeats(0).combined == (NEVER if released == NEVER else released - 1)
+        assert generator.heartbeats(0).combined == (NEVER if released == NEVER else released - 1)
 
 
 @given(st.lists(times, max_size=8), st.integers(0, 6), st.integers(1, 30))
@@ -57,12 +57,12 @@ def test_a_digested_round_never_promises_more_than_its_rows_one_by_one(
 
 @given(st.lists(times, max_size=8), st.integers(0, 6))
 def test_a_cap_on_rows_never_leaves_more_rows_above_the_heartbeat(rounds: list[list[int]], most: int) -> None:
-    pacemaker = Cap(Punctuated(), rows=most).start()
+    generator = Cap(Punctuated(), rows=most).start()
     seen: list[int] = []
     for rows in rounds:
-        pacemaker.observe(Arrivals.of_rows(0, [0] * len(rows), rows, cell_width=7))
+        generator.observe(Arrivals.of_rows(0, [0] * len(rows), rows, cell_width=7))
         seen += rows
-        heartbeat = pacemaker.heartbeats(0).combined
+        heartbeat = generator.heartbeats(0).combined
         assert sum(time > heartbeat for time in seen) <= most
 
 

@@ -22,9 +22,9 @@ def test_every_pair_it_names_stalls_a_row_and_no_other_does(skew: SkewMatrix) ->
     """One row of i alone: after the last promise has fallen due, source j has reached it or is named."""
     named = {(stall.sender, stall.target) for stall in timeout_needed(skew).stalls}
     for i in range(len(skew.latency)):
-        pacemaker = DeclaredSkew(skew).start()
-        pacemaker.observe(Arrivals.of_row(clock=0, source=i, time=100))
-        reached = pacemaker.heartbeats(AT_REST).by_source
+        generator = DeclaredSkew(skew).start()
+        generator.observe(Arrivals.of_row(clock=0, source=i, time=100))
+        reached = generator.heartbeats(AT_REST).by_source
         assert {(i, j) for j, h in enumerate(reached) if h < 100} == {pair for pair in named if pair[0] == i}
 
 
@@ -34,10 +34,10 @@ def test_when_none_is_needed_a_pause_releases_every_row(data: st.DataObject, set
     skew = SkewMatrix.of([sets[:2], sets[2:]], [2, 1])
     assert not timeout_needed(skew)
     rows = data.draw(emissions(skew))
-    pacemaker = DeclaredSkew(skew).start()
-    for _ in drive(pacemaker, rows, round_clocks(rows, [1], 0)):
+    generator = DeclaredSkew(skew).start()
+    for _ in drive(generator, rows, round_clocks(rows, [1], 0)):
         pass
-    assert pacemaker.heartbeats(AT_REST).combined == max(row.time for row in rows)
+    assert generator.heartbeats(AT_REST).combined == max(row.time for row in rows)
 
 
 def test_it_names_the_bounds_of_the_pause_example() -> None:

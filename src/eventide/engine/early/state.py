@@ -18,7 +18,7 @@ import pyarrow as pa
 from eventide.engine.operators.windows import ends_of
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, WindowEnds
-from eventide.eventtime.early.triggers import EarlinessControl, Moment, Prodder
+from eventide.eventtime.early.triggers import EarlinessControl, EarlyTrigger, Moment
 from eventide.eventtime.instant import NEVER, shift
 from eventide.plan.bound.query import Bound
 from eventide.plan.declared.early import ESTIMATE, Prods, extrapolated
@@ -36,7 +36,7 @@ class EarlyState:
 
     accuracy: Accuracy
     ends: WindowEnds
-    prodders: tuple[Prodder, ...] = ()
+    triggers: tuple[EarlyTrigger, ...] = ()
     control: EarlinessControl | None = None
     by_progress: bool = False
     before: Moment = field(default_factory=lambda: Moment(NEVER))
@@ -59,7 +59,7 @@ class EarlyState:
         return cls(
             Accuracy(groups, values, _comparisons(prods, values), judged),
             ends_of(bound.panes),
-            () if prods is None else prods.prodders(by_progress),
+            () if prods is None else prods.triggers(by_progress),
             None if prods is None or prods.within is None else prods.within.start(),
             by_progress,
         )
@@ -75,7 +75,7 @@ class EarlyState:
 
     def due(self, now: Moment, closed: int = NEVER) -> list[Prod]:
         """The prods that have fallen due; from now on they have been asked for. Time is closed up to `closed`."""
-        found = [prod for prodder in self.prodders for prod in prodder.due(self.ends, self.before, now)]
+        found = [prod for trigger in self.triggers for prod in trigger.due(self.ends, self.before, now)]
         if self.control is not None:
             prod = self.control.due(self.ends, self.hand(now))
             if prod is not None:

@@ -244,7 +244,7 @@ class EarlyStep:
         prods = state.due(now, closed)
         if state.fresh:
             return prods
-        by_clock = [p for one in state.prodders if isinstance(one, Every) for p in one.due(state.ends, known, now)]
+        by_clock = [p for one in state.triggers if isinstance(one, Every) for p in one.due(state.ends, known, now)]
         return [prod for prod in prods if prod not in by_clock]
 
     def _score(self, advanced: Advancing, name: str, state: EarlyState, closed: int, now: Moment) -> None:

@@ -277,8 +277,8 @@ class Standing:
         order = np.lexsort((time.hearing.largest[: len(said)], said))
         behind = order[waited_for[order] & (said[order] < need.heartbeat)]
         if len(behind) == 0:
-            return told(NOBODY if not waited_for.any() else reason_of(time.pacemaker, int(order[0])))
-        first = reason_of(time.pacemaker, int(behind[0]))
+            return told(NOBODY if not waited_for.any() else reason_of(time.generator, int(order[0])))
+        first = reason_of(time.generator, int(behind[0]))
         if first.common:
             return told(first)
         if first.rule == EXPECTED:
@@ -294,7 +294,7 @@ class Standing:
             known(time.hearing.largest_of(source)),
             known(heard),
             heard < time.clock,
-            reason_of(time.pacemaker, source),
+            reason_of(time.generator, source),
         )
 
     def _closes(self, wait: Wait) -> int | None:
@@ -333,7 +333,7 @@ class Standing:
                 if stream.timestamps is Timestamps.EXTERNAL:
                     moment = time.moment_of(self.record.clock)
                     time.promise(moment)
-                    said = time.pacemaker.heartbeats(moment).by_source
+                    said = time.generator.heartbeats(moment).by_source
                 time.hearing.grow(len(said))
                 self._now[stream.name] = time, said
             return self._now[stream.name]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,23 +23,27 @@ import pyarrow.compute as pc
 
 from eventide.engine.operators.frontier import UNKNOWN, Frontier
 from eventide.engine.operators.join_side import Floors, JoinSide, least_value
-from eventide.engine.operators.join_statements import MATCHED, JoinStatements
+from eventide.engine.operators.join_statements import FIRST, MATCHED, JoinStatements
 from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import known_times
 from eventide.engine.relations.executor import Executor
-from eventide.engine.relations.relation import Layout, Relation
+from eventide.engine.relations.relation import SEQUENCE, Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, Step, StepResults, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, RIGHT
 from eventide.plan.bound.query import instant_sql
-from eventide.plan.sql.join import COUNT, alone_text, met_columns, side_columns, told_order
+from eventide.plan.sql.join import COUNT, alone_text, met_columns, output_order, side_columns
 
 Two = tuple[Segments, Segments]
 Frontiers = tuple[Frontier, Frontier]
 
 PAIRS, EMITTED = "pairs", "emitted"
+
+KnownRows = Mapping[int, Mapping[str, int]]
+"""Of the rows of a sequence: the earliest time of one that may be emitted alone, under the name `FIRST`, and the least
+values of the columns that outputs carry time from. A round changes it for the segments that it reads, and no others."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +58,8 @@ class Join(Operator):
     frontiers: Frontiers = (UNKNOWN, UNKNOWN)
     frontier: Frontier = UNKNOWN
     floors: tuple[Floors, Floors] = ((), ())
-    earliest_alone: tuple[int, int] = (FOREVER, FOREVER)
-    """By side, the earliest time of a held row that may be emitted alone."""
-    least_held: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
-    """By side, the least values of the columns of held rows that outputs carry time from."""
+    known: tuple[KnownRows, KnownRows] = ({}, {})
+    """By side and sequence, what the driver has to know of the rows that are held."""
     is_read: bool = True
     """Whether an operator reads its rows, and so wants to know what columns have at least."""
 
@@ -153,10 +156,13 @@ class Join(Operator):
         run = replace(self, frontiers=frontiers)
         if floors == self.floors and not any(side.parts for side in self.new):
             return replace(run, frontier=run._promise(frontiers)), Output.of(layout)
-        steps, tables = self._emitting(floors, layout)
-        steps += self._steering(met=any(step.name == PAIRS for step in steps))
-        found = self.executor.run(steps, {**tables, **self._inputs(floors)})
-        run = run._freed(floors, found)._steered(found)
+        near, ending = ([one(side) for side in (LEFT, RIGHT)] for one in (self._near, partial(self._ending, floors)))
+        touched = [_union(*two) for two in zip(near, ending, strict=True)]
+        read = self._inputs(floors, {"near": near, "ending": ending, "touched": touched})
+        steps = self._emitting(near, ending, layout)
+        steps += self._steering(touched, met=any(step.name == PAIRS for step in steps))
+        found = self.executor.run(steps, read)
+        run = run._steered(touched, found)._freed(floors, found)
         emitted = found.relations.get(EMITTED)
         return replace(run, frontier=run._promise(frontiers)), Output.of(layout, *([emitted] if emitted else []))
 
@@ -186,19 +192,15 @@ class Join(Operator):
         high = max(part.summary.greatest["__k1"] for part in other.parts if "__k1" in part.summary.greatest)
         return self.held[side].within("__k1", *JoinSide(self.bound, 1 - side).partners(low, high))
 
-    def _emitting(self, floors: tuple[Floors, Floors], layout: Layout) -> tuple[list[Step], dict[str, Segments]]:
-        """The steps that emit pairs, and rows alone of the sides that the join keeps; and the rows that they read."""
-        said, near = self._statements, (self._near(LEFT), self._near(RIGHT))
-        new_left, new_right = (bool(side.parts) for side in self.new)
-        first, second = (
-            new_left and bool(self.new[RIGHT].parts or near[RIGHT].parts),
-            new_right and bool(near[LEFT].parts),
-        )
-        tables = {f"near_{name}": rows for name, rows in zip(SIDES, near, strict=True)}
+    def _emitting(self, near: Sequence[Segments], ending: Sequence[Segments], layout: Layout) -> list[Step]:
+        """The steps that emit pairs, and rows alone of the sides that the join keeps."""
+        said, parts, needs = self._statements, list[str](), list[str]()
+        first = bool(self.new[LEFT].parts and (self.new[RIGHT].parts or near[RIGHT].parts))
+        second = bool(self.new[RIGHT].parts and near[LEFT].parts)
         if not self._kept_sides:
             pairs = _emitted(self.bound, lambda fail_safe: _both(said.pairs(first, second, fail_safe)))
-            return [Step(EMITTED, pairs, layout)] if first or second else [], tables
-        steps, parts, needs = list[Step](), list[str](), list[str]()
+            return [Step(EMITTED, pairs, layout)] if first or second else []
+        steps = list[Step]()
         if first or second:
             pairs = Statement(
                 said.pairs(first, second), said.portable, fail_safe=lambda: said.pairs(first, second, True)
@@ -207,32 +209,28 @@ class Join(Operator):
             steps += [Step(f"met_{SIDES[side]}", said.matched(side), MATCHED, (PAIRS,)) for side in self._kept_sides]
             parts, needs = [_both(PAIRS)], [PAIRS]
         for side in self._kept_sides:
-            ending = self._ending(side, floors)
-            if ending.parts or self.new[side].parts:
-                name = f"alone_{SIDES[side]}"
-                tables[f"ending_{SIDES[side]}"] = ending
-                steps.append(Step(name, said.alone(side, first or second), ending.layout))
-                parts.append(alone_text(self.bound, side, name))
-                needs.append(name)
+            if ending[side].parts or self.new[side].parts:
+                needs.append(f"alone_{SIDES[side]}")
+                steps.append(Step(needs[-1], said.alone(side, first or second), self.held[side].layout))
+                parts.append(alone_text(self.bound, side, needs[-1]))
         if steps:
             steps.append(Step(EMITTED, _emitted(self.bound, lambda _: " UNION ALL ".join(parts)), layout, tuple(needs)))
-        return steps, tables
+        return steps
 
-    def _ending(self, side: int, floors: tuple[Floors, Floors]) -> Segments:
+    def _ending(self, floors: tuple[Floors, Floors], side: int) -> Segments:
         """The held segments of a side in which no partner can come for some row any more, as it could before."""
         found = Segments(self.held[side].layout)
         for band, (was, now) in enumerate(zip(self._done(self.floors)[side], self._done(floors)[side], strict=True), 1):
             if now > was:
-                reached = self.held[side].within(f"__k{band}", NEVER, shift(now, -1))
-                found = found.add(*(part for part in reached.parts if part not in found.parts))
+                found = _union(found, self.held[side].within(f"__k{band}", NEVER, shift(now, -1)))
         return found
 
-    def _steering(self, met: bool) -> list[Step]:
-        """The steps that tell what the driver has to know of the rows that are held."""
+    def _steering(self, touched: Sequence[Segments], met: bool) -> list[Step]:
+        """The steps that tell what the driver has to know of the rows that are held, in segments that change."""
         steps = []
         for side in (LEFT, RIGHT):
             columns = carried_columns(self.bound, side) if self.is_read else {}
-            if not self.held[side].parts and not self.new[side].parts:
+            if not touched[side].parts and not self.new[side].parts:
                 continue
             if self.bound.keeps[side]:
                 steps.append(Step(f"first_{SIDES[side]}", self._statements.earliest_alone(side, met)))
@@ -240,21 +238,45 @@ class Join(Operator):
                 steps.append(Step(f"least_{SIDES[side]}", self._statements.least(side, columns)))
         return steps
 
-    def _inputs(self, floors: tuple[Floors, Floors]) -> dict[str, Segments | pa.Table]:
-        """What the steps of a round read, whatever they are."""
+    def _inputs(
+        self, floors: tuple[Floors, Floors], some: Mapping[str, Sequence[Segments]]
+    ) -> dict[str, Segments | pa.Table]:
+        """What the steps of a round read: `some` of the held rows, the new ones, identities of matched ones, limits."""
         found: dict[str, Segments | pa.Table] = {}
         was, now = self._done(self.floors), self._done(floors)
         for side, name in enumerate(SIDES):
             limits = {f"now{band}": limit for band, limit in enumerate(now[side], 1)}
             limits |= {f"was{band}": limit for band, limit in enumerate(was[side], 1)}
+            read = some["touched"][side]
+            times = [edge for part in read.parts for edge in (part.least("__t"), part.greatest("__t"))]
+            known = [edge for edge in times if edge is not None]
+            found |= {f"{kind}_{name}": sides[side] for kind, sides in some.items()}
             found |= {
-                f"held_{name}": self.held[side],
                 f"new_{name}": self.new[side],
+                f"matched_{name}": self.matched[side].within("__t", min(known, default=0), max(known, default=-1)),
                 f"limits_{name}": one_row(**limits),
             }
-            if self.bound.keeps[side]:
-                found[f"matched_{name}"] = self.matched[side]
         return found
+
+    def _steered(self, touched: Sequence[Segments], found: StepResults) -> Join:
+        """With what the driver has to know of the rows that are held, where segments of them were read."""
+        known = []
+        for side, name in enumerate(SIDES):
+            spans = [(part.least(SEQUENCE), part.greatest(SEQUENCE)) for part in touched[side].parts]
+            of_side: dict[int, dict[str, int]] = {
+                sequence: dict(values)
+                for sequence, values in self.known[side].items()
+                if not any(low is not None and high is not None and low <= sequence <= high for low, high in spans)
+            }
+            for step in (f"first_{name}", f"least_{name}"):
+                for row in found.tables[step].to_pylist() if step in found.tables else ():
+                    values = of_side.setdefault(row.pop(SEQUENCE), {})
+                    values |= {column: value for column, value in row.items() if value is not None}
+            known.append(of_side)
+        return replace(self, known=(known[LEFT], known[RIGHT]))
+
+    def _least_known(self, side: int, column: str) -> int | None:
+        return min((values[column] for values in self.known[side].values() if column in values), default=None)
 
     def _freed(self, floors: tuple[Floors, Floors], found: StepResults) -> Join:
         """With the rows that came, and without those that are done with; in fewer segments, where there are many."""
@@ -273,27 +295,17 @@ class Join(Operator):
             self, held=(held[LEFT], held[RIGHT]), matched=(matched[LEFT], matched[RIGHT]), new=nothing, floors=floors
         )
 
-    def _steered(self, found: StepResults) -> Join:
-        """With what the driver has to know of the rows that are held now."""
-        earliest, least = [FOREVER, FOREVER], list[Mapping[str, int]]()
-        for side, name in enumerate(SIDES):
-            if f"first_{name}" in found.tables:
-                first = found.tables[f"first_{name}"].column("first")[0].as_py()
-                earliest[side] = FOREVER if first is None else first
-            [known] = found.tables[f"least_{name}"].to_pylist() if f"least_{name}" in found.tables else [{}]
-            least.append({column: value for column, value in known.items() if value is not None})
-        return replace(self, earliest_alone=(earliest[LEFT], earliest[RIGHT]), least_held=(least[LEFT], least[RIGHT]))
-
     def _promise(self, frontiers: Frontiers) -> Frontier:
         """What later output rows are like: pairs with a later row, or held rows alone."""
-        alone = [shift(self.earliest_alone[side], -1) for side in self._kept_sides]
+        firsts = (self._least_known(side, FIRST) for side in self._kept_sides)
+        alone = (FOREVER if first is None else shift(first, -1) for first in firsts)
         time = max(self.frontier.time, min(*(one.time for one in frontiers), *alone))
         least = {}
         for name, parts in self.bound.carried.items():
             coming = [
                 JoinSide(self.bound, part.side).accepted_from(frontiers[part.side], time, part.column) for part in parts
             ]
-            held = [self.least_held[part.side].get(part.column) for part in parts]
+            held = [self._least_known(part.side, part.column) for part in parts]
             if (known := least_value(parts, coming, held)) is not None:
                 least[name] = known
         return self.frontier.further(Frontier(time, least))
@@ -309,8 +321,8 @@ class Join(Operator):
         left, right = (Frontier.restored(one) for one in saved["frontiers"])
         floors = self._floors((left, right))
         run = replace(self.with_state(state), frontiers=(left, right), frontier=Frontier.restored(saved["frontier"]))
-        found = run.executor.run(run._steering(met=False), run._inputs(floors))
-        return run._freed(floors, found)._steered(found)
+        found = run.executor.run(run._steering(run.held, met=False), run._inputs(floors, {"touched": run.held}))
+        return run._steered(run.held, found)._freed(floors, found)
 
 
 def side_of(bound: BoundJoin, port: str) -> int:
@@ -321,7 +333,7 @@ def side_of(bound: BoundJoin, port: str) -> int:
 def side_layout(bound: BoundJoin, side: int) -> Layout:
     """The columns of the rows of a side; of their times, bands and columns that carry time the edges are known."""
     bands = (f"__k{band}" for band in range(1, len(bound.bands) + 1))
-    return Layout(side_columns(bound, side), ("__t", *bands, *carried_columns(bound, side)))
+    return Layout(side_columns(bound, side), (SEQUENCE, "__t", *bands, *carried_columns(bound, side)))
 
 
 def side_stamps(bound: BoundJoin, side: int, clock: int) -> dict[str, int]:
@@ -340,6 +352,10 @@ def carried_columns(bound: BoundJoin, side: int) -> dict[str, str]:
     types = {column.name: column.type for column in side_columns(bound, side)}
     names = dict.fromkeys(part.column for parts in bound.carried.values() for part in parts if part.side == side)
     return {name: instant_sql(name, types[name]) for name in names if name in types}
+
+
+def _union(some: Segments, more: Segments) -> Segments:
+    return some.add(*(part for part in more.parts if part not in some.parts))
 
 
 def _with_partners(part: Relation, keys: Sequence[str]) -> Relation:
@@ -364,4 +380,4 @@ def _emitted(bound: BoundJoin, rows: Callable[[bool], str]) -> Statement:
     def text(fail_safe: bool) -> str:
         return f"SELECT * FROM ({said.emitted(rows(fail_safe), fail_safe)})"
 
-    return Statement(text(False), said.portable, told_order(bound), fail_safe=lambda: text(True))
+    return Statement(text(False), said.portable, output_order(bound), fail_safe=lambda: text(True))

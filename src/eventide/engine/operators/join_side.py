@@ -18,7 +18,7 @@ from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
 from eventide.plan.bound.join import BoundJoin, Carried
 from eventide.plan.bound.join_inputs import LEFT, STAMP
 from eventide.plan.declared.stream import Derived
-from eventide.plan.declared.time_columns import carriers
+from eventide.plan.declared.time_columns import time_columns
 
 Floors = tuple[int, ...]
 """The least later value of each band."""
@@ -37,7 +37,7 @@ class JoinSide:
             return FOREVER
         stream = self.bound.ports[self.side].stream
         known = [frontier.least[column]] if column in frontier.least else []
-        below = None if column == STAMP else carriers(stream)[column]
+        below = None if column == STAMP else time_columns(stream)[column]
         if frontier.time > -EDGE and (column == STAMP or below is not None):
             later = frontier.time + 1
             known.append(later if below is None else below(later))

@@ -10,15 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from eventide.engine.relations.relation import Layout
+from eventide.engine.relations.relation import SEQUENCE, Layout
 from eventide.engine.relations.statement import Statement
 from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.sql.join import driver_exact, met_text, pairs_text, told_text
+from eventide.plan.sql.join import driver_exact, met_text, output_text, pairs_text
 
 MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
+FIRST = "__first"
 SAME = " AND ".join(f"found.{column.name} = matched.{column.name}" for column in IDENTITY)
 
 
@@ -67,7 +68,7 @@ class JoinStatements:
 
     def emitted(self, rows: str, fail_safe: bool = False) -> str:
         """What the user sees of pairs and rows alone."""
-        return told_text(self.bound, f"({rows})", fail_safe)
+        return output_text(self.bound, f"({rows})", fail_safe)
 
     def alone(self, side: int, met: bool) -> Statement:
         """Of the rows that no partner can come for any more, held and new, those that never had one."""
@@ -89,14 +90,15 @@ class JoinStatements:
         return Statement(f"SELECT DISTINCT {named} FROM pairs")
 
     def earliest_alone(self, side: int, met: bool) -> Statement:
-        """The earliest time of a held row that may still be emitted alone."""
+        """By sequence, the earliest time of a held row that may still be emitted alone."""
         found = f"SELECT {self._live_columns} FROM {self._live(side)}"
-        return Statement(f"SELECT min(found.__t) AS first {_unmatched(found, side, met)}")
+        told = f"SELECT found.{SEQUENCE}, min(found.__t) AS {FIRST} {_unmatched(found, side, met)}"
+        return Statement(f"{told} GROUP BY found.{SEQUENCE}")
 
     def least(self, side: int, columns: Mapping[str, str]) -> Statement:
-        """The least values of columns, each with the SQL that tells it, in held rows."""
+        """By sequence, the least values of columns, each with the SQL that tells it, in held rows."""
         told = ", ".join(f"min({sql}) AS {quoted(name)}" for name, sql in columns.items())
-        return Statement(f"SELECT {told} FROM {self._live(side)}")
+        return Statement(f"SELECT found.{SEQUENCE}, {told} FROM {self._live(side)} GROUP BY found.{SEQUENCE}")
 
     @property
     def _live_columns(self) -> str:
@@ -104,7 +106,7 @@ class JoinStatements:
 
     def _live(self, side: int) -> str:
         """Rows of a side that partners can still come for."""
-        rows = f"(SELECT * FROM held_{SIDES[side]} UNION ALL SELECT * FROM new_{SIDES[side]}) found"
+        rows = f"(SELECT * FROM touched_{SIDES[side]} UNION ALL SELECT * FROM new_{SIDES[side]}) found"
         live = f"NOT {self.dead('found', 'now')} AND NOT {self.hopeless('found')}"
         return f"{rows} CROSS JOIN limits_{SIDES[side]} limits WHERE {live}"
 

@@ -46,8 +46,8 @@ from eventide.plan.sql.join import (
     met_columns,
     met_text,
     needed_text,
-    told_order,
-    told_text,
+    output_order,
+    output_text,
     versions_text,
 )
 
@@ -174,12 +174,12 @@ class Lookup(Operator):
             same = " AND ".join(f"ready.{one.name} = found.l_{one.name}" for one in IDENTITY)
             alone = f"(SELECT ready.* FROM ready LEFT ANTI JOIN found ON {same})"
             every += f" UNION ALL {alone_text(joined, LEFT, alone)}"
-        text = f"SELECT * FROM ({told_text(joined, f'({every})')})"
+        text = f"SELECT * FROM ({output_text(joined, f'({every})')})"
         statement = Statement(
             text,
             self._portable,
-            told_order(joined),
-            fail_safe=lambda: f"SELECT * FROM ({told_text(joined, f'({every})', careful=True)})",
+            output_order(joined),
+            fail_safe=lambda: f"SELECT * FROM ({output_text(joined, f'({every})', fail_safe=True)})",
         )
         return Output.of(layout, self.executor.relation(statement, {"found": found, "ready": ready}, layout))
 

@@ -17,7 +17,7 @@ from eventide.engine.relations.statement import Statement
 from eventide.plan.bound.query import Bound
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.expressions.columns import Column
-from eventide.plan.sql.failing_values import careful_values
+from eventide.plan.sql.failing_values import fail_safe_values
 from eventide.plan.sql.merge import BEAT, BY, LISTED, compact_text, in_order, merge_text
 
 HEARTBEAT = Column("heartbeat", "BIGINT")
@@ -49,7 +49,7 @@ def results_of(
         query.driver_exact,
         in_order(query),
         bool(query.query.order),
-        lambda: merge_text(careful_values(query), "slices", "windows", again, by_source),
+        lambda: merge_text(fail_safe_values(query), "slices", "windows", again, by_source),
         tuple(Column(partial.name, partial.type) for partial in query.partials if partial.type),
     )
     listed = windows.rename_columns((*LISTED, BY, BEAT) if by_source else LISTED)

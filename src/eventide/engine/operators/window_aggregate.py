@@ -49,7 +49,7 @@ from eventide.eventtime.punctuation import Span, merged
 from eventide.plan.bound.query import Bound
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.window import SameWindow
-from eventide.plan.sql.failing_values import careful_values
+from eventide.plan.sql.failing_values import fail_safe_values
 from eventide.plan.sql.merge import empty_text
 from eventide.sources.arrow_types import arrow_type
 
@@ -336,7 +336,7 @@ class WindowAggregate(Operator):
             text = empty_text(self.query, "no_rows")
             return self.executor.table(Statement(text, self.query.driver_exact, inner=known), none)
         except DataFaultError:
-            text = empty_text(careful_values(self.query), "no_rows")
+            text = empty_text(fail_safe_values(self.query), "no_rows")
             return self.executor.table(Statement(text, self.query.driver_exact, inner=known), none)
 
     def early(self) -> EarlyWindowAggregate:

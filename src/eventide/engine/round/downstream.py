@@ -25,7 +25,7 @@ from eventide.plan.bound.query import Bound
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.duckdb.transpile import same_answer
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.sql.failing_rows import careful
+from eventide.plan.sql.failing_rows import fail_safe_form
 from eventide.plan.sql.reduce import MALFORMED, alone_text, batch_view, broken_text, shaped_text
 
 
@@ -63,7 +63,7 @@ class DownstreamFeed:
         self, found: Ingestion, given: Relation, view: str, round: int
     ) -> tuple[list[tuple[Way, Relation]], list[Relation]]:
         try:
-            brought = [(way, self._reduced(found, way, careful(way.bound), given, view)) for way in self.ways]
+            brought = [(way, self._reduced(found, way, fail_safe_form(way.bound), given, view)) for way in self.ways]
             text = broken_text(self.stream, [way.bound for way in self.ways])
             inputs = {self._view: given, "told": one_row(round=round)}
             statement = Statement(view + with_round(text), self._portable(text))

@@ -27,7 +27,7 @@ from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.scheduling.options import Asking, When
 from eventide.plan.binding import BoundProgram, Way
-from eventide.plan.sql.failing_rows import careful
+from eventide.plan.sql.failing_rows import fail_safe_form
 from eventide.plan.sql.reduce import late_text
 
 TimeOf = Callable[[str], int]
@@ -112,7 +112,7 @@ class HeartbeatStep:
 
     def _late(self, way: Way, late: Late, fail_safe: bool, sources: pa.Table, round: int) -> Relation:
         """The late rows themselves, each with why it is late."""
-        bound = careful(way.bound) if fail_safe else way.bound
+        bound = fail_safe_form(way.bound) if fail_safe else way.bound
         heartbeat = min(self.time_of(source) for source in self.plan.judged_by(way))
         text = late_text(bound, late.condition, late.join, late.behind)
         told = late_rows_text(bound, text, late.behind is not None)

@@ -154,7 +154,7 @@ def unreduced(backend: Asking, reducer: Reducer, fault: DataFaultError) -> Engin
                 backend.ask(f"{timed(stream)} SELECT count(*) AS n FROM timed WHERE {condition}")
             except DataFaultError:
                 return EngineError(
-                    f"query {query.told_as!r}: {spelled} fails for a row of stream {stream.name!r}, "
+                    f"query {query.display_name!r}: {spelled} fails for a row of stream {stream.name!r}, "
                     f"and it cannot be told for which: {WAY_OUT} ({fault})"
                 )
     return EngineError(f"an expression over stream {stream.name!r} fails for a row: {WAY_OUT} ({fault})")

@@ -18,7 +18,7 @@ from eventide.plan.bound.query import Bound
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.stream import Stream
 from eventide.plan.sql.arrivals import cell_width
-from eventide.plan.sql.failing_rows import careful
+from eventide.plan.sql.failing_rows import fail_safe_form
 from eventide.plan.sql.portable import is_plain
 from eventide.plan.sql.reduce import ReduceText, column_of, reduce_text, wants
 
@@ -77,7 +77,7 @@ class Reducer:
     def fail_safe(self) -> Reducer:
         """The same, over the rows that break no query."""
         names = frozenset(one.query.name for one in self.others if not one.keeps_rows)
-        return Reducer.of(self.stream, [careful(one) for one in self.bounds], names)
+        return Reducer.of(self.stream, [fail_safe_form(one) for one in self.bounds], names)
 
     @cached_property
     def _plain(self) -> bool:

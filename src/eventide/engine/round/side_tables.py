@@ -126,7 +126,7 @@ def late_rows_text(query: Bound, sql: str, own: bool) -> str:
     instant = "{}" if stream.time_kind is TimeKind.SEQUENCE else "timestamp_micros({})"
     behind = "greatest(beat.__heartbeat, late.__behind)" if own else "beat.__heartbeat"
     told = {
-        "_query": str(exp.Literal.string(query.told_as).sql(SPARK)),
+        "_query": str(exp.Literal.string(query.display_name).sql(SPARK)),
         "_source": "names.__name" if stream.source else "CAST(NULL AS STRING)",
         "_time": instant.format("late.__t"),
         "_heartbeat": instant.format(behind),

@@ -19,6 +19,7 @@ from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
+from eventide.engine.spark.connect import refuse_connect
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
 from eventide.errors import EventideError
@@ -28,6 +29,7 @@ from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.spark.input import read_stream
+from eventide.sources.spark.reachable import unreachable_brokers
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ class SparkEngine(Running):
         trace: Trace | None = None,
         pace: QueuePace | None = None,
     ) -> None:
+        refuse_connect(spark, "this session")
         self.spark = spark
         self._every = every
         self._tick = tick
@@ -98,6 +101,9 @@ class SparkEngine(Running):
     def start(self, bounded: bool = False) -> SparkEngine:
         """Begin. `bounded`: take what is there now, close everything, and end."""
         self.begin()
+        for stream in self.engine.program.streams:
+            if (unreachable := unreachable_brokers(stream)) is not None:
+                log.warning("%s", unreachable)
         try:
             self._log.take_back(self.engine.last_batch)
             with self.exclusively():

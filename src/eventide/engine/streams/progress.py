@@ -1,7 +1,7 @@
 """The time of one stream while it runs: who its sources are, what its policy has promised, what it lost.
 
 Law: the heartbeat is that of all sources together, never goes back, and is moved only by rounds that are committed. The
-heartbeats of single sources are the pacemaker's, whose snapshot keeps them, and never behind the combined one.
+heartbeats of single sources are the generator's, whose snapshot keeps them, and never behind the combined one.
 Sources are numbered as they appear; a number is never given twice. A source that was declared over is not waited for,
 until it speaks again; when all are over, time has come as far as the largest time seen.
 
@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.policies.punctuated import PunctuatedPacemaker, punctuated_in, tell_heard
+from eventide.eventtime.policies.punctuated import PunctuatedGenerator, punctuated_in, tell_heard
 from eventide.eventtime.policies.wrappers.expected_sources import tell_end
 from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
 from eventide.eventtime.punctuation import Punctuation
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
-from eventide.eventtime.sources import Hearing, least_without
+from eventide.eventtime.sources import LastSeen, least_without
 from eventide.plan.declared.stream import Stream, Timestamps
 
 SEPARATOR = "\x1f"
@@ -43,23 +43,23 @@ Numbers = Callable[[pa.Table, tuple[str, ...]], NDArray[np.intp]]
 
 
 def take_promises(
-    pacemaker: PunctuatedPacemaker,
+    generator: PunctuatedGenerator,
     promises: pa.Table,
     columns: tuple[str, ...],
     numbers: Numbers,
     names: Callable[[], pa.Array],
 ) -> NDArray[np.intp]:
-    """Give promises to a pacemaker: `columns` name their sources, `__hi` is how far each reaches.
+    """Give promises to a heartbeat generator: `columns` name their sources, `__hi` is how far each reaches.
 
     The answer are the sources that were spoken for, but for promises that are for everyone.
 
     >>> from eventide.eventtime.policies.punctuated import Punctuated
-    >>> pacemaker, known = Punctuated().start(), pa.array(["a", "b"])
+    >>> generator, known = Punctuated().start(), pa.array(["a", "b"])
     >>> promises = pa.table({"who": pa.array(["b", "a", None]), "__hi": [9, 3, 5]})
     >>> number = lambda table, columns: pc.index_in(table.column("who"), value_set=known).to_numpy()
-    >>> take_promises(pacemaker, promises, ("who",), number, lambda: known).tolist()
+    >>> take_promises(generator, promises, ("who",), number, lambda: known).tolist()
     [1, 0]
-    >>> pacemaker.heartbeats(0).by_source.tolist()
+    >>> generator.heartbeats(0).by_source.tolist()
     [5, 9]
     """
     given = np.zeros(promises.num_rows, dtype=np.intp)
@@ -67,18 +67,18 @@ def take_promises(
         given += pc.is_valid(promises.column(name)).to_numpy()
     for_all = promises.filter(pa.array(given == 0))
     if for_all.num_rows:
-        pacemaker.take(Punctuation(pc.max(for_all.column("__hi")).as_py()))
+        generator.take(Punctuation(pc.max(for_all.column("__hi")).as_py()))
     spoken_for = [np.zeros(0, dtype=np.intp)]
     for_one = promises.filter(pa.array((given > 0) & (given == len(columns))))
     if for_one.num_rows:
         spoken_for.append(numbers(for_one, columns))
-        pacemaker.take_all(spoken_for[-1], for_one.column("__hi").to_numpy())
+        generator.take_all(spoken_for[-1], for_one.column("__hi").to_numpy())
     for_some = promises.filter(pa.array((given > 0) & (given < len(columns))))
     for place in range(for_some.num_rows):
         pattern = for_some.slice(place, 1)
         sources = _matching(pattern, columns, names())
         spoken_for.append(sources)
-        pacemaker.take_all(sources, np.full(len(sources), pattern.column("__hi")[0].as_py(), dtype=np.int64))
+        generator.take_all(sources, np.full(len(sources), pattern.column("__hi")[0].as_py(), dtype=np.int64))
     return np.concatenate(spoken_for)
 
 
@@ -154,13 +154,13 @@ class StreamTime:
     """The running time of a stream."""
 
     stream: Stream
-    pacemaker: Pacemaker
+    generator: HeartbeatGenerator
     sources: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     heartbeat: int = NEVER
     clock: int = NEVER
     latest: int = NEVER
     losses: Losses = field(default_factory=Losses)
-    hearing: Hearing = field(default_factory=Hearing)
+    hearing: LastSeen = field(default_factory=LastSeen)
     over: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """The sources that were declared over."""
     moved: int = NEVER
@@ -238,7 +238,7 @@ class StreamTime:
             arrivals = arrivals_of(clock, self._numbers(cells, source_columns), _int64(cells, "__n"), lows, highs)
         self.hearing.note(arrivals)
         self.over[arrivals.sources[arrivals.sources < len(self.over)]] = False
-        self.pacemaker.observe(arrivals)
+        self.generator.observe(arrivals)
         if promises is not None and promises.num_rows:
             self._believe(promises)
 
@@ -251,7 +251,7 @@ class StreamTime:
                 self.sources = pa.concat_arrays([self.sources, pa.array([name], pa.string())])
             self.over = grown(self.over, number + 1, False)
             self.over[number] = True
-            tell_end(self.pacemaker, number)
+            tell_end(self.generator, number)
 
     def promise(self, clock: int, explicit: int | None = None) -> Heartbeats:
         """How far time has come at this clock, for all sources together and for each by its number.
@@ -259,7 +259,7 @@ class StreamTime:
         `explicit` is a promise given from outside, for all of them. No source is behind the combined heartbeat.
         """
         external = self.stream.timestamps is Timestamps.EXTERNAL
-        said = self.pacemaker.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
+        said = self.generator.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
         together = self._combined(said) if external else clock
         combined = max(self.heartbeat, together, explicit if explicit is not None else NEVER)
         own = grown(said.by_source, len(self.sources), NEVER)
@@ -276,11 +276,11 @@ class StreamTime:
         if self.stream.future is not None:
             # A promise from the future moves time no more than a row does.
             promises = promises.filter(pc.less_equal(promises.column("__hi"), self.clock + self.stream.future.ahead))
-        pacemaker = punctuated_in(self.pacemaker)
-        assert isinstance(pacemaker, PunctuatedPacemaker)
+        generator = punctuated_in(self.generator)
+        assert isinstance(generator, PunctuatedGenerator)
         columns = tuple(f"__s{j}" for j in range(len(self.stream.source)))
-        spoken_for = take_promises(pacemaker, promises, columns, self._numbers, lambda: self.sources)
-        tell_heard(self.pacemaker, spoken_for, self.clock)
+        spoken_for = take_promises(generator, promises, columns, self._numbers, lambda: self.sources)
+        tell_heard(self.generator, spoken_for, self.clock)
         self.hearing.hear(spoken_for, self.clock)
 
     def _combined(self, said: Heartbeats) -> int:
@@ -288,7 +288,7 @@ class StreamTime:
         if not self.over.any():
             return said.combined
         absent = grown(self.over, max(len(self.sources), len(said.by_source)), False).copy()
-        for out in left_out_of(self.pacemaker):
+        for out in left_out_of(self.generator):
             absent[out.sources[out.sources < len(absent)]] = True
         if absent.all():
             return max(said.combined, self.latest)
@@ -298,7 +298,7 @@ class StreamTime:
         """The sources that nobody waits for, and the rules; as of the last promise."""
         if self.stream.timestamps is not Timestamps.EXTERNAL:
             return ()
-        return (*those(Reason("over", "it was declared over"), self.over), *left_out_of(self.pacemaker))
+        return (*those(Reason("over", "it was declared over"), self.over), *left_out_of(self.generator))
 
     def reach(self, heartbeat: int, clock: int) -> None:
         """A round is committed with this heartbeat."""
@@ -331,7 +331,7 @@ class StreamTime:
     def saved(self) -> dict[str, Any]:
         """Plain data for the round record; the names of the sources are saved apart."""
         return {
-            "pacemaker": self.pacemaker.snapshot(),
+            "pacemaker": self.generator.snapshot(),
             "heartbeat": self.heartbeat,
             "clock": self.clock,
             "latest": self.latest,
@@ -345,15 +345,15 @@ class StreamTime:
     @classmethod
     def restored(cls, stream: Stream, saved: dict[str, Any], sources: pa.Array) -> StreamTime:
         """Continue from what was saved."""
-        pacemaker = policy_of(stream).resume(saved["pacemaker"])
+        generator = policy_of(stream).resume(saved["pacemaker"])
         losses = Losses(**saved["losses"])
         # Rounds that were committed before these were kept do not have them.
-        hearing = Hearing.restored(saved["hearing"]) if "hearing" in saved else Hearing()
+        hearing = LastSeen.restored(saved["hearing"]) if "hearing" in saved else LastSeen()
         over = np.zeros(max(saved.get("over", ()), default=-1) + 1, dtype=np.bool_)
         over[saved.get("over", [])] = True
         moved = saved.get("moved", NEVER)
         beat, clock, latest = saved["heartbeat"], saved["clock"], saved["latest"]
-        return cls(stream, pacemaker, sources, beat, clock, latest, losses, hearing, over, moved, saved.get("leap"))
+        return cls(stream, generator, sources, beat, clock, latest, losses, hearing, over, moved, saved.get("leap"))
 
 
 def policy_of(stream: Stream) -> Policy:

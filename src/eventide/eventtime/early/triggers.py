@@ -1,9 +1,9 @@
 """When prods are due: by the clock, at points of the slide, as time goes on, or by feedback.
 
-Law: a prodder is a declaration without state. It tells which prods fall due from one moment, not included, up to
+Law: a early trigger is a declaration without state. It tells which prods fall due from one moment, not included, up to
 another; whether that stretch is looked at in one piece or in many, the same windows are asked for. So a round that took
 long asks once where short rounds would have asked often, and never for other windows. (Prodding thesis, section 3.2:
-the prodder in the plan and the input adapter; section 4.3: one prod for each slide, 90 s into its 120.)
+the early trigger in the plan and the input adapter; section 4.3: one prod for each slide, 90 s into its 120.)
 
 >>> ends = WindowEnds(slide=120)
 >>> AtPoints((0.75,)).due(ends, Moment(200), Moment(215))
@@ -56,7 +56,7 @@ class Moment:
 
 
 @runtime_checkable
-class Prodder(Protocol):
+class EarlyTrigger(Protocol):
     """Tells what is to be asked for as time goes on."""
 
     def due(self, ends: WindowEnds, before: Moment, now: Moment) -> tuple[Prod, ...]:
@@ -117,7 +117,7 @@ class AtPoints:
 
 @dataclass(frozen=True)
 class ByProgress:
-    """Another prodder, which looks at the latest time that has arrived where it would look at the clock.
+    """Another early trigger, which looks at the latest time that has arrived where it would look at the clock.
 
     This is how streams are prodded whose times are no clock times: numbers of a sequence, or a recording.
 
@@ -125,10 +125,10 @@ class ByProgress:
     (Prod(up_to=9, after=-1, groups={}),)
     """
 
-    inner: Prodder
+    inner: EarlyTrigger
 
     def due(self, ends: WindowEnds, before: Moment, now: Moment) -> tuple[Prod, ...]:
-        """What the other prodder says when the time that has arrived is its clock."""
+        """What the other early trigger says when the time that has arrived is its clock."""
         return self.inner.due(ends, Moment(before.latest, before.latest), Moment(now.latest, now.latest))
 
 

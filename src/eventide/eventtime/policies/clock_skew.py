@@ -46,21 +46,21 @@ class ClockSkew:
             if not NEVER < skew < -NEVER:
                 raise DeclarationError(f"skew {skew} does not fit into 64 bits: check its unit")
 
-    def start(self) -> ClockSkewPacemaker:
-        """A pacemaker that has not seen the clock."""
-        return ClockSkewPacemaker(self)
+    def start(self) -> ClockSkewGenerator:
+        """A heartbeat generator that has not seen the clock."""
+        return ClockSkewGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> ClockSkewPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> ClockSkewGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = ClockSkewPacemaker(self)
-        pacemaker._clock = snapshot["clock"]
-        pacemaker._sources = snapshot["sources"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = ClockSkewGenerator(self)
+        generator._clock = snapshot["clock"]
+        generator._sources = snapshot["sources"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class ClockSkewPacemaker:
+class ClockSkewGenerator:
     """Remembers the clock."""
 
     def __init__(self, policy: ClockSkew) -> None:

@@ -7,10 +7,10 @@ earliest row, so a digested round never promises more than its rows one by one.
 Limits: a quantile of the past is no promise. Where a backlog grows, every row is later than the window says and most
 rows are lost; between rows time stands still.
 
->>> pacemaker = DelayQuantile(quantile=0.75, window_rows=4).start()
+>>> generator = DelayQuantile(quantile=0.75, window_rows=4).start()
 >>> for clock, time in [(10, 9), (20, 18), (30, 22), (40, 37)]:
-...     pacemaker.observe(Arrivals.of_row(clock, 0, time))    # delays 1, 2, 8, 3
->>> pacemaker.heartbeats(40).combined
+...     generator.observe(Arrivals.of_row(clock, 0, time))    # delays 1, 2, 8, 3
+>>> generator.heartbeats(40).combined
 36
 """
 
@@ -52,23 +52,23 @@ class DelayQuantile:
         if self.window_rows < 1:
             raise DeclarationError(f"a window of {self.window_rows} rows holds none: give 1 or more")
 
-    def start(self) -> DelayQuantilePacemaker:
-        """A pacemaker that has seen nothing."""
-        return DelayQuantilePacemaker(self)
+    def start(self) -> DelayQuantileGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return DelayQuantileGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> DelayQuantilePacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> DelayQuantileGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = DelayQuantilePacemaker(self)
-        pacemaker._delays = np.array(snapshot["delays"], dtype=np.int64)
-        pacemaker._rows = np.array(snapshot["rows"], dtype=np.int64)
-        pacemaker._clock = snapshot["clock"]
-        pacemaker._sources = snapshot["sources"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = DelayQuantileGenerator(self)
+        generator._delays = np.array(snapshot["delays"], dtype=np.int64)
+        generator._rows = np.array(snapshot["rows"], dtype=np.int64)
+        generator._clock = snapshot["clock"]
+        generator._sources = snapshot["sources"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class DelayQuantilePacemaker:
+class DelayQuantileGenerator:
     """Remembers the latest delays, oldest first, with a number of rows each."""
 
     def __init__(self, policy: DelayQuantile) -> None:

@@ -10,10 +10,10 @@ of a histogram, after 250 rows. Its clamps, which are amounts of seconds and day
 Limits: the quantile is fixed, so 5 % of disordered rows may be lost whatever the user can tolerate; and disorder
 *between* sources does not enter the histogram at all, only the least over the sources protects from it.
 
->>> pacemaker = DisorderHistogram(quantile=0.95, warm_up=3).start()
+>>> generator = DisorderHistogram(quantile=0.95, warm_up=3).start()
 >>> for time in (10, 40, 35, 50):
-...     pacemaker.observe(Arrivals.of_row(clock=0, source=0, time=time))    # behind by 0, 0, 5, 0
->>> pacemaker.heartbeats(0).combined    # 5 lies in the bucket from 4 to 7
+...     generator.observe(Arrivals.of_row(clock=0, source=0, time=time))    # behind by 0, 0, 5, 0
+>>> generator.heartbeats(0).combined    # 5 lies in the bucket from 4 to 7
 42
 """
 
@@ -52,21 +52,21 @@ class DisorderHistogram:
         if self.warm_up < 1:
             raise DeclarationError(f"a warm-up of {self.warm_up} rows shows no disorder: give 1 or more")
 
-    def start(self) -> DisorderHistogramPacemaker:
-        """A pacemaker that has seen nothing."""
-        return DisorderHistogramPacemaker(self)
+    def start(self) -> DisorderHistogramGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return DisorderHistogramGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> DisorderHistogramPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> DisorderHistogramGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = DisorderHistogramPacemaker(self)
-        pacemaker._largest = np.array(snapshot["largest"], dtype=np.int64)
-        pacemaker._counts = np.array(snapshot["counts"], dtype=np.int64).reshape(-1, len(UPPER_EDGES))
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = DisorderHistogramGenerator(self)
+        generator._largest = np.array(snapshot["largest"], dtype=np.int64)
+        generator._counts = np.array(snapshot["counts"], dtype=np.int64).reshape(-1, len(UPPER_EDGES))
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class DisorderHistogramPacemaker:
+class DisorderHistogramGenerator:
     """Remembers the largest time and the histogram of every source."""
 
     def __init__(self, policy: DisorderHistogram) -> None:

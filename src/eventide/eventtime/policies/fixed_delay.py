@@ -6,9 +6,9 @@ over all sources together; Eventide moves it within the round, Spark with the ne
 Limits: the delay is a guess; one source ahead of the others makes the others late; one row stamped far ahead makes all
 of them late (wrap it in `FutureGuard`); time stands still in silence (wrap it in `Timeout`).
 
->>> pacemaker = FixedDelay(delay=10).start()
->>> pacemaker.observe(Arrivals.of_rows(clock=100, source=[0, 1], time=[95, 70]))
->>> pacemaker.heartbeats(100).combined
+>>> generator = FixedDelay(delay=10).start()
+>>> generator.observe(Arrivals.of_rows(clock=100, source=[0, 1], time=[95, 70]))
+>>> generator.heartbeats(100).combined
 85
 """
 
@@ -43,21 +43,21 @@ class FixedDelay:
                 f"delay {self.delay} is negative: give how far time may trail the largest time seen, 0 or more"
             )
 
-    def start(self) -> FixedDelayPacemaker:
-        """A pacemaker that has seen nothing."""
-        return FixedDelayPacemaker(self)
+    def start(self) -> FixedDelayGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return FixedDelayGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> FixedDelayPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> FixedDelayGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = FixedDelayPacemaker(self)
-        pacemaker._largest = snapshot["largest"]
-        pacemaker._sources = snapshot["sources"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = FixedDelayGenerator(self)
+        generator._largest = snapshot["largest"]
+        generator._sources = snapshot["sources"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class FixedDelayPacemaker:
+class FixedDelayGenerator:
     """Remembers the largest time seen."""
 
     def __init__(self, policy: FixedDelay) -> None:

@@ -17,10 +17,10 @@ tiny beside the deviation, n is huge and the estimate stands still until as many
 held meanwhile. The clock and the times must be of one unit, and the clock must move.
 
 >>> from eventide.eventtime.arrivals import Arrivals
->>> pacemaker = Kim(drop_ratio=0.01).start()
+>>> generator = Kim(drop_ratio=0.01).start()
 >>> for tick in range(0, 300, 10):
-...     pacemaker.observe(Arrivals.of_row(clock=tick + 5, source=0, time=tick))
->>> pacemaker.heartbeats(300).combined
+...     generator.observe(Arrivals.of_row(clock=tick + 5, source=0, time=tick))
+>>> generator.heartbeats(300).combined
 241
 
 The ad hoc measure that Kim et al. compare theirs with (figure 4): a baseline, not a recommendation.
@@ -36,10 +36,10 @@ Limits: no theory behind it. It holds back far more than needed of a calm stream
 what it loses.
 
 >>> from eventide.eventtime.arrivals import Arrivals
->>> pacemaker = KimAdhoc(drop_ratio=0.1).start()
+>>> generator = KimAdhoc(drop_ratio=0.1).start()
 >>> for tick in range(0, 300, 10):
-...     pacemaker.observe(Arrivals.of_row(clock=tick + 5, source=0, time=tick))
->>> pacemaker.heartbeats(300).combined
+...     generator.observe(Arrivals.of_row(clock=tick + 5, source=0, time=tick))
+>>> generator.heartbeats(300).combined
 75
 
 The disorder controller of Kim et al.: the steps that figures 3 and 4 share.

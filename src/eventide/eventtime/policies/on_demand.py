@@ -12,9 +12,9 @@ start.
 
 Limits: it holds as long as the skew does. A source that stops its clock while it is silent needs a rate it can keep.
 
->>> pacemaker = OnDemand(max_skew=5, internal=(1,)).start()
->>> pacemaker.observe(Arrivals.of_rows(clock=100, source=[0, 1], time=[90, 100]))
->>> pacemaker.heartbeats(120).by_source.tolist()    # 90 + 20 - 5 - 1; 120 - 1
+>>> generator = OnDemand(max_skew=5, internal=(1,)).start()
+>>> generator.observe(Arrivals.of_rows(clock=100, source=[0, 1], time=[90, 100]))
+>>> generator.heartbeats(120).by_source.tolist()    # 90 + 20 - 5 - 1; 120 - 1
 [104, 119]
 """
 
@@ -59,22 +59,22 @@ class OnDemand:
         if any(source < 0 for source in self.internal):
             raise DeclarationError(f"internal {self.internal}: sources are numbered 0, 1, 2, ..., never below")
 
-    def start(self) -> OnDemandPacemaker:
-        """A pacemaker that has seen nothing."""
-        return OnDemandPacemaker(self)
+    def start(self) -> OnDemandGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return OnDemandGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> OnDemandPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> OnDemandGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = OnDemandPacemaker(self)
-        pacemaker._time = np.array(snapshot["time"], dtype=np.int64)
-        pacemaker._heard = np.array(snapshot["heard"], dtype=np.int64)
-        pacemaker._clock = snapshot["clock"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = OnDemandGenerator(self)
+        generator._time = np.array(snapshot["time"], dtype=np.int64)
+        generator._heard = np.array(snapshot["heard"], dtype=np.int64)
+        generator._clock = snapshot["clock"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class OnDemandPacemaker:
+class OnDemandGenerator:
     """Remembers of every source the time it spoke of last, and at which clock."""
 
     def __init__(self, policy: OnDemand) -> None:

@@ -7,9 +7,9 @@ those `known` from the start even before they speak.
 Limits: a source that falls silent holds everybody (wrap in `Idle`); a discovered source joins at the combined
 heartbeat, so its first rows may be late (declare it `known`).
 
->>> pacemaker = OwnProgress(slack=2).start()
->>> pacemaker.observe(Arrivals.of_rows(clock=0, source=[0, 0, 1], time=[10, 14, 30]))
->>> h = pacemaker.heartbeats(0)
+>>> generator = OwnProgress(slack=2).start()
+>>> generator.observe(Arrivals.of_rows(clock=0, source=[0, 0, 1], time=[10, 14, 30]))
+>>> h = generator.heartbeats(0)
 >>> h.combined, h.by_source.tolist()
 (11, [11, 27])
 """
@@ -51,20 +51,20 @@ class OwnProgress:
             )
         check_known(self.known)
 
-    def start(self) -> OwnProgressPacemaker:
-        """A pacemaker that has seen nothing."""
-        return OwnProgressPacemaker(self)
+    def start(self) -> OwnProgressGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return OwnProgressGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> OwnProgressPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> OwnProgressGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = OwnProgressPacemaker(self)
-        pacemaker._largest = np.array(snapshot["largest"], dtype=np.int64)
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = OwnProgressGenerator(self)
+        generator._largest = np.array(snapshot["largest"], dtype=np.int64)
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class OwnProgressPacemaker:
+class OwnProgressGenerator:
     """Remembers the largest time of every source, `NEVER` for one that has not spoken."""
 
     def __init__(self, policy: OwnProgress) -> None:

@@ -15,13 +15,13 @@ and over sources 0 to `known` - 1 from the start.
 Limits: a range that is promised for each source one by one is closed for each, not for all together. In a digested cell
 that lies on both sides of a promise, one row is counted: at least that many broke it.
 
->>> pacemaker = Punctuated().start()
->>> pacemaker.take(Punctuation(time=50))
->>> pacemaker.observe(Arrivals.of_row(clock=0, source=0, time=48))
->>> pacemaker.violations
+>>> generator = Punctuated().start()
+>>> generator.take(Punctuation(time=50))
+>>> generator.observe(Arrivals.of_row(clock=0, source=0, time=48))
+>>> generator.violations
 (Violation(source=0, promised=50, time=48, rows=1),)
->>> pacemaker.take(Punctuation(time=60))
->>> pacemaker.heartbeats(0).combined    # 60 - 3: a promise of 47 would have held
+>>> generator.take(Punctuation(time=60))
+>>> generator.heartbeats(0).combined    # 60 - 3: a promise of 47 would have held
 57
 """
 
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.frontier import Frontier
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Snapshot, check_snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift, shift_all
 from eventide.eventtime.punctuation import Punctuation, Span
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, left_out_of, reason_of, those
@@ -65,56 +65,56 @@ class Punctuated:
     def __post_init__(self) -> None:
         check_known(self.known)
 
-    def start(self) -> PunctuatedPacemaker:
-        """A pacemaker that has been promised nothing."""
-        return PunctuatedPacemaker(self, None if self.inner is None else self.inner.start())
+    def start(self) -> PunctuatedGenerator:
+        """A heartbeat generator that has been promised nothing."""
+        return PunctuatedGenerator(self, None if self.inner is None else self.inner.start())
 
-    def resume(self, snapshot: Snapshot) -> PunctuatedPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> PunctuatedGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = PunctuatedPacemaker(self, None if self.inner is None else self.inner.resume(snapshot["inner"]))
-        pacemaker._promised = Frontier.restored(snapshot["promised"])
-        pacemaker._frontier = Frontier.restored(snapshot["frontier"])
-        pacemaker._waited_for = np.array(snapshot["waited_for"], dtype=np.bool_)
-        pacemaker._discount = np.array(snapshot["discount"], dtype=np.int64)
-        pacemaker._broken_rows = np.array(snapshot["broken_rows"], dtype=np.int64)
-        pacemaker._violations = tuple(Violation(*violation) for violation in snapshot["violations"])
-        return pacemaker
+        generator = PunctuatedGenerator(self, None if self.inner is None else self.inner.resume(snapshot["inner"]))
+        generator._promised = Frontier.restored(snapshot["promised"])
+        generator._frontier = Frontier.restored(snapshot["frontier"])
+        generator._waited_for = np.array(snapshot["waited_for"], dtype=np.bool_)
+        generator._discount = np.array(snapshot["discount"], dtype=np.int64)
+        generator._broken_rows = np.array(snapshot["broken_rows"], dtype=np.int64)
+        generator._violations = tuple(Violation(*violation) for violation in snapshot["violations"])
+        return generator
 
 
 def punctuated_in(whole: object) -> object | None:
-    """The `Punctuated`, or its pacemaker, among what is wrapped around each other; None where there is none.
+    """The `Punctuated`, or its heartbeat generator, among what is wrapped around each other; None where there is none.
 
     >>> from eventide.eventtime.policies.wrappers.timeout import Timeout
     >>> punctuated_in(Timeout(Punctuated(), after=5))
     Punctuated(inner=None, known=0)
     """
-    while whole is not None and not isinstance(whole, Punctuated | PunctuatedPacemaker):
+    while whole is not None and not isinstance(whole, Punctuated | PunctuatedGenerator):
         whole = getattr(whole, "inner", None)
     return whole
 
 
-def tell_heard(pacemaker: object, sources: NDArray[np.intp], clock: int) -> None:
-    """Tell a pacemaker, and those it wraps, that these sources spoke: a promise is no row, but no silence either.
+def tell_heard(generator: object, sources: NDArray[np.intp], clock: int) -> None:
+    """Tell a generator, and those it wraps, that these sources spoke: a promise is no row, but no silence either.
 
     >>> from eventide.eventtime.policies.wrappers.idleness import Idle
-    >>> pacemaker = Idle(Punctuated(), after=5).start()
-    >>> pacemaker.observe(Arrivals.of_rows(clock=0, source=[0, 1], time=[10, 10]))
-    >>> tell_heard(pacemaker, np.array([1]), clock=4)
-    >>> pacemaker.heartbeats(6).combined == NEVER, [out.sources.tolist() for out in pacemaker.left_out()]
+    >>> generator = Idle(Punctuated(), after=5).start()
+    >>> generator.observe(Arrivals.of_rows(clock=0, source=[0, 1], time=[10, 10]))
+    >>> tell_heard(generator, np.array([1]), clock=4)
+    >>> generator.heartbeats(6).combined == NEVER, [out.sources.tolist() for out in generator.left_out()]
     (True, [[0]])
     """
-    while pacemaker is not None:
-        hear = getattr(pacemaker, "hear", None)
+    while generator is not None:
+        hear = getattr(generator, "hear", None)
         if hear is not None and len(sources):
             hear(sources, clock)
-        pacemaker = getattr(pacemaker, "inner", None)
+        generator = getattr(generator, "inner", None)
 
 
-class PunctuatedPacemaker:
+class PunctuatedGenerator:
     """Remembers what was promised to the letter, and what of it is believed: its `frontier`."""
 
-    def __init__(self, policy: Punctuated, inner: Pacemaker | None) -> None:
+    def __init__(self, policy: Punctuated, inner: HeartbeatGenerator | None) -> None:
         self.inner = inner
         self._promised = Frontier.start()
         self._frontier = Frontier(NEVER, np.full(policy.known, NEVER, dtype=np.int64))
@@ -161,9 +161,9 @@ class PunctuatedPacemaker:
     def take_all(self, sources: NDArray[np.intp], times: Instants) -> None:
         """Accept many promises at once: no more rows up to `times[i]` from source `sources[i]`.
 
-        >>> pacemaker = Punctuated().start()
-        >>> pacemaker.take_all(np.array([1, 0, 1]), np.array([30, 20, 40]))
-        >>> pacemaker.heartbeats(0)
+        >>> generator = Punctuated().start()
+        >>> generator.take_all(np.array([1, 0, 1]), np.array([30, 20, 40]))
+        >>> generator.heartbeats(0)
         Heartbeats(combined=20, by_source=array([20, 40]))
         """
         if len(sources) == 0:

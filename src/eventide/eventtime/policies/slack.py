@@ -11,10 +11,10 @@ promises more than its rows one by one.
 Limits: n says nothing of time: in a slow stream n rows are an age, and in silence the last n rows stay (wrap it in
 `Timeout`). A busy source pushes the rows of a slow one out of the buffer.
 
->>> pacemaker = Slack(rows=2).start()
+>>> generator = Slack(rows=2).start()
 >>> for time in (10, 30, 20, 40):
-...     pacemaker.observe(Arrivals.of_row(clock=0, source=0, time=time))
->>> pacemaker.heartbeats(0).combined
+...     generator.observe(Arrivals.of_row(clock=0, source=0, time=time))
+>>> generator.heartbeats(0).combined
 19
 
 The n largest times seen: what a buffer of n rows has to remember, and nothing more.
@@ -106,21 +106,21 @@ class Slack:
         if self.rows < 0:
             raise DeclarationError(f"slack of {self.rows} rows: give how many rows to hold back, 0 or more")
 
-    def start(self) -> SlackPacemaker:
-        """A pacemaker with an empty buffer."""
-        return SlackPacemaker(self)
+    def start(self) -> SlackGenerator:
+        """A heartbeat generator with an empty buffer."""
+        return SlackGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> SlackPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> SlackGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = SlackPacemaker(self)
-        pacemaker._largest = LargestTimes.restored(self.rows + 1, snapshot["largest"])
-        pacemaker._sources = snapshot["sources"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = SlackGenerator(self)
+        generator._largest = LargestTimes.restored(self.rows + 1, snapshot["largest"])
+        generator._sources = snapshot["sources"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class SlackPacemaker:
+class SlackGenerator:
     """Remembers the times in the buffer and the one just pushed out."""
 
     def __init__(self, policy: Slack) -> None:

@@ -16,7 +16,7 @@ from math import ceil, floor, gcd, lcm
 from sqlglot import exp
 
 from eventide.language.scope.expression_text import column_of, spark_text, wrapped
-from eventide.language.scope.relations import TIME, Level
+from eventide.language.scope.relations import TIME, Scope
 from eventide.language.scope.time_buckets import Counted, counted
 from eventide.plan.declared.join import Band
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
@@ -30,7 +30,7 @@ class Input:
     """One side of a join: its name there, and what it is."""
 
     alias: str
-    level: Level
+    level: Scope
 
 
 @dataclass
@@ -271,11 +271,11 @@ class Relations:
         return None
 
 
-def _counted(node: exp.Expr, level: Level) -> Counted | None:
+def _counted(node: exp.Expr, level: Scope) -> Counted | None:
     return counted(node, level) if isinstance(node, exp.Div) else None
 
 
-def _by_its_end(plain: exp.Expr, times: Temporal, level: Level) -> tuple[exp.Expr, Fraction]:
+def _by_its_end(plain: exp.Expr, times: Temporal, level: Scope) -> tuple[exp.Expr, Fraction]:
     """The start of a window is its end less its length: so bounds by both are bounds of one attribute."""
     starts = isinstance(plain, exp.Column) and plain.name.lower() == WINDOW_START
     if not starts or level.over_query is None or times.shifted is None:

@@ -20,7 +20,7 @@ from eventide.language.from_clause.join_conditions import Input, bare, tables_of
 from eventide.language.grammar.amounts import Amounts
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.scope.expression_text import all_of, column_of, spark_text
-from eventide.language.scope.relations import Level
+from eventide.language.scope.relations import Scope
 from eventide.plan.declared.join import Band, JoinKind, Lookup, Side
 from eventide.plan.declared.stream import Derived, Stream
 
@@ -49,14 +49,14 @@ class LookupReader:
 
     def read(
         self,
-        left: tuple[str, Level],
-        right: tuple[str, Level],
+        left: tuple[str, Scope],
+        right: tuple[str, Scope],
         kind: JoinKind,
         said: list[exp.Expr],
         as_of: exp.Expr,
         where: list[exp.Expr],
         node: exp.Expr,
-        joined: list[tuple[str, Level]],
+        joined: list[tuple[str, Scope]],
     ) -> Lookup:
         """The lookup; conditions are spelled out, with the names of the two sides.
 
@@ -89,7 +89,7 @@ class LookupReader:
             sides.append(Side(level.stream.name, alias, keys, conditions))
         return Lookup("", sides[0], sides[1], kind is JoinKind.LEFT, where=all_of(after))
 
-    def _check_time(self, left: tuple[str, Level], as_of: exp.Expr, joined: list[tuple[str, Level]]) -> None:
+    def _check_time(self, left: tuple[str, Scope], as_of: exp.Expr, joined: list[tuple[str, Scope]]) -> None:
         alias, level = left
         times = level.clock.of(bare(as_of)) if tables_of(as_of) == {alias} else None
         if times is not None and times.shifted == 0:
@@ -111,7 +111,7 @@ STAMP = "_time"
 """How a band speaks of the time of rows that are stamped as they arrive."""
 
 
-def window_band(left: Level, right: Level, node: exp.Expr, source: SourceText) -> Band | None:
+def window_band(left: Scope, right: Scope, node: exp.Expr, source: SourceText) -> Band | None:
     """How far the times of the two sides may lie apart by their windows; None where they have none."""
     if left.window is None and right.window is None:
         return None
@@ -138,7 +138,7 @@ def window_band(left: Level, right: Level, node: exp.Expr, source: SourceText) -
     return Band(times[0], times[1], shift + 1 - lengths[1], shift + lengths[0] - 1)
 
 
-def _length(level: Level, source: SourceText) -> int:
+def _length(level: Scope, source: SourceText) -> int:
     assert level.window is not None
     clauses = {str(clause.this): clause for clause in level.window.expressions}
     for name, clause in clauses.items():
@@ -158,7 +158,7 @@ def _length(level: Level, source: SourceText) -> int:
     return length
 
 
-def _is_sequence(level: Level) -> bool:
+def _is_sequence(level: Scope) -> bool:
     return level.clock.kind.value == "sequence"
 
 

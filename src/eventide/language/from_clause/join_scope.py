@@ -20,7 +20,7 @@ from eventide.errors import LanguageError
 from eventide.language.from_clause.join_conditions import Attribute, Bounds, bare, length_of, tables_of
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.scope.expression_text import column_of, spark_text
-from eventide.language.scope.relations import TIME, Called, Clock, Columns, Level, Pending
+from eventide.language.scope.relations import TIME, Called, Clock, Columns, Pending, Scope
 from eventide.plan.declared.join import Band, Join, Lookup
 from eventide.plan.declared.query import Named
 from eventide.plan.declared.stream import TimeKind
@@ -28,7 +28,7 @@ from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import parsed
 
 
-def called(alias: str, names: Iterable[str], level: Level) -> Called:
+def called(alias: str, names: Iterable[str], level: Scope) -> Called:
     """An input of a join: its columns are qualified by its name."""
     columns: Columns = {}
     for key, (name, expression) in level.columns.items():
@@ -47,7 +47,7 @@ def qualified(expression: exp.Expr, alias: str) -> exp.Expr:
     return found
 
 
-def see(level: Level, inputs: Iterable[Called], preferred: Mapping[str, str]) -> Level:
+def see(level: Scope, inputs: Iterable[Called], preferred: Mapping[str, str]) -> Scope:
     """The level with the columns of these inputs."""
     owners: dict[str, list[Called]] = {}
     every: list[tuple[str, exp.Expr]] = []
@@ -71,7 +71,9 @@ def see(level: Level, inputs: Iterable[Called], preferred: Mapping[str, str]) ->
     return level
 
 
-def told(pending: Pending, outputs: list[tuple[str, exp.Expr]]) -> tuple[Join | Lookup, tuple[Column, ...], Clock]:
+def joined_output(
+    pending: Pending, outputs: list[tuple[str, exp.Expr]]
+) -> tuple[Join | Lookup, tuple[Column, ...], Clock]:
     """The join with these outputs, their columns, and which of them carry time."""
     select = tuple(Named(name, spark_text(expression)) for name, expression in outputs)
     columns: list[Column] = []
@@ -140,7 +142,7 @@ def _equal_time(band: Band, join: Join, pending: Pending) -> exp.Expr | None:
     return left if left is not None and left == right else None
 
 
-Side = tuple[str, Level]
+Side = tuple[str, Scope]
 """An input of a join: its name there, and what it is."""
 
 
@@ -189,7 +191,7 @@ def unrelated(source: SourceText, node: exp.Expr, left: Sequence[Side], right: S
     )
 
 
-def one_sided(source: SourceText, said: tuple[exp.Expr, Bounds], scope: Level) -> LanguageError:
+def one_sided(source: SourceText, said: tuple[exp.Expr, Bounds], scope: Scope) -> LanguageError:
     """Times are bounded from one side alone; `scope` has the columns of all inputs."""
     condition, bounds = said
     left, right = (as_written(one, scope) for one in (bounds.left, bounds.right))
@@ -204,7 +206,7 @@ def one_sided(source: SourceText, said: tuple[exp.Expr, Bounds], scope: Level) -
     )
 
 
-def as_written(attribute: Attribute, scope: Level) -> str:
+def as_written(attribute: Attribute, scope: Scope) -> str:
     """An attribute of one side with the columns by the names that the user has for them: inputs that are joined already
     are one side, with columns of its own."""
     known = [

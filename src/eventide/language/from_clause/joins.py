@@ -15,10 +15,18 @@ from sqlglot import exp
 
 from eventide.language.from_clause.join_conditions import Input, Parts, bare, take_apart
 from eventide.language.from_clause.join_forms import LookupReader, version_of, window_band
-from eventide.language.from_clause.join_scope import called, kind_of, of_unknown_length, one_sided, see, told, unrelated
+from eventide.language.from_clause.join_scope import (
+    called,
+    joined_output,
+    kind_of,
+    of_unknown_length,
+    one_sided,
+    see,
+    unrelated,
+)
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.scope.expression_text import all_of, column_of, conjuncts, spark_text, unused
-from eventide.language.scope.relations import Called, Clock, Hide, Level, Pending, over
+from eventide.language.scope.relations import Called, Clock, Hide, Pending, Scope, over
 from eventide.language.scope.resolver import Resolver, is_lambda_name, place_of
 from eventide.plan.declared.join import Join, JoinKind, Lookup, Side
 from eventide.plan.expressions.parse import aggregates_in
@@ -38,7 +46,7 @@ class Step:
     node: exp.Expr
     kind: JoinKind
     input: Called
-    level: Level
+    level: Scope
     on: list[exp.Expr]
     using: list[exp.Identifier]
 
@@ -48,12 +56,12 @@ class JoinReader:
     """Reads FROM with several inputs."""
 
     source: SourceText
-    level_of: Callable[[exp.Expr, bool], Level]
+    level_of: Callable[[exp.Expr, bool], Scope]
     """What an input is; with True, its computed columns are computed before the join."""
 
     hide: Hide
 
-    def read(self, select: exp.Select) -> Level:
+    def read(self, select: exp.Select) -> Scope:
         """What the SELECT sees: the last join, which has no name yet."""
         origin, nodes = select.args["from_"], select.args["joins"]
         kinds = self._kinds(origin, nodes)
@@ -77,7 +85,7 @@ class JoinReader:
         if origin.args.get("join_kind") is not None:
             steps[0].on, rest = rest, []
         preferred = self._preferred(inputs, steps)
-        everything = see(Level(first.stream, {}, set(), first.clock), inputs, preferred)
+        everything = see(Scope(first.stream, {}, set(), first.clock), inputs, preferred)
         rest = self._allotted(rest, everything, inputs, steps)
 
         def used(above: list[Step], last: list[exp.Expr]) -> frozenset[tuple[str, str]]:
@@ -85,7 +93,7 @@ class JoinReader:
 
         return self._joined(first, inputs, steps, rest, preferred, used)
 
-    def settled(self, scope: Level, tree: exp.Expr) -> Level:
+    def settled(self, scope: Scope, tree: exp.Expr) -> Scope:
         """What the SELECT sees when the join has become an operator of its own."""
         level, inputs = self._hidden(scope, tree)
         assert scope.pending is not None
@@ -96,20 +104,20 @@ class JoinReader:
 
     def _joined(
         self,
-        first: Level,
+        first: Scope,
         inputs: list[Called],
         steps: list[Step],
         rest: list[exp.Expr],
         preferred: dict[str, str],
         used: Callable[[list[Step], list[exp.Expr]], frozenset[tuple[str, str]]],
-    ) -> Level:
+    ) -> Scope:
         before, left = [inputs[0]], (inputs[0].alias, first)
         joined = [left]
         for number, step in enumerate(steps):
             last = step is steps[-1]
             before = [*before, step.input]
             right = (step.input.alias, step.level)
-            scope = see(Level(step.level.stream, {}, set(), step.level.clock), before, preferred)
+            scope = see(Scope(step.level.stream, {}, set(), step.level.clock), before, preferred)
             join = self.pair(left, right, step, scope, rest if last else [], joined)
             joined = [*joined, right]
             speaks = used(steps[number:], [] if last else rest)
@@ -123,12 +131,12 @@ class JoinReader:
 
     def pair(
         self,
-        left: tuple[str, Level],
-        right: tuple[str, Level],
+        left: tuple[str, Scope],
+        right: tuple[str, Scope],
         step: Step,
-        scope: Level,
+        scope: Scope,
         where: list[exp.Expr],
-        joined: list[tuple[str, Level]] | None = None,
+        joined: list[tuple[str, Scope]] | None = None,
     ) -> Join | Lookup:
         """The join of two inputs by what is said in ON; `where` chooses among its pairs.
 
@@ -162,7 +170,7 @@ class JoinReader:
         after = all_of(resolver.spelled_out(one, scope) for one in where)
         return Join("", sides[0], sides[1], tuple(parts.bands), step.kind, all_of(parts.rest), after)
 
-    def _hidden(self, scope: Level, tree: exp.Expr) -> tuple[Level, list[Called]]:
+    def _hidden(self, scope: Scope, tree: exp.Expr) -> tuple[Scope, list[Called]]:
         """The join as an operator of its own, and the inputs over its columns."""
         pending = scope.pending
         assert pending is not None
@@ -175,7 +183,7 @@ class JoinReader:
                     mine[key] = (name, unused(f"{one.alias}_{name}", [taken for taken, _ in outputs]))
                     outputs.append((mine[key][1], expression))
             moved.append((one, mine))
-        known = self.hide(*told(pending, outputs), tree)
+        known = self.hide(*joined_output(pending, outputs), tree)
         alias = known.query.name
         inputs = [
             replace(one, columns={key: (name, column_of(out, alias)) for key, (name, out) in mine.items()})
@@ -235,7 +243,7 @@ class JoinReader:
         return conjuncts(where.this)
 
     def _allotted(
-        self, wheres: list[exp.Expr], everything: Level, inputs: list[Called], steps: list[Step]
+        self, wheres: list[exp.Expr], everything: Scope, inputs: list[Called], steps: list[Step]
     ) -> list[exp.Expr]:
         """Give each condition of WHERE to the first join that may take it; those that none may take come last."""
         rest = []
@@ -251,7 +259,7 @@ class JoinReader:
                 rest.append(one)
         return rest
 
-    def _owner(self, column: exp.Column, everything: Level, inputs: list[Called]) -> int | None:
+    def _owner(self, column: exp.Column, everything: Scope, inputs: list[Called]) -> int | None:
         """The number of the input that a column is of; None where no input has it."""
         if isinstance(column.this, exp.Star) or is_lambda_name(column):
             return None
@@ -260,7 +268,7 @@ class JoinReader:
         return next((n for n, one in enumerate(inputs) if found in one.columns.values()), None) if found else None
 
     def _used(
-        self, select: exp.Select, steps: list[Step], rest: list[exp.Expr], everything: Level, inputs: list[Called]
+        self, select: exp.Select, steps: list[Step], rest: list[exp.Expr], everything: Scope, inputs: list[Called]
     ) -> frozenset[tuple[str, str]]:
         """The columns that are spoken of above the first of these joins, all where the SELECT says `*`."""
         spoken = [*select.expressions, *(select.args.get(key) for key in ("group", "having", "order")), *rest]
@@ -295,7 +303,7 @@ class JoinReader:
                 found[key] = step.input.alias if step.kind is JoinKind.RIGHT else found.get(key, left or "")
         return found
 
-    def _equal(self, name: exp.Identifier, scope: Level, right: Called) -> exp.Expr:
+    def _equal(self, name: exp.Identifier, scope: Scope, right: Called) -> exp.Expr:
         """`USING (name)` as a condition."""
         key = name.name.lower()
         assert scope.owned

@@ -26,7 +26,7 @@ from eventide.language.from_clause.joins import JoinReader
 from eventide.language.grammar.nodes import StreamWindow
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.language.scope.relations import Clock, Hide, Known, Level, common_clock, over, over_stream
+from eventide.language.scope.relations import Clock, Hide, Scope, ScopeRelation, common_clock, over, over_stream
 from eventide.language.scope.resolver import Resolver, stars_in
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.expressions.parse import aggregates_in
@@ -86,8 +86,13 @@ class Interfaces:
         return found
 
     def merged(
-        self, table: exp.Table, members: list[Declared], queries: Mapping[str, Known], hide: Hide, source: SourceText
-    ) -> Known:
+        self,
+        table: exp.Table,
+        members: list[Declared],
+        queries: Mapping[str, ScopeRelation],
+        hide: Hide,
+        source: SourceText,
+    ) -> ScopeRelation:
         """The merge of these streams, made once for all queries that read it."""
         names = tuple(one.stream.name for one in members)
         for known in queries.values():
@@ -150,14 +155,14 @@ class FromReader:
 
     source: SourceText
     streams: Mapping[str, Declared]
-    queries: Mapping[str, Known]
-    made: Callable[[exp.Expr, Mapping[str, exp.Expr]], Known]
+    queries: Mapping[str, ScopeRelation]
+    made: Callable[[exp.Expr, Mapping[str, exp.Expr]], ScopeRelation]
     """Makes a query of its own of a sub-query."""
 
     hide: Hide
     interfaces: Interfaces
 
-    def read(self, select: exp.Expr | None, above: Mapping[str, exp.Expr] | None = None) -> tuple[exp.Select, Level]:
+    def read(self, select: exp.Expr | None, above: Mapping[str, exp.Expr] | None = None) -> tuple[exp.Select, Scope]:
         """The SELECT without its parentheses, and what it reads."""
         while isinstance(select, exp.Subquery | exp.Paren):
             select = select.this
@@ -184,17 +189,17 @@ class FromReader:
             level.where.append(condition)
         return select, level
 
-    def settled(self, level: Level, tree: exp.Expr) -> Level:
+    def settled(self, level: Scope, tree: exp.Expr) -> Scope:
         """What is read; a join becomes an operator of its own, which an aggregate can read."""
         if level.pending is None:
             return level
         return JoinReader(self.source, lambda table, computed: self._level(table, {}), self.hide).settled(level, tree)
 
-    def spelled_out(self, expression: exp.Expr, level: Level, also: Iterable[str] = ()) -> exp.Expr:
+    def spelled_out(self, expression: exp.Expr, level: Scope, also: Iterable[str] = ()) -> exp.Expr:
         """The expression over the columns of the stream; names in `also` stay."""
         return Resolver(self.source).spelled_out(expression, level, also)
 
-    def _add_window(self, select: exp.Select, level: Level) -> None:
+    def _add_window(self, select: exp.Select, level: Scope) -> None:
         for window in select.args.get("windows") or ():
             if not isinstance(window, StreamWindow):
                 raise self.source.error("a WINDOW clause of rows cannot be run yet", window, "write WINDOW [RANGE ..]")
@@ -206,7 +211,7 @@ class FromReader:
                 at = part[0] if isinstance(part, list) else part
                 raise self.source.error(f"{words} cannot be run yet", at if isinstance(at, exp.Expr) else select)
 
-    def _level(self, origin: exp.Expr, ctes: Mapping[str, exp.Expr]) -> Level:
+    def _level(self, origin: exp.Expr, ctes: Mapping[str, exp.Expr]) -> Scope:
         if origin.args.get("joins"):
             raise self.source.error(
                 "a join in parentheses cannot be run yet", origin, "write FROM a JOIN b ON .. JOIN c ON .."
@@ -237,7 +242,7 @@ class FromReader:
             level.sample = self._share(sample) * (level.sample or 1.0)
         return level
 
-    def _side(self, origin: exp.Expr, ctes: Mapping[str, exp.Expr], computed: bool) -> Level:
+    def _side(self, origin: exp.Expr, ctes: Mapping[str, exp.Expr], computed: bool) -> Scope:
         """An input of a join. `computed`: its columns may be missing from a result, so NULL, whatever computes them."""
         if origin.args.get("version") is not None:
             # Which version is meant, the join says.
@@ -268,7 +273,7 @@ class FromReader:
             raise self.source.error("this sample cannot be taken", sample, "write TABLESAMPLE (10 PERCENT)")
         return share
 
-    def table(self, table: exp.Table, ctes: Mapping[str, exp.Expr]) -> Level:
+    def table(self, table: exp.Table, ctes: Mapping[str, exp.Expr]) -> Scope:
         """What a name in FROM stands for."""
         name = name_of(table)
         aliases = {table.alias.lower()} if table.alias else {name.lower(), table.name.lower()}
@@ -290,7 +295,7 @@ class FromReader:
         way = meant(name, known) if known else f"declare it before: CREATE STREAM {name} (ts TIMESTAMP, ...)"
         raise self.source.error(f"there is no stream {name!r}", table, way)
 
-    def _projected(self, below: exp.Expr, ctes: Mapping[str, exp.Expr]) -> Level:
+    def _projected(self, below: exp.Expr, ctes: Mapping[str, exp.Expr]) -> Scope:
         """A query that only computes columns and leaves rows out, put into the one above; any other by itself."""
         while isinstance(below, exp.Subquery | exp.Paren):
             below = below.this

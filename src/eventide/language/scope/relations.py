@@ -75,7 +75,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Known:
+class ScopeRelation:
     """A query or operator that others may read: its columns, the kind of its time, and which columns carry it."""
 
     query: Step
@@ -97,7 +97,7 @@ class Known:
         return None if isinstance(self.query, Query) else self.query
 
 
-Hide = Callable[[Operator, tuple[Column, ...], Clock, exp.Expr], Known]
+Hide = Callable[[Operator, tuple[Column, ...], Clock, exp.Expr], ScopeRelation]
 """Takes an operator in under a name of its own; its own name, if it has one, is where that begins."""
 
 
@@ -117,7 +117,7 @@ class Pending:
     """A join that has neither a name nor columns yet: what makes a pair, and what is told of it."""
 
     join: Join | Lookup
-    sides: Mapping[str, Level]
+    sides: Mapping[str, Scope]
     """The two inputs, by their names in the join."""
 
     inputs: tuple[Called, ...]
@@ -131,7 +131,7 @@ class Pending:
 
 
 @dataclass
-class Level:
+class Scope:
     """What a SELECT sees: named expressions over the columns of a stream, and the rows that pass."""
 
     stream: Stream
@@ -141,7 +141,7 @@ class Level:
     where: list[exp.Expr] = field(default_factory=list)
     window: StreamWindow | None = None
     sample: float | None = None
-    below: Known | None = None
+    below: ScopeRelation | None = None
     """The query that is read; None where it is a stream."""
 
     called: exp.Expr | None = None
@@ -183,17 +183,17 @@ class Level:
         return [(name, e) for name, e in self.columns.values() if e.sql() not in edges or name.lower() not in edges]
 
 
-def over_stream(stream: Stream, aliases: set[str]) -> Level:
+def over_stream(stream: Stream, aliases: set[str]) -> Scope:
     """The rows of a stream, as a query sees them."""
     columns: Columns = {column.name.lower(): (column.name, column_of(column.name)) for column in stream.columns}
-    return Level(stream, columns, aliases, Clock.of_stream(stream))
+    return Scope(stream, columns, aliases, Clock.of_stream(stream))
 
 
-def over(known: Known, aliases: set[str]) -> Level:
+def over(known: ScopeRelation, aliases: set[str]) -> Scope:
     """The results of a query or operator, as the query above sees them."""
     results = known.results
     columns: Columns = {column.name.lower(): (column.name, column_of(column.name)) for column in results.columns}
-    return Level(results, columns, aliases, known.clock, below=known)
+    return Scope(results, columns, aliases, known.clock, below=known)
 
 
 def common_clock(clocks: list[Clock], at: exp.Expr, source: SourceText) -> Clock:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.grammar.spelling import meant
 from eventide.language.scope.expression_text import wrapped
-from eventide.language.scope.relations import Columns, Level
+from eventide.language.scope.relations import Columns, Scope
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START
 
 EDGES = (WINDOW_START, WINDOW_END, "window")
@@ -27,7 +27,7 @@ class Resolver:
 
     source: SourceText
 
-    def spelled_out(self, expression: exp.Expr, level: Level, also: Iterable[str] = ()) -> exp.Expr:
+    def spelled_out(self, expression: exp.Expr, level: Scope, also: Iterable[str] = ()) -> exp.Expr:
         """The expression over the columns of the stream; names in `also` stay."""
         for node in expression.find_all(exp.Query, exp.Max, exp.Min, exp.Is, exp.Star):
             self._check(node, expression)
@@ -57,7 +57,7 @@ class Resolver:
                     "* stands for all columns, and no expression takes them all", expression, "name the columns"
                 )
 
-    def _resolved(self, column: exp.Column, level: Level, also: set[str]) -> exp.Expr:
+    def _resolved(self, column: exp.Column, level: Scope, also: set[str]) -> exp.Expr:
         columns, parts = place_of(column, level)
         name = parts[0].name.lower()
         if name not in columns:
@@ -104,7 +104,7 @@ class Resolver:
         return inner
 
 
-def place_of(column: exp.Column, level: Level) -> tuple[Columns, list[exp.Expr]]:
+def place_of(column: exp.Column, level: Scope) -> tuple[Columns, list[exp.Expr]]:
     """Among which columns a name is to be looked up, and what is left of it without the name of its input."""
     parts = list(column.parts)
     first = parts[0].name.lower()
@@ -133,7 +133,7 @@ def is_lambda_name(column: exp.Column) -> bool:
     return False
 
 
-def stars_in(item: exp.Expr, level: Level, source: SourceText) -> list[tuple[str, exp.Expr]] | None:
+def stars_in(item: exp.Expr, level: Scope, source: SourceText) -> list[tuple[str, exp.Expr]] | None:
     """The columns that `*` or `a.*` stands for; None where the item is no star."""
     star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
     if not star:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eventide.language.scope.expression_text import wrapped
-from eventide.language.scope.relations import Level
+from eventide.language.scope.relations import Scope
 from eventide.plan.expressions.spark_dialect import SPARK
 
 
@@ -40,7 +40,7 @@ class Counted:
         return exp.Floor(this=exp.Div(this=self.time.copy(), expression=self.divisor.copy()))
 
 
-def counted(node: exp.Div | exp.IntDiv, level: Level) -> Counted | None:
+def counted(node: exp.Div | exp.IntDiv, level: Scope) -> Counted | None:
     """The division of a time by a whole number; of a timestamp, its seconds."""
     divisor = node.expression.unnest()
     below = level.clock.of(node.this, following=True)
@@ -57,7 +57,7 @@ def counted(node: exp.Div | exp.IntDiv, level: Level) -> Counted | None:
     return Counted(exp.UnixSeconds(this=instant), divisor)
 
 
-def rounded_down(node: exp.Expr, level: Level) -> exp.Expr:
+def rounded_down(node: exp.Expr, level: Scope) -> exp.Expr:
     """A group over a time, its stretches counted in whole numbers and rounded down, before 0 as after it.
 
     Spark cuts `div` and casts off towards 0: the stretch around 0 would be twice as long as any other, and each one

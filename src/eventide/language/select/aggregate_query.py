@@ -30,7 +30,7 @@ from eventide.language.scope.expression_text import (
     unused,
     wrapped,
 )
-from eventide.language.scope.relations import TIME, Clock, Level
+from eventide.language.scope.relations import TIME, Clock, Scope
 from eventide.language.select.group_by import Group, GroupReader
 from eventide.language.select.window import Asked, WindowReader, refuse_over
 from eventide.plan.declared.query import Named, OrderBy, Query
@@ -77,7 +77,7 @@ def _is_end(node: exp.Expr, ordered: exp.Expr) -> bool:
 class Reading:
     """A query while it is read."""
 
-    level: Level
+    level: Scope
     groups: list[Group]
     values: list[Named] = field(default_factory=list)
 
@@ -110,7 +110,7 @@ class QueryReader:
     source: SourceText
     origin: FromReader
 
-    def read(self, name: str, select: exp.Select, level: Level) -> tuple[Query, Asked, tuple[Column, ...], Clock]:
+    def read(self, name: str, select: exp.Select, level: Scope) -> tuple[Query, Asked, tuple[Column, ...], Clock]:
         """The query, what its window asks of the stream, its columns, and which of them carry time."""
         self._check_rows(select)
         by = GroupReader(self.source, self.origin)
@@ -234,7 +234,7 @@ class QueryReader:
         return told
 
 
-def clock_of_results(query: Query, level: Level, groups: list[Group]) -> Clock:
+def clock_of_results(query: Query, level: Scope, groups: list[Group]) -> Clock:
     """Which columns of the results carry time: the ends of windows, and groups that are the same all through a window.
 
     The time of a result is the last instant of its window.

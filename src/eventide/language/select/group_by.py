@@ -21,7 +21,7 @@ from eventide.language.from_clause.read import FromReader
 from eventide.language.grammar.nodes import Amount, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.scope.expression_text import has_aggregate, name_for, unused
-from eventide.language.scope.relations import Level
+from eventide.language.scope.relations import Scope
 from eventide.language.scope.time_buckets import rounded_down
 from eventide.plan.declared.temporal import Bucket
 
@@ -41,7 +41,7 @@ def is_part_of_window(node: exp.Expr) -> bool:
     return parts[0] == "window" and (len(parts) == 1 or parts[1:] in (["start"], ["end"]))
 
 
-def stream_window(call: exp.Expr, level: Level, origin: FromReader, source: SourceText) -> StreamWindow:
+def stream_window(call: exp.Expr, level: Scope, origin: FromReader, source: SourceText) -> StreamWindow:
     """The call as a window behind a stream."""
     column, *lengths = call.expressions
     time = level.clock.of(origin.spelled_out(column, level)) if isinstance(column, exp.Column) else None
@@ -101,7 +101,7 @@ class GroupReader:
     source: SourceText
     origin: FromReader
 
-    def read(self, select: exp.Select, level: Level) -> Groups:
+    def read(self, select: exp.Select, level: Scope) -> Groups:
         """The groups of a SELECT."""
         groups = Groups()
         for item in self._written(select):
@@ -118,7 +118,7 @@ class GroupReader:
             groups.found.append(group)
         return groups
 
-    def is_window(self, node: exp.Expr, level: Level) -> bool:
+    def is_window(self, node: exp.Expr, level: Scope) -> bool:
         """Whether this is the window or one of its ends, which are in every result; Spark's `window` is taken."""
         call = node.this if isinstance(node, exp.Alias) else node
         if isinstance(call, exp.Column) and not call.table and call.name.lower() not in level.columns:
@@ -143,7 +143,7 @@ class GroupReader:
             return [item for item in select.expressions if not has_aggregate(item) and not item.is_star]
         return list(group.expressions)
 
-    def _group(self, item: exp.Expr, select: exp.Select, level: Level) -> Group:
+    def _group(self, item: exp.Expr, select: exp.Select, level: Scope) -> Group:
         named = item.alias if isinstance(item, exp.Alias) else ""
         inner = item.this if isinstance(item, exp.Alias) else item
         aliases = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
@@ -169,7 +169,7 @@ class GroupReader:
         return chosen
 
 
-def _is_edge(node: exp.Expr, level: Level) -> bool:
+def _is_edge(node: exp.Expr, level: Scope) -> bool:
     """Whether this is the start or end of the query's own window, which is in every result."""
     edge = isinstance(node, exp.Column) and not node.table and node.name.lower() in ("window_start", "window_end")
     if level.over_query is not None:
@@ -177,13 +177,13 @@ def _is_edge(node: exp.Expr, level: Level) -> bool:
     return edge and (level.below is not None or node.name.lower() not in level.columns)
 
 
-def _is_alias(node: exp.Expr, aliases: dict[str, exp.Expr], level: Level) -> bool:
+def _is_alias(node: exp.Expr, aliases: dict[str, exp.Expr], level: Scope) -> bool:
     """Whether a group is the name of a selected column; a column of the stream comes first, as in Spark."""
     name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
     return name in aliases and name not in level.columns
 
 
-def _in_stretches(group: Group, level: Level) -> Group:
+def _in_stretches(group: Group, level: Scope) -> Group:
     """The group as it is computed, and what it has to do with time."""
     node = group.written.unnest()
     if level.over_query is None:
@@ -191,7 +191,7 @@ def _in_stretches(group: Group, level: Level) -> Group:
     return with_time(group, node, level)
 
 
-def with_time(group: Group, node: exp.Expr, level: Level) -> Group:
+def with_time(group: Group, node: exp.Expr, level: Scope) -> Group:
     """The group with what it has to do with time, where `node` says how it is computed."""
     found = level.clock.of(node)
     if found is not None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.from_clause.join_scope import told
+from eventide.language.from_clause.join_scope import joined_output
 from eventide.language.from_clause.read import FromReader
 from eventide.language.grammar.misreadings import aggregate_meant
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.scope.expression_text import all_of, column_of, has_aggregate, name_for, spark_text, unused
-from eventide.language.scope.relations import TIME, Clock, Level
+from eventide.language.scope.relations import TIME, Clock, Scope
 from eventide.language.scope.resolver import stars_in
 from eventide.language.select.window import refuse_over
 from eventide.plan.declared.program import Operator
@@ -48,7 +48,7 @@ class RowsReader:
     origin: FromReader
 
     def read(
-        self, name: str, select: exp.Select, level: Level, ordered: bool
+        self, name: str, select: exp.Select, level: Scope, ordered: bool
     ) -> tuple[Operator, tuple[Column, ...], Clock]:
         """The operator, its columns, and which of them carry time."""
         self._check(select, level)
@@ -56,7 +56,7 @@ class RowsReader:
         try:
             if level.pending is not None:
                 named_join = replace(level.pending, join=replace(level.pending.join, name=name))
-                return told(named_join, outputs)
+                return joined_output(named_join, outputs)
             everything = len(select.expressions) == 1 and _is_whole(level)
             named = () if everything and select.is_star else tuple(Named(n, spark_text(e)) for n, e in outputs)
             rows = Rows(name, (level.stream.name,), named, self._where(level), ordered)
@@ -67,7 +67,7 @@ class RowsReader:
         columns = tuple(Column(n, level.type_of(e)) for n, e in outputs)
         return rows, columns, clock_of(outputs, level)
 
-    def _check(self, select: exp.Select, level: Level) -> None:
+    def _check(self, select: exp.Select, level: Scope) -> None:
         refuse_over(select, self.source)
         if not select.expressions:
             raise self.source.error("this SELECT has no columns", select, "write SELECT *, or name columns")
@@ -90,7 +90,7 @@ class RowsReader:
         if (order := select.args.get("order")) is not None:
             self._check_order(order, select, level)
 
-    def _check_order(self, order: exp.Expr, select: exp.Select, level: Level) -> None:
+    def _check_order(self, order: exp.Expr, select: exp.Select, level: Scope) -> None:
         if level.pending is not None:
             raise self.source.error(
                 "pairs of a join are told as they are found, in no order", order, "leave ORDER BY out"
@@ -110,7 +110,7 @@ class RowsReader:
                 f"write ORDER BY {names[0]}, or leave it out" if names else "leave ORDER BY out",
             )
 
-    def _outputs(self, select: exp.Select, level: Level) -> list[tuple[str, exp.Expr]]:
+    def _outputs(self, select: exp.Select, level: Scope) -> list[tuple[str, exp.Expr]]:
         outputs: list[tuple[str, exp.Expr]] = []
         given = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
         for item in select.expressions:
@@ -147,7 +147,7 @@ class RowsReader:
             )
         return unused(name, taken)
 
-    def _where(self, level: Level) -> str | None:
+    def _where(self, level: Scope) -> str | None:
         conditions = all_of(level.where)
         if level.sample is None:
             return conditions
@@ -155,21 +155,21 @@ class RowsReader:
         return f"{conditions} AND {share}" if conditions and share else conditions or share
 
 
-def clock_of(outputs: list[tuple[str, exp.Expr]], level: Level) -> Clock:
+def clock_of(outputs: list[tuple[str, exp.Expr]], level: Scope) -> Clock:
     """Which of these columns carry the time of their rows; the ends of results below do, too."""
     carried = {edge: level.clock.carried[edge] for edge in EDGES if edge in level.clock.carried}
     carried.setdefault(WINDOW_END, exp.column(TIME))
     follow: dict[str, exp.Expr] = {}
     for name, expression in outputs:
-        if level.clock.of(expression) is not None and (told := level.clock.over_time(expression)) is not None:
-            carried[name.lower()] = told
+        if level.clock.of(expression) is not None and (over_time := level.clock.over_time(expression)) is not None:
+            carried[name.lower()] = over_time
         elif level.clock.of(expression, following=True) is not None:
-            told = level.clock.over_time(expression, following=True)
-            follow |= {name.lower(): told} if told is not None else {}
+            over_time = level.clock.over_time(expression, following=True)
+            follow |= {name.lower(): over_time} if over_time is not None else {}
     return Clock(level.clock.kind, carried, follow)
 
 
-def _is_whole(level: Level) -> bool:
+def _is_whole(level: Scope) -> bool:
     """Whether the columns are those of the stream or query below, just as they are."""
     below: Mapping[str, tuple[str, exp.Expr]] = {
         c.name.lower(): (c.name, column_of(c.name)) for c in level.stream.columns
@@ -177,7 +177,7 @@ def _is_whole(level: Level) -> bool:
     return level.columns == below
 
 
-def _is_edge(item: exp.Expr, level: Level) -> bool:
+def _is_edge(item: exp.Expr, level: Scope) -> bool:
     """Whether this is an end of the row's own window, which is in every result."""
     named = isinstance(item, exp.Column) and item.name.lower() in EDGES and len(item.parts) == 1
     return named and (isinstance(level.stream, Derived) or item.name.lower() not in level.columns)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from eventide.plan.expressions.aggregate_call import (
     PLAIN,
     SMALL,
+    AggregateValue,
     Call,
     Columns,
     Form,
-    Told,
     decimal_of,
     nullable,
     order_key,
@@ -23,13 +23,13 @@ from eventide.plan.expressions.aggregate_call import (
 def extreme(function: str) -> Form:
     """MIN or MAX."""
 
-    def form(call: Call, columns: Columns) -> Told | None:
+    def form(call: Call, columns: Columns) -> AggregateValue | None:
         if len(call.arguments) != 1:
             return None
         x = call.arguments[0]
         kind = columns.type_of(x)
         if kind in PLAIN or decimal_of(kind) is not None:
-            return Told(columns.keep(kind, f"{function}({call.over_rows(x)})", f"{function}({{0}})"), kind)
+            return AggregateValue(columns.keep(kind, f"{function}({call.over_rows(x)})", f"{function}({{0}})"), kind)
         return _chosen(function, call, columns, [], x, f"{x} IS NOT NULL")
 
     return form
@@ -38,7 +38,7 @@ def extreme(function: str) -> Form:
 def by_time(function: str) -> Form:
     """FIRST or LAST by application time; NULL counts as a value unless IGNORE NULLS."""
 
-    def form(call: Call, columns: Columns) -> Told | None:
+    def form(call: Call, columns: Columns) -> AggregateValue | None:
         if len(call.arguments) not in (1, 2) or not columns.time:
             return None
         ignores = call.ignore_nulls or (len(call.arguments) == 2 and call.arguments[1].upper() == "TRUE")
@@ -51,7 +51,7 @@ def by_time(function: str) -> Form:
 def at_extreme(function: str) -> Form:
     """MIN_BY or MAX_BY: the value where another is least or largest."""
 
-    def form(call: Call, columns: Columns) -> Told | None:
+    def form(call: Call, columns: Columns) -> AggregateValue | None:
         if len(call.arguments) != 2:
             return None
         value, by = call.arguments
@@ -65,21 +65,21 @@ def at_extreme(function: str) -> Form:
 def folded(function: str, kinds: tuple[str, ...]) -> Form:
     """What folds values of a type into one of the same type."""
 
-    def form(call: Call, columns: Columns) -> Told | None:
+    def form(call: Call, columns: Columns) -> AggregateValue | None:
         if len(call.arguments) != 1:
             return None
         kind = columns.type_of(call.arguments[0])
         if kind not in kinds:
             return None
         name = columns.keep(kind, f"{function}({call.over_rows(call.arguments[0])})", f"{function}({{0}})")
-        return Told(name, kind)
+        return AggregateValue(name, kind)
 
     return form
 
 
 def _chosen(
     function: str, call: Call, columns: Columns, before: list[tuple[str, str]], value: str, condition: str | None
-) -> Told | None:
+) -> AggregateValue | None:
     """The value in the row that is least or largest by `before` and then by the value itself."""
     kind = columns.type_of(value)
     key = order_key(value, kind)
@@ -94,7 +94,7 @@ def _chosen(
     whole = row if condition is None else f"IF({condition}, {row}, NULL)"
     struct = "STRUCT<" + ", ".join(f"{name}: {type_}" for name, _, type_ in parts) + ">"
     name = columns.keep(struct, f"{function}({call.over_rows(whole)})", f"{function}({{0}})")
-    return Told(f"{name}.v", kind)
+    return AggregateValue(f"{name}.v", kind)
 
 
 NUMBERS = (*SMALL, "BIGINT")

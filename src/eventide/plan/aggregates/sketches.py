@@ -12,14 +12,14 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.plan.aggregates.sums import counted
-from eventide.plan.expressions.aggregate_call import FRACTIONS, SMALL, Call, Columns, Form, Told, decimal_of
+from eventide.plan.expressions.aggregate_call import FRACTIONS, SMALL, AggregateValue, Call, Columns, Form, decimal_of
 from eventide.plan.expressions.parse import parsed
 
 LARGEST_EXACT = "9223372036854774784.0D"
 """The largest DOUBLE that is a BIGINT."""
 
 
-def distinct(call: Call, columns: Columns) -> Told | None:
+def distinct(call: Call, columns: Columns) -> AggregateValue | None:
     """APPROX_COUNT_DISTINCT: NULL is no value; 0 without rows."""
     if not call.arguments:
         return None
@@ -30,10 +30,10 @@ def distinct(call: Call, columns: Columns) -> Told | None:
     lg_k = _lg_k(float(error)) if error is not None else 12
     name = columns.keep("BINARY", f"hll_sketch_agg({call.over_rows(hashed)}, {lg_k})", "hll_union_agg({0})")
     # A sketch that was never merged estimates in another way, which depends on the order of rows: so merge always.
-    return Told(f"hll_sketch_estimate(hll_union({name}, {name}))", "BIGINT")
+    return AggregateValue(f"hll_sketch_estimate(hll_union({name}, {name}))", "BIGINT")
 
 
-def quantile(call: Call, columns: Columns) -> Told | None:
+def quantile(call: Call, columns: Columns) -> AggregateValue | None:
     """APPROX_PERCENTILE, of one share or an array of them; of the type of its values."""
     if len(call.arguments) not in (2, 3):
         return None
@@ -62,18 +62,18 @@ def quantile(call: Call, columns: Columns) -> Told | None:
     told = [back.format(value) for value in values]
     is_array = call.arguments[1].upper().startswith("ARRAY")
     answer = f"array({', '.join(told)})" if is_array else told[0]
-    return Told(f"CASE WHEN {rows} > 0 THEN {answer} END", f"ARRAY<{kind}>" if is_array else kind)
+    return AggregateValue(f"CASE WHEN {rows} > 0 THEN {answer} END", f"ARRAY<{kind}>" if is_array else kind)
 
 
 def sketch(merge: str) -> Form:
     """A sketch as the user's own value, merged by the given function."""
 
-    def form(call: Call, columns: Columns) -> Told | None:
+    def form(call: Call, columns: Columns) -> AggregateValue | None:
         kind = columns.type_of(call.arguments[0])
         if call.name == "kll_sketch_agg_double" and kind not in (*SMALL, "BIGINT", *FRACTIONS, "VOID"):
             raise DeclarationError(f"{call.name} takes numbers, and {call.arguments[0]} is {kind}: CAST it to DOUBLE")
         arguments = ", ".join([call.over_rows(call.arguments[0]), *call.arguments[1:]])
-        return Told(columns.keep("BINARY", f"{call.name}({arguments})", merge), "BINARY")
+        return AggregateValue(columns.keep("BINARY", f"{call.name}({arguments})", merge), "BINARY")
 
     return form
 

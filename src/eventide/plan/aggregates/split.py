@@ -24,7 +24,7 @@ from eventide.plan.aggregates.ordered import ORDERED_FORMS
 from eventide.plan.aggregates.sketches import SKETCH_FORMS
 from eventide.plan.aggregates.sums import SPREAD_FORMS, SUM_FORMS
 from eventide.plan.duckdb.transpile import same_answer
-from eventide.plan.expressions.aggregate_call import Call, Columns, Form, Split, Told, call_from
+from eventide.plan.expressions.aggregate_call import AggregateValue, Call, Columns, Form, Split, call_from
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import SPARK, aggregates_in, parsed
 
@@ -118,7 +118,7 @@ def _inlined(sql: str, partials: Columns) -> exp.Expression:
     return inner
 
 
-def _told(call: Call, columns: Columns) -> Told | None:
+def _told(call: Call, columns: Columns) -> AggregateValue | None:
     if call.name in ("greatest", "least"):
         # So the parser calls MAX and MIN of several values.
         one, written = "max" if call.name == "greatest" else "min", ", ".join(call.arguments)

@@ -17,10 +17,10 @@ from eventide.errors import DeclarationError
 from eventide.plan.expressions.aggregate_call import (
     FRACTIONS,
     SMALL,
+    AggregateValue,
     Call,
     Columns,
     Form,
-    Told,
     decimal_mean,
     decimal_of,
 )
@@ -28,9 +28,9 @@ from eventide.plan.expressions.aggregate_call import (
 BIGINT_RANGE = "BETWEEN -9223372036854775808 AND 9223372036854775807"
 
 
-def count(call: Call, columns: Columns) -> Told | None:
+def count(call: Call, columns: Columns) -> AggregateValue | None:
     """Rows, or rows where no argument is NULL."""
-    return Told(counted(call, columns), "BIGINT")
+    return AggregateValue(counted(call, columns), "BIGINT")
 
 
 def counted(call: Call, columns: Columns) -> str:
@@ -46,14 +46,14 @@ def counted(call: Call, columns: Columns) -> str:
     )
 
 
-def count_if(call: Call, columns: Columns) -> Told | None:
+def count_if(call: Call, columns: Columns) -> AggregateValue | None:
     """Rows where the condition holds."""
     if len(call.arguments) != 1:
         return None
     if (kind := columns.type_of(call.arguments[0])) not in ("BOOLEAN", "VOID"):
         raise DeclarationError(f"count_if takes a condition, and {call.arguments[0]} is {kind}")
     reduce = f"count({call.over_rows(f'IF({call.arguments[0]}, 1, NULL)')})"
-    return Told(columns.keep("BIGINT", reduce, _summed("BIGINT", or_zero=True)), "BIGINT")
+    return AggregateValue(columns.keep("BIGINT", reduce, _summed("BIGINT", or_zero=True)), "BIGINT")
 
 
 def total(reports: bool) -> Form:
@@ -62,29 +62,29 @@ def total(reports: bool) -> Form:
     A sum that leaves BIGINT is NULL; SUM reports that, TRY_SUM means it.
     """
 
-    def form(call: Call, columns: Columns) -> Told | None:
+    def form(call: Call, columns: Columns) -> AggregateValue | None:
         if len(call.arguments) != 1:
             return None
         kind = columns.type_of(call.arguments[0])
         if kind in FRACTIONS:
-            return Told(_double_total(call, columns), "DOUBLE")
+            return AggregateValue(_double_total(call, columns), "DOUBLE")
         exact = _exact_total(call, columns, kind)
         if exact is None:
             return None
         decimal = decimal_of(kind)
         if decimal is not None:
-            return Told(exact, f"DECIMAL({decimal[0] + 10}, {decimal[1]})")
+            return AggregateValue(exact, f"DECIMAL({decimal[0] + 10}, {decimal[1]})")
         if kind in SMALL:
-            return Told(exact, "BIGINT")
+            return AggregateValue(exact, "BIGINT")
         check = f"{exact} IS NULL OR {exact} {BIGINT_RANGE}"
         reason = f"the sum of {call.arguments[0]} overflows BIGINT"
         value = f"CASE WHEN {exact} {BIGINT_RANGE} THEN CAST({exact} AS BIGINT) END"
-        return Told(value, "BIGINT", ((check, reason),) if reports else ())
+        return AggregateValue(value, "BIGINT", ((check, reason),) if reports else ())
 
     return form
 
 
-def average(call: Call, columns: Columns) -> Told | None:
+def average(call: Call, columns: Columns) -> AggregateValue | None:
     """AVG: NULL without rows; DOUBLE, or for decimals four more digits, rounded half up."""
     if len(call.arguments) != 1:
         return None
@@ -95,7 +95,7 @@ def average(call: Call, columns: Columns) -> Told | None:
     summed = _double_total(call, columns) if kind in FRACTIONS else _exact_total(call, columns, kind)
     if summed is None:
         return None
-    return Told(f"CAST({summed} AS DOUBLE) / CAST(nullif({counted(call, columns)}, 0) AS DOUBLE)", "DOUBLE")
+    return AggregateValue(f"CAST({summed} AS DOUBLE) / CAST(nullif({counted(call, columns)}, 0) AS DOUBLE)", "DOUBLE")
 
 
 def _exact_total(call: Call, columns: Columns, kind: str) -> str | None:
@@ -124,12 +124,12 @@ def _double_total(call: Call, columns: Columns) -> str:
     return columns.keep("DOUBLE", f"sum({call.over_rows(f'CAST({call.arguments[0]} AS DOUBLE)')})", "sum({0})")
 
 
-def _decimal_average(call: Call, columns: Columns, precision: int, scale: int) -> Told | None:
+def _decimal_average(call: Call, columns: Columns, precision: int, scale: int) -> AggregateValue | None:
     summed = _exact_total(call, columns, f"DECIMAL({precision}, {scale})")
     if summed is None:
         return None
     mean = decimal_mean(summed, counted(call, columns), precision, scale)
-    return None if mean is None else Told(mean, f"DECIMAL({precision + 4}, {scale + 4})")
+    return None if mean is None else AggregateValue(mean, f"DECIMAL({precision + 4}, {scale + 4})")
 
 
 def _summed(kind: str, or_zero: bool = False) -> str:
@@ -151,7 +151,7 @@ SUM_FORMS: dict[str, Form] = {
 def spread(sample: bool, root: bool) -> Form:
     """VARIANCE or, with `root`, STDDEV; over a `sample` (NULL below two rows) or the whole population."""
 
-    def form(call: Call, columns: Columns) -> Told | None:
+    def form(call: Call, columns: Columns) -> AggregateValue | None:
         if len(call.arguments) != 1:
             return None
         kind = columns.type_of(call.arguments[0])
@@ -171,7 +171,7 @@ def spread(sample: bool, root: bool) -> Form:
         )
         n = f"CAST({rows} AS DOUBLE)"
         value = f"CASE WHEN {rows} > 1 THEN {variance} * ({n} / ({n} - CAST(1 AS DOUBLE))) END" if sample else variance
-        return Told(f"sqrt({value})" if root else value, "DOUBLE")
+        return AggregateValue(f"sqrt({value})" if root else value, "DOUBLE")
 
     return form
 

@@ -53,7 +53,7 @@ from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.query import Named, check_names
 from eventide.plan.declared.stream import Derived, Least, Stream, TimeKind, kind_of
 from eventide.plan.declared.temporal import Temporal, temporal
-from eventide.plan.declared.time_columns import carriers
+from eventide.plan.declared.time_columns import time_columns
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed
@@ -147,7 +147,7 @@ class BoundJoin:
     def _carried(self, expression: exp.Expression) -> Carried | None:
         for side, (prefix, into) in enumerate(zip(PREFIXES, self.ports, strict=True)):
             for name in columns_in(expression):
-                carrier = next((one for one in carriers(into.stream) if prefix + one == name), None)
+                carrier = next((one for one in time_columns(into.stream) if prefix + one == name), None)
                 kind = None if carrier is None else kind_of(into.stream.column(carrier))
                 found = None if kind is None else temporal(expression, name, kind)
                 # A fraction is rounded when it is computed, so its least value is not exactly known.
@@ -158,7 +158,7 @@ class BoundJoin:
     def _least(self, carried: Carried) -> Least | None:
         """What an output has at least in a row of a time; None where only the run knows (`JoinRun.frontier`)."""
         side, other = carried.side, 1 - carried.side
-        own, theirs = (carriers(self.ports[one].stream) for one in (side, other))
+        own, theirs = (time_columns(self.ports[one].stream) for one in (side, other))
         time, of_column = self.ports[side].stream.time, own[carried.column]
         end = None if time is None else own[time]
         dated = [
@@ -282,7 +282,7 @@ def _reach(
 
 
 def _attribute(join: Join, stream: Stream, sql: str, type_of: TypeOf) -> Attribute:
-    found = attribute(join.name, stream, sql, tuple(carriers(stream)))
+    found = attribute(join.name, stream, sql, tuple(time_columns(stream)))
     return found if found.column == STAMP else replace(found, type=type_of(stream, sql))
 
 

@@ -232,8 +232,8 @@ class Attribute:
         return f"CAST(round(({self.sql}) * {factor}) AS BIGINT)"
 
 
-def attribute(join: str, stream: Stream, sql: str, carriers: tuple[str, ...], type: str = "BIGINT") -> Attribute:
-    """Read one side of a band; `carriers` are the columns of the stream that carry time.
+def attribute(join: str, stream: Stream, sql: str, time_columns: tuple[str, ...], type: str = "BIGINT") -> Attribute:
+    """Read one side of a band; `time_columns` are the columns of the stream that carry time.
 
     >>> from eventide.plan.declared.stream import columns
     >>> attribute("j", Stream("r", columns("tr BIGINT, v INT"), time="tr"), "v + 1", ("tr",))
@@ -245,9 +245,9 @@ go: relate 'tr', or what grows or falls with it
     expression = parsed(sql, f"a band of join {join!r}")
     stamp = (Column(STAMP, "TIMESTAMP"),) if stream.time is None else ()
     check_columns(expression, (*stream.columns, *stamp), f"join {join!r}, input {stream.name!r}")
-    carriers = carriers or (STAMP,)
+    time_columns = time_columns or (STAMP,)
     for name in columns_in(expression):
-        carrier = next((one for one in carriers if one.lower() == name.lower()), None)
+        carrier = next((one for one in time_columns if one.lower() == name.lower()), None)
         if carrier is None:
             continue
         kind = TimeKind.TIMESTAMP if carrier == STAMP else kind_of(stream.column(carrier))
@@ -260,7 +260,7 @@ go: relate 'tr', or what grows or falls with it
         if found is not None:
             _check_exact(join, sql, expression, found)
             return Attribute(stream, carrier, found, sql, type)
-    known = " or ".join(repr(name) for name in carriers)
+    known = " or ".join(repr(name) for name in time_columns)
     raise DeclarationError(
         f"join {join!r}: {sql!r} is no temporal attribute of {stream.name!r}, so rows could never be let go: "
         f"relate {known}, or what grows or falls with it"

@@ -24,7 +24,7 @@ from eventide.plan.bound.join_inputs import LEFT, RIGHT, STAMP
 from eventide.plan.bound.query import Bound, Key, time_sql
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup
 from eventide.plan.declared.stream import Derived, Least, Stream
-from eventide.plan.declared.time_columns import carriers
+from eventide.plan.declared.time_columns import time_columns
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import aggregates_in, check_columns, parsed
@@ -75,7 +75,7 @@ class BoundLookup:
         return tuple(f"__k{place}" for place in range(2, len(self.ports[LEFT].keys)))
 
     def _least(self, carried: Carried) -> Least | None:
-        own = carriers(self.ports[LEFT].stream)[carried.column]
+        own = time_columns(self.ports[LEFT].stream)[carried.column]
         return None if own is None else lambda t: carried.attribute.value(int(own(t)))
 
 

@@ -66,8 +66,8 @@ class Bound:
     types: tuple[str, ...]
     checks: tuple[tuple[str, str], ...]
     driver_exact: bool
-    careful: bool = False
-    """Whether its condition leaves out rows that would break it (`broken.careful`)."""
+    fail_safe: bool = False
+    """Whether its condition leaves out rows that would break it (`broken.fail_safe`)."""
     operator: str | None = None
     """The operator whose port it is, if it is one (`plan.port`)."""
 
@@ -125,7 +125,7 @@ class Bound:
         return {name: least for name, least in found if least is not None}
 
     @property
-    def told_as(self) -> str:
+    def display_name(self) -> str:
         """The name by which users know it: that of the operator, for a port."""
         return self.operator or self.query.name
 

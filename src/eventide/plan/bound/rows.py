@@ -46,7 +46,7 @@ from eventide.plan.declared.query import Named, Query, check_names, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, Least, Stream, TimeKind
 from eventide.plan.declared.temporal import Temporal
-from eventide.plan.declared.time_columns import carriers, carries_on, least_of, over_carrier
+from eventide.plan.declared.time_columns import carries_on, least_of, over_time_column, time_columns
 from eventide.plan.declared.window import RowWindow, Window
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import aggregates_in, check_columns, parsed
@@ -147,7 +147,7 @@ class BoundRows:
         """The outputs that carry time in every input: by port, the column each is made of."""
         found: dict[str, dict[str, Carried]] = {}
         for column in self.outputs:
-            over = {into.query.name: over_carrier(self._sql(column.name), into.stream) for into in self.ports}
+            over = {into.query.name: over_time_column(self._sql(column.name), into.stream) for into in self.ports}
             made = {
                 into.query.name: Carried(*one, ahead=_ahead(into.stream, one[0]))
                 for into in self.ports
@@ -254,7 +254,7 @@ def _check_condition(rows: Rows, stream: Stream, type_in: TypeIn) -> None:
 
 def _start_of(stream: Stream) -> Least | None:
     """The least start of a row's span, for the time of the row."""
-    return carriers(stream).get(WINDOW_START) if isinstance(stream, Derived) else lambda t: t
+    return time_columns(stream).get(WINDOW_START) if isinstance(stream, Derived) else lambda t: t
 
 
 def _ahead(stream: Stream, column: str) -> int | None:

@@ -6,7 +6,7 @@ own progress takes the place of the clock. `by` names a stream whose rows are pr
 among the rows that the query reads (`plan.prodded`). With `estimate`, sums and counts are extrapolated beside their raw
 values. `compare` has functions of the user for values: of early and final ones as Arrow arrays, to errors.
 
->>> Prods(points=(0.75, 0.9)).prodders(by_progress=False)
+>>> Prods(points=(0.75, 0.9)).triggers(by_progress=False)
 (AtPoints(points=(0.75, 0.9)),)
 >>> Prods()
 Traceback (most recent call last):
@@ -23,7 +23,7 @@ from typing import Any
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.early.triggers import AtPoints, ByProgress, Earliness, Every, Prodder
+from eventide.eventtime.early.triggers import AtPoints, ByProgress, Earliness, EarlyTrigger, Every
 from eventide.plan.expressions.aggregate_call import call_from
 from eventide.plan.expressions.parse import aggregates_in, parsed
 
@@ -56,21 +56,21 @@ class Prods:
         for value, how in self.compare:
             if not (isinstance(how, str) or callable(how)):
                 raise DeclarationError(f"{how!r} cannot compare {value!r}: give a function of early and final values")
-        self.prodders(by_progress=False)
+        self.triggers(by_progress=False)
 
     @property
     def needs_slides(self) -> bool:
         """Whether it speaks of points of the slide, which windows over counts of rows do not have in time."""
         return bool(self.points) or self.within is not None
 
-    def prodders(self, by_progress: bool) -> tuple[Prodder, ...]:
+    def triggers(self, by_progress: bool) -> tuple[EarlyTrigger, ...]:
         """Who asks; `by_progress`: by the times that have arrived instead of the clock."""
-        found: list[Prodder] = []
+        found: list[EarlyTrigger] = []
         if self.every is not None:
             found.append(Every(self.every))
         if self.points:
             found.append(AtPoints(self.points))
-        return tuple(ByProgress(prodder) for prodder in found) if by_progress else tuple(found)
+        return tuple(ByProgress(trigger) for trigger in found) if by_progress else tuple(found)
 
 
 def in_words(prods: Prods, say: Callable[[int], str]) -> str:

@@ -18,13 +18,13 @@ from eventide.plan.declared.temporal import Temporal, temporal
 from eventide.plan.expressions.parse import columns_in, parsed
 
 
-def carriers(stream: Stream) -> dict[str, Least | None]:
+def time_columns(stream: Stream) -> dict[str, Least | None]:
     """The columns that carry time, each with its least value for a time, where that is known before it runs.
 
     >>> from eventide.plan.expressions.columns import columns
     >>> from eventide.plan.declared.window import Window
     >>> sums = Derived.of("sums", columns("total BIGINT"), TimeKind.SEQUENCE, Window(60, 20))
-    >>> {name: least(79) for name, least in carriers(sums).items()}
+    >>> {name: least(79) for name, least in time_columns(sums).items()}
     {'window_end': 80}
     """
     if isinstance(stream, Derived):
@@ -32,18 +32,18 @@ def carriers(stream: Stream) -> dict[str, Least | None]:
     return {} if stream.time is None else {stream.time: lambda t: t}
 
 
-def over_carrier(sql: str, stream: Stream) -> tuple[str, Temporal] | None:
+def over_time_column(sql: str, stream: Stream) -> tuple[str, Temporal] | None:
     """The column with time that an expression is made of, and the expression as a function of it.
 
     None where it is made of no such column or of several, or does not carry time on. The function may be decreasing.
 
     >>> from eventide.plan.expressions.columns import columns
-    >>> name, doubled = over_carrier("2 * TS", Stream("s", columns("ts BIGINT"), time="ts"))
+    >>> name, doubled = over_time_column("2 * TS", Stream("s", columns("ts BIGINT"), time="ts"))
     >>> name, doubled.value(7) == 14
     ('ts', True)
     """
     expression = parsed(sql, "an expression")
-    known = {name.lower(): name for name in carriers(stream)}
+    known = {name.lower(): name for name in time_columns(stream)}
     spoken = columns_in(expression)
     if len(spoken) != 1 or spoken[0].lower() not in known:
         return None
@@ -54,11 +54,11 @@ def over_carrier(sql: str, stream: Stream) -> tuple[str, Temporal] | None:
 
 def least_of(sql: str, stream: Stream) -> Least | None:
     """The least value of an expression for a time; None where it does not carry time upwards."""
-    found = over_carrier(sql, stream)
+    found = over_time_column(sql, stream)
     if found is None:
         return None
     name, carried = found
-    below = carriers(stream)[name]
+    below = time_columns(stream)[name]
     if below is None or not carries_on(carried):
         return None
     return lambda t: carried.value(below(t))  # type: ignore[arg-type]

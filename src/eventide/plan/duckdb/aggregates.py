@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from eventide.plan.duckdb.generator import Rule, Saying, call
+from eventide.plan.duckdb.generator import Rule, SparkToDuckDB, call
 from eventide.plan.expressions.aggregate_call import decimal_mean, decimal_of, order_key
 from eventide.plan.expressions.parse import name_of, restricted
 from eventide.plan.expressions.spark_dialect import SPARK
@@ -27,7 +27,7 @@ NOT_DISTINCT = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll
 NAMED = ("hll_sketch_agg", "hll_union_agg", "kll_sketch_agg_double", "kll_merge_agg_double", "try_sum")
 
 
-def _sum(self: Saying, node: exp.Sum) -> str:
+def _sum(self: SparkToDuckDB, node: exp.Sum) -> str:
     kind = self.kind(node)
     if kind is None or isinstance(node.parent, exp.Window):
         distinct = isinstance(node.this, exp.Distinct)
@@ -37,7 +37,7 @@ def _sum(self: Saying, node: exp.Sum) -> str:
     return text if kind == "DOUBLE" else f"CAST({text} AS {kind})"
 
 
-def _average(self: Saying, node: exp.Avg) -> str:
+def _average(self: SparkToDuckDB, node: exp.Avg) -> str:
     decimal = decimal_of(self.kind(node.this) or "")
     if decimal is None:
         return call("AVG", self.sql(node.this))
@@ -50,7 +50,7 @@ def _average(self: Saying, node: exp.Avg) -> str:
     )
 
 
-def _filter(self: Saying, node: exp.Filter) -> str:
+def _filter(self: SparkToDuckDB, node: exp.Filter) -> str:
     """FILTER goes inside, where an aggregate is more than one call in DuckDB."""
     call, condition = node.this, node.expression.this
     named = isinstance(call, exp.Anonymous) and call.name.lower() in NAMED
@@ -59,7 +59,7 @@ def _filter(self: Saying, node: exp.Filter) -> str:
     return f"{self.sql(call)} FILTER (WHERE {self.sql(condition)})"
 
 
-def _count(self: Saying, node: exp.Count) -> str:
+def _count(self: SparkToDuckDB, node: exp.Count) -> str:
     if isinstance(node.this, exp.Distinct):
         distinct = node.this.expressions
         one = self.sql(distinct[0])
@@ -73,17 +73,17 @@ def _count(self: Saying, node: exp.Count) -> str:
     return call("COUNT", self.sql(node.this))
 
 
-def _count_if(self: Saying, node: exp.CountIf) -> str:
+def _count_if(self: SparkToDuckDB, node: exp.CountIf) -> str:
     if isinstance(node.this, exp.Distinct):
         return f"COUNT(DISTINCT CASE WHEN {self.sql(node.this.expressions[0])} THEN 1 END)"
     return f"COUNT(CASE WHEN {self.sql(node.this)} THEN 1 END)"
 
 
-def _quantile(self: Saying, node: exp.Quantile) -> str:
+def _quantile(self: SparkToDuckDB, node: exp.Quantile) -> str:
     return f"QUANTILE_CONT(CAST({self.sql(node.this)} AS DOUBLE), {self.sql(node, 'quantile')})"
 
 
-def _listed(self: Saying, node: exp.GroupConcat) -> str:
+def _listed(self: SparkToDuckDB, node: exp.GroupConcat) -> str:
     """LISTAGG: the texts one after the other, with nothing between them unless something is given."""
     given, order = node.this, ""
     if isinstance(given, exp.Order):
@@ -97,7 +97,7 @@ def _listed(self: Saying, node: exp.GroupConcat) -> str:
     return f"STRING_AGG({'DISTINCT ' if once else ''}{text}, {separator}{order})"
 
 
-def _collected(self: Saying, node: exp.ArrayAgg | exp.ArrayUniqueAgg) -> str:
+def _collected(self: SparkToDuckDB, node: exp.ArrayAgg | exp.ArrayUniqueAgg) -> str:
     """The values that are there; of none at all, an empty list, where DuckDB has NULL."""
     once = isinstance(node, exp.ArrayUniqueAgg) or isinstance(node.this, exp.Distinct)
     value = self.sql(node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this)
@@ -107,7 +107,7 @@ def _collected(self: Saying, node: exp.ArrayAgg | exp.ArrayUniqueAgg) -> str:
 def _of_pairs(name: str) -> Rule:
     """NULL where it cannot be told from so few values, or such equal ones; DuckDB has NaN there."""
 
-    def rule(self: Saying, node: exp.Expression) -> str:
+    def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         x, y = (f"CAST({self.sql(part)} AS DOUBLE)" for part in (node.this, node.expression))
         spread = f"VAR_POP({y}) FILTER (WHERE {x} IS NOT NULL)"
         other = f" OR VAR_POP({x}) FILTER (WHERE {y} IS NOT NULL) = 0" if name == "CORR" else ""
@@ -116,13 +116,13 @@ def _of_pairs(name: str) -> Rule:
     return rule
 
 
-def _approximate_distinct(self: Saying, node: exp.ApproxDistinct) -> str:
+def _approximate_distinct(self: SparkToDuckDB, node: exp.ApproxDistinct) -> str:
     value = node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this
     sketch = f"eventide_hll_of_texts(list(DISTINCT CAST({self.sql(value)} AS TEXT)), 12)"
     return f"eventide_hll_estimate(eventide_hll_union([{sketch}, {sketch}]))"
 
 
-def _distinct(self: Saying, node: exp.Distinct) -> str:
+def _distinct(self: SparkToDuckDB, node: exp.Distinct) -> str:
     """DISTINCT, where it stands right behind the parenthesis of a call in DuckDB, too."""
     call = node.parent or node
     named = isinstance(call, exp.Anonymous) and call.name.lower() in NOT_DISTINCT
@@ -160,14 +160,14 @@ def _nested(kind: str | None) -> bool:
     return kind is not None and kind.startswith(NESTED)
 
 
-def _key(self: Saying, node: exp.Expression) -> str | None:
+def _key(self: SparkToDuckDB, node: exp.Expression) -> str | None:
     """What a struct or an array is ordered by, in DuckDB's words."""
     found = order_key(node.sql(SPARK), self.kind(node) or "")
     return None if found is None else self.sql(exp.maybe_parse(found[0], dialect=SPARK))
 
 
 def _compared(operator: str) -> Rule:
-    def rule(self: Saying, node: exp.Expression) -> str:
+    def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         sides = (node.this, node.expression)
         kinds = [self.kind(side) for side in sides]
         if not any(map(_nested, kinds)):
@@ -181,13 +181,13 @@ def _compared(operator: str) -> Rule:
     return rule
 
 
-def _between(self: Saying, node: exp.Between) -> str:
+def _between(self: SparkToDuckDB, node: exp.Between) -> str:
     if _nested(self.kind(node.this)):
         return self.refuse(f"BETWEEN of {self.kind(node.this)}")
     return f"{self.sql(node.this)} BETWEEN {self.sql(node, 'low')} AND {self.sql(node, 'high')}"
 
 
-def _chosen(self: Saying, node: exp.Expression) -> str:
+def _chosen(self: SparkToDuckDB, node: exp.Expression) -> str:
     parts = [node.this, *node.expressions]
     nested = next((kind for part in parts if _nested(kind := self.kind(part))), None)
     if nested is not None:
@@ -195,7 +195,7 @@ def _chosen(self: Saying, node: exp.Expression) -> str:
     return call(node.key.upper(), *(self.sql(part) for part in parts))
 
 
-def _extreme(self: Saying, node: exp.Expression) -> str:
+def _extreme(self: SparkToDuckDB, node: exp.Expression) -> str:
     """MIN or MAX. The structs of slices tell themselves, in `h`, whether their value is there."""
     kind, value = self.kind(node.this), self.sql(node.this)
     if not _nested(kind) or (kind is not None and kind.startswith("STRUCT<") and "h: BOOLEAN, " in kind):

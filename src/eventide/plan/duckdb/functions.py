@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from eventide.plan.duckdb.generator import Rule, Saying, as_int, by_type, call, macro
+from eventide.plan.duckdb.generator import Rule, SparkToDuckDB, as_int, by_type, call, macro
 from eventide.plan.expressions.aggregate_call import decimal_of
 from eventide.plan.expressions.spark_dialect import SPARK
 
@@ -27,14 +27,14 @@ def _dated(text: str) -> Rule:
     return lambda self, node: text.format(f"CAST({self.sql(node.this)} AS DATE)")
 
 
-def _add_days(self: Saying, node: exp.TsOrDsAdd) -> str:
+def _add_days(self: SparkToDuckDB, node: exp.TsOrDsAdd) -> str:
     if node.args.get("unit") is not None and self.sql(node, "unit").upper() not in ("DAY", "'DAY'"):
         return self.refuse("DATEADD of a unit other than days")
     return f"(CAST({self.sql(node.this)} AS DATE) + CAST({self.sql(node.expression)} AS INTEGER))"
 
 
 def _truncated(day: bool) -> Rule:
-    def rule(self: Saying, node: exp.Expression) -> str:
+    def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         unit = self.sql(node, "unit").strip("'").upper()
         if unit not in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"):
             return self.refuse(f"DATE_TRUNC to {unit}")
@@ -64,7 +64,7 @@ FIELDS = {
 WORDS = {word: field for field, others in FIELDS.items() for word in (field, *others) if word[:3] != "iso"}
 
 
-def field_of(self: Saying, word: str, value: exp.Expression) -> str:
+def field_of(self: SparkToDuckDB, word: str, value: exp.Expression) -> str:
     """A field of a time: INT, but for seconds, which have six more digits."""
     field = WORDS.get(word.lower())
     if field is None:
@@ -77,21 +77,21 @@ def field_of(self: Saying, word: str, value: exp.Expression) -> str:
     return f"CAST(date_part('{field}', {given}){one} AS INTEGER)"
 
 
-def _extract(self: Saying, node: exp.Extract) -> str:
+def _extract(self: SparkToDuckDB, node: exp.Extract) -> str:
     return field_of(self, node.name, node.expression)
 
 
-def _to_date(self: Saying, node: exp.TsOrDsToDate) -> str:
+def _to_date(self: SparkToDuckDB, node: exp.TsOrDsToDate) -> str:
     if node.args.get("format") is not None:
         return self.refuse("TO_DATE with a format")
     return f"CAST({self.sql(node.this)} AS DATE)"
 
 
-def _unix_timestamp(self: Saying, node: exp.StrToUnix) -> str:
+def _unix_timestamp(self: SparkToDuckDB, node: exp.StrToUnix) -> str:
     return by_type("unix_timestamp", self.kind(node.this), self.sql(node.this))
 
 
-def _shown_in(self: Saying, node: exp.AtTimeZone) -> str:
+def _shown_in(self: SparkToDuckDB, node: exp.AtTimeZone) -> str:
     """FROM_UTC_TIMESTAMP: what a clock in that region shows, as an instant."""
     zone = node.args["zone"]
     if not isinstance(zone, exp.Literal) or not (zone.name == "UTC" or "/" in zone.name):
@@ -171,7 +171,7 @@ VARIED = ("bigint", "smallint", "tinyint", "octet_length", "timestamp_seconds")
 """Functions that are macros with a variant for each type."""
 
 
-def _named(self: Saying, node: exp.Anonymous) -> str:
+def _named(self: SparkToDuckDB, node: exp.Anonymous) -> str:
     name = node.name.lower()
     arguments = [self.sql(argument) for argument in node.expressions]
     if name == "kll_sketch_get_quantile_double":
@@ -196,7 +196,7 @@ NAME_RULES: dict[type[exp.Expr], Rule] = {
 }
 
 
-def _place(self: Saying, node: exp.Bracket) -> str:
+def _place(self: SparkToDuckDB, node: exp.Bracket) -> str:
     """An element of an array, counted from 0 or, by ELEMENT_AT, from 1; or the value of a key."""
     array, place = self.sql(node.this), node.expressions[0]
     if len(node.expressions) != 1 or isinstance(place, exp.Slice):
@@ -209,7 +209,7 @@ def _place(self: Saying, node: exp.Bracket) -> str:
     return by_type("item", self.kind(place), array, index)
 
 
-def _struct(self: Saying, node: exp.Struct) -> str:
+def _struct(self: SparkToDuckDB, node: exp.Struct) -> str:
     """Fields without a name are called as Spark calls them."""
     fields = []
     for number, part in enumerate(node.expressions, start=1):
@@ -223,7 +223,7 @@ def _struct(self: Saying, node: exp.Struct) -> str:
     return "{" + ", ".join(fields) + "}"
 
 
-def _like(self: Saying, node: exp.Like) -> str:
+def _like(self: SparkToDuckDB, node: exp.Like) -> str:
     pattern = node.expression
     plain = isinstance(pattern, exp.Literal) and "\\" not in pattern.name
     if isinstance(pattern, exp.All) or (isinstance(pattern, exp.Anonymous) and pattern.name.lower() in ("any", "some")):
@@ -232,19 +232,19 @@ def _like(self: Saying, node: exp.Like) -> str:
     return text if plain or isinstance(node.parent, exp.Escape) else f"{text} ESCAPE '\\'"
 
 
-def _substring(self: Saying, node: exp.Substring) -> str:
+def _substring(self: SparkToDuckDB, node: exp.Substring) -> str:
     length = node.args.get("length")
     size = "2147483647" if length is None else self.sql(length)
     return call("spark_substring", self.sql(node.this), self.sql(node, "start"), size)
 
 
-def _right(self: Saying, node: exp.Right) -> str:
+def _right(self: SparkToDuckDB, node: exp.Right) -> str:
     text, size = self.sql(node.this), self.sql(node.expression)
     return f"CASE WHEN {size} <= 0 THEN LEFT({text}, 0) ELSE RIGHT({text}, {size}) END"
 
 
 def _lambda_of_one(name: str) -> Rule:
-    def rule(self: Saying, node: exp.Expression) -> str:
+    def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         if isinstance(node.expression, exp.Lambda) and len(node.expression.expressions) > 1:
             return self.refuse("a function of an element and its place")
         return call(name, self.sql(node.this), self.sql(node.expression))
@@ -252,24 +252,24 @@ def _lambda_of_one(name: str) -> Rule:
     return rule
 
 
-def _size(self: Saying, node: exp.ArraySize) -> str:
+def _size(self: SparkToDuckDB, node: exp.ArraySize) -> str:
     is_map = (self.kind(node.this) or "").startswith("MAP<")
     return f"CAST({'cardinality' if is_map else 'len'}({self.sql(node.this)}) AS INTEGER)"
 
 
-def _position(self: Saying, node: exp.StrPosition) -> str:
+def _position(self: SparkToDuckDB, node: exp.StrPosition) -> str:
     if node.args.get("position") is not None or node.args.get("occurrence") is not None:
         return self.refuse("LOCATE from a place on")
     return f"CAST(strpos({self.sql(node.this)}, {self.sql(node, 'substr')}) AS INTEGER)"
 
 
-def _concat(self: Saying, node: exp.Concat) -> str:
+def _concat(self: SparkToDuckDB, node: exp.Concat) -> str:
     if any((self.kind(part) or "").startswith("ARRAY") for part in node.expressions):
         return self.refuse("CONCAT of arrays")
     return "(" + " || ".join(self.sql(part) for part in node.expressions) + ")"
 
 
-def _joined(self: Saying, node: exp.ArrayToString) -> str:
+def _joined(self: SparkToDuckDB, node: exp.ArrayToString) -> str:
     """The texts of the elements; NULL is left out, or replaced."""
     array, separator, missing = self.sql(node.this), self.sql(node.expression), node.args.get("null")
     texts = f"list_transform({array}, lambda e: spark_text(e))"
@@ -279,7 +279,7 @@ def _joined(self: Saying, node: exp.ArrayToString) -> str:
     return f"CASE WHEN {there} THEN COALESCE(array_to_string({texts}, {separator}), '') END"
 
 
-def _reversed(self: Saying, node: exp.Reverse) -> str:
+def _reversed(self: SparkToDuckDB, node: exp.Reverse) -> str:
     array = (self.kind(node.this) or "").startswith("ARRAY")
     return call("list_reverse" if array else "spark_reverse", self.sql(node.this))
 

@@ -17,7 +17,7 @@ from sqlglot.generators.duckdb import DuckDBGenerator
 from eventide.plan.expressions.spark_types import Types
 
 
-class Saying(DuckDBGenerator):
+class SparkToDuckDB(DuckDBGenerator):
     """Writes a tree that was read in Spark's dialect."""
 
     types = Types({})
@@ -31,7 +31,7 @@ class Saying(DuckDBGenerator):
         raise UnsupportedError(what)
 
 
-Rule = Callable[[Saying, Any], str]
+Rule = Callable[[SparkToDuckDB, Any], str]
 """How one kind of word is written."""
 
 
@@ -47,7 +47,7 @@ def call(name: str, *arguments: str) -> str:
 def macro(name: str, *keys: str) -> Rule:
     """The same arguments, given to a macro of `macros`."""
 
-    def rule(self: Saying, node: exp.Expression) -> str:
+    def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         given = [node.args.get(key) for key in keys or ("this",)]
         return call(f"spark_{name}", *(self.sql(argument) for argument in given if argument is not None))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from eventide.plan.duckdb.generator import Rule, Saying, by_type, call, macro
+from eventide.plan.duckdb.generator import Rule, SparkToDuckDB, by_type, call, macro
 from eventide.plan.expressions.aggregate_call import decimal_of
 from eventide.plan.expressions.columns import spark_type
 from eventide.plan.expressions.spark_dialect import SPARK
@@ -17,7 +17,7 @@ from eventide.plan.expressions.spark_types import DIGITS, decimal_result, unboun
 WHOLE_CASTS = {"TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint"}
 
 
-def _cast(self: Saying, node: exp.Cast) -> str:
+def _cast(self: SparkToDuckDB, node: exp.Cast) -> str:
     """CAST with ANSI errors, TRY_CAST without."""
     to, value, source = node.args["to"], self.sql(node.this), self.kind(node.this)
     tried = isinstance(node, exp.TryCast) and bool(node.args.get("safe"))
@@ -75,7 +75,7 @@ def _unless_decimal(value: str, source: str | None, otherwise: str, decimal: str
     return f"CASE WHEN typeof({value}) LIKE 'DECIMAL%' THEN {decimal} ELSE {otherwise} END"
 
 
-def _divide(self: Saying, node: exp.Expression, tried: bool = False) -> str:
+def _divide(self: SparkToDuckDB, node: exp.Expression, tried: bool = False) -> str:
     a, b = self.sql(node.this), self.sql(node.expression)
     zero = "NULL" if tried else "spark_fail('DIVIDE_BY_ZERO: division by zero')"
     left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
@@ -94,7 +94,7 @@ def _divide(self: Saying, node: exp.Expression, tried: bool = False) -> str:
     return f"CASE WHEN {b} = 0 AND {a} IS NOT NULL THEN {zero} WHEN {b} <> 0 THEN {answer} END"
 
 
-def _whole_divide(self: Saying, node: exp.IntDiv) -> str:
+def _whole_divide(self: SparkToDuckDB, node: exp.IntDiv) -> str:
     a, b = self.sql(node.this), self.sql(node.expression)
     left, right = self.types.as_decimal(node.this), self.types.as_decimal(node.expression)
     if left is None or right is None or (left[1] == 0 and right[1] == 0 and max(left[0], right[0]) <= 20):
@@ -108,7 +108,7 @@ def _whole_divide(self: Saying, node: exp.IntDiv) -> str:
 
 
 def _arithmetic(operator: str) -> Rule:
-    def rule(self: Saying, node: exp.Expression) -> str:
+    def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         a, b = self.sql(node.this), self.sql(node.expression)
         kind = self.kind(node)
         if self.kind(node.this) == self.kind(node.expression) == "DATE":
@@ -126,7 +126,7 @@ def _arithmetic(operator: str) -> Rule:
     return rule
 
 
-def _remainder(self: Saying, node: exp.Expression, kind: str | None) -> str:
+def _remainder(self: SparkToDuckDB, node: exp.Expression, kind: str | None) -> str:
     """By -1 nothing is left; DuckDB fails there for the least number."""
     a, b = self.sql(node.this), self.sql(node.expression)
     if kind not in DIGITS:
@@ -138,13 +138,13 @@ def _remainder(self: Saying, node: exp.Expression, kind: str | None) -> str:
 def _tried(operation: type[exp.Expression]) -> Rule:
     """The operation itself, with NULL where it fails."""
 
-    def rule(self: Saying, node: exp.Expression) -> str:
+    def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         return f"TRY({self.sql(operation(this=node.this.copy(), expression=node.expression.copy()))})"
 
     return rule
 
 
-def _rounded(self: Saying, node: exp.Round) -> str:
+def _rounded(self: SparkToDuckDB, node: exp.Round) -> str:
     """Half up on the digits that are shown; DuckDB rounds what lies behind them."""
     value, kind = self.sql(node.this), self.kind(node.this)
     digits = node.args.get("decimals")
@@ -163,7 +163,7 @@ def _rounded(self: Saying, node: exp.Round) -> str:
 
 
 def _floor(name: str) -> Rule:
-    def rule(self: Saying, node: exp.Expression) -> str:
+    def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         if node.args.get("decimals") is not None:
             return self.refuse(f"{name.upper()} to a number of digits")
         if decimal_of(self.kind(node.this) or "") is not None:
@@ -173,7 +173,7 @@ def _floor(name: str) -> Rule:
     return rule
 
 
-def _log(self: Saying, node: exp.Log) -> str:
+def _log(self: SparkToDuckDB, node: exp.Log) -> str:
     base, value = self.sql(node.this), self.sql(node.expression)
     return call("spark_log10", value) if base == "10" else call("spark_log", base, value)
 

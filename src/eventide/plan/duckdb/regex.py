@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.plan.duckdb.generator import Rule, Saying, call
+from eventide.plan.duckdb.generator import Rule, SparkToDuckDB, call
 
 LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 AT_THE_END = rf"(?:\r\n|[{LINE_ENDS}])?\z"
@@ -148,7 +148,7 @@ def _may_be_empty(plain: str) -> bool:
         raise NotSaidError(plain) from error
 
 
-def _pattern(self: Saying, node: exp.Expression | None) -> Pattern:
+def _pattern(self: SparkToDuckDB, node: exp.Expression | None) -> Pattern:
     if not isinstance(node, exp.Literal) or not node.is_string:
         self.refuse("a regular expression that is not a constant text")
     assert node is not None
@@ -159,14 +159,14 @@ def _pattern(self: Saying, node: exp.Expression | None) -> Pattern:
         raise
 
 
-def _like(self: Saying, node: exp.RegexpLike) -> str:
+def _like(self: SparkToDuckDB, node: exp.RegexpLike) -> str:
     if node.args.get("flag") is not None:
         return self.refuse("RLIKE with flags")
     pattern = _pattern(self, node.expression)
     return call("regexp_matches", self.sql(node.this), _text(pattern.text))
 
 
-def _replace(self: Saying, node: exp.RegexpReplace) -> str:
+def _replace(self: SparkToDuckDB, node: exp.RegexpReplace) -> str:
     pattern, by = _pattern(self, node.expression), node.args.get("replacement")
     start = node.args.get("position")
     if start is not None and start.name != "1":
@@ -189,7 +189,7 @@ def _replace(self: Saying, node: exp.RegexpReplace) -> str:
     return call("regexp_replace", self.sql(node.this), _text(found), _text(text), "'g'")
 
 
-def _extract(self: Saying, node: exp.RegexpExtract) -> str:
+def _extract(self: SparkToDuckDB, node: exp.RegexpExtract) -> str:
     pattern, group = _pattern(self, node.expression), node.args.get("group")
     number = "1" if group is None else self.sql(group)
     if not number.isdigit() or int(number) > min(pattern.groups, 9):
@@ -199,7 +199,7 @@ def _extract(self: Saying, node: exp.RegexpExtract) -> str:
     return call("regexp_extract", self.sql(node.this), _text(pattern.text), number)
 
 
-def _split(self: Saying, node: exp.RegexpSplit) -> str:
+def _split(self: SparkToDuckDB, node: exp.RegexpSplit) -> str:
     if node.args.get("limit") is not None:
         return self.refuse("SPLIT with a limit")
     pattern = _pattern(self, node.expression)

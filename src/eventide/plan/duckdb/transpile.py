@@ -28,7 +28,7 @@ from sqlglot.generators.duckdb import DuckDBGenerator
 from eventide.errors import DeclarationError
 from eventide.plan.duckdb.aggregates import AGGREGATE_RULES, ORDER_RULES
 from eventide.plan.duckdb.functions import NAME_RULES, TEXT_RULES, TIME_RULES
-from eventide.plan.duckdb.generator import Saying
+from eventide.plan.duckdb.generator import SparkToDuckDB
 from eventide.plan.duckdb.implicit_casts import written_out
 from eventide.plan.duckdb.numbers import NUMBER_RULES
 from eventide.plan.duckdb.regex import PATTERN_RULES
@@ -104,7 +104,7 @@ OTHER_MEANING = frozenset(
 """Names that both engines have, for different things."""
 
 
-Saying.TRANSFORMS = {
+SparkToDuckDB.TRANSFORMS = {
     **DuckDBGenerator.TRANSFORMS,
     **NUMBER_RULES,
     **TIME_RULES,
@@ -165,7 +165,7 @@ def _read(spark_sql: str) -> exp.Expression:
 
 
 def _said(tree: exp.Expression, columns: tuple[Column, ...]) -> str:
-    saying = Saying(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+    saying = SparkToDuckDB(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
     saying.types = Types({column.name: column.type for column in columns})
     try:
         return str(saying.generate(written_out(tree, saying.types), copy=False))

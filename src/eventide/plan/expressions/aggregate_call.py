@@ -135,7 +135,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Told:
+class AggregateValue:
     """The value of one aggregate over merged partials, its type, and what must hold for it."""
 
     value: str
@@ -143,7 +143,7 @@ class Told:
     checks: tuple[tuple[str, str], ...] = ()
 
 
-Form = Callable[[Call, Columns], Told | None]
+Form = Callable[[Call, Columns], AggregateValue | None]
 """How an aggregate is told from partials; None where it cannot be, for these arguments."""
 
 

@@ -7,9 +7,9 @@ left side decides alone (FALSE, TRUE, NULL), the left side of a division by NULL
 DuckDB computes both sides of all rows, and ahead of COALESCE what occurs in it twice. CASE is in order on both engines.
 
 >>> from eventide.plan.expressions.parse import parsed
->>> lazily(parsed("b <> 0 AND a / b > 1", "q"), Types({"a": "INT", "b": "INT"})).sql("spark")
+>>> in_evaluation_order(parsed("b <> 0 AND a / b > 1", "q"), Types({"a": "INT", "b": "INT"})).sql("spark")
 'CASE WHEN NOT (b <> 0) THEN FALSE ELSE b <> 0 AND a / b > 1 END'
->>> lazily(parsed("a + CAST(s AS INT)", "q"), Types({})).sql("spark")
+>>> in_evaluation_order(parsed("a + CAST(s AS INT)", "q"), Types({})).sql("spark")
 'a + CASE WHEN a IS NULL THEN NULL ELSE CAST(s AS INT) END'
 
 Which expressions can fail on some row, as far as their words and the types of columns tell.
@@ -96,14 +96,14 @@ LEFT_FIRST = (exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.L
 RIGHT_FIRST = (exp.Div, exp.IntDiv, exp.Mod)
 
 
-def lazily(node: exp.Expression, types: Types) -> exp.Expression:
+def in_evaluation_order(node: exp.Expression, types: Types) -> exp.Expression:
     """A copy of the expression in which nothing is computed that Spark would skip."""
     if isinstance(node, exp.And | exp.Or):
         return _connected(node, types)
     if isinstance(node, exp.Between) and any(may_fail(node.args[key], types) for key in ("low", "high")):
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
-        return exp.paren(lazily(exp.And(this=low, expression=high), types))
+        return exp.paren(in_evaluation_order(exp.And(this=low, expression=high), types))
     if isinstance(node, LEFT_FIRST):
         return _operated(node, types)[0]
     again = _with_parts(node, types)
@@ -120,13 +120,13 @@ def _with_parts(node: exp.Expression, types: Types) -> exp.Expression:
     again = node.copy()
     for part in list(again.iter_expressions()):
         if isinstance(part, exp.Expression):
-            part.replace(lazily(part, types))
+            part.replace(in_evaluation_order(part, types))
     return again
 
 
 def _connected(node: exp.Expression, types: Types) -> exp.Expression:
     """A chain of AND or OR as one CASE, where a part after the first may fail."""
-    parts = [lazily(part, types) for part in _chain(node, type(node))]
+    parts = [in_evaluation_order(part, types) for part in _chain(node, type(node))]
     whole = reduce(lambda left, right: type(node)(this=left, expression=right), (part.copy() for part in parts))
     if not any(may_fail(part, types) for part in parts[1:]):
         return whole
@@ -146,10 +146,10 @@ def _chain(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Express
 def _operated(node: exp.Expression, types: Types) -> tuple[exp.Expression, list[exp.Expression]]:
     """The operation, and the parts that make it NULL, in order."""
     if not isinstance(node, LEFT_FIRST):
-        again = lazily(node, types)
+        again = in_evaluation_order(node, types)
         return again, [again]
     left, before = _operated(node.this, types)
-    right = lazily(node.expression, types)
+    right = in_evaluation_order(node.expression, types)
     again = node.copy()
     again.set("this", left)
     again.set("expression", _unless_null(before, right) if may_fail(right, types) else right.copy())

@@ -1,7 +1,7 @@
 """Find rows that make an expression of a query fail, leave them out, and say why.
 
 Law: a row is broken for a query if an expression of it (WHERE, a group, what is aggregated, its FILTER) raises an error
-for that row; a row that WHERE leaves out is not broken by the rest. The careful form of a query leaves its broken
+for that row; a row that WHERE leaves out is not broken by the rest. The fail-safe form of a query leaves its broken
 rows out, and has the answer of the query itself over all others.
 
 How a failure is asked for: `try_add` to a date gives NULL for whatever fails inside of it, on Spark, and so does TRY on
@@ -17,7 +17,7 @@ to blame. What is computed only for some rows (a branch of CASE) is blamed as a 
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> types = Types({"a": "INT", "s": "STRING"})
->>> [(p.node.sql("spark"), p.why) for p in blamed(parsed("a + CAST(s AS INT)", "q"), types)]
+>>> [(p.node.sql("spark"), p.why) for p in failing_expressions(parsed("a + CAST(s AS INT)", "q"), types)]
 [('CAST(s AS INT)', 'the value is no INT'), ('a + CAST(s AS INT)', 'the result does not fit INT')]
 
 What a call of an aggregate computes for each row: its FILTER, its arguments, what it orders by.
@@ -44,14 +44,14 @@ from eventide.plan.bound.query import Bound
 from eventide.plan.expressions.aggregate_call import decimal_of
 from eventide.plan.expressions.parse import SPARK, WRAPPERS, aggregates_in, name_of, parsed
 from eventide.plan.expressions.spark_types import DIGITS, RANKS, Types
-from eventide.plan.sql.evaluation_order import lazily, may_fail
+from eventide.plan.sql.evaluation_order import in_evaluation_order, may_fail
 
 DIVIDING = (exp.Div, exp.IntDiv, exp.Mod)
 FITTING = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
 
 
 @dataclass(frozen=True)
-class Blamed:
+class FailingExpression:
     """A piece, and why it fails if nothing inside of it does; an empty text where the words do not tell."""
 
     node: exp.Expression
@@ -68,12 +68,12 @@ def spelled(node: exp.Expression) -> str:
     return node.sql(SPARK, normalize_functions=False)
 
 
-def blamed(node: exp.Expression, types: Types) -> list[Blamed]:
+def failing_expressions(node: exp.Expression, types: Types) -> list[FailingExpression]:
     """The pieces that may fail, the whole as the last of them."""
     if not may_fail(node, types) or isinstance(node, exp.Lambda):
         return []
-    inside = [piece for part in _always_computed(node) for piece in blamed(part, types)]
-    return inside if isinstance(node, exp.Paren) else [*inside, Blamed(node, _why(node, types))]
+    inside = [piece for part in _always_computed(node) for piece in failing_expressions(part, types)]
+    return inside if isinstance(node, exp.Paren) else [*inside, FailingExpression(node, _why(node, types))]
 
 
 def _always_computed(node: exp.Expression) -> Iterable[exp.Expression]:
@@ -167,7 +167,7 @@ def computed(expressions: Iterable[str]) -> str:
 
 
 @cache
-def careful(query: Bound) -> Bound:
+def fail_safe_form(query: Bound) -> Bound:
     """The query over the rows that do not break it."""
     rows = RowExpressions(query)
     condition = rows.broken
@@ -180,7 +180,7 @@ def careful(query: Bound) -> Bound:
         query=replace(query.query, where=unbroken),
         keys=tuple(replace(key, sql=rows.in_order(key.sql)) for key in query.keys),
         partials=tuple(replace(partial, reduce=rows.in_order(partial.reduce)) for partial in query.partials),
-        careful=True,
+        fail_safe=True,
     )
 
 
@@ -242,7 +242,7 @@ class RowExpressions:
 
     def spoken(self, node: exp.Expression) -> str:
         """The expression in Spark's order of evaluation."""
-        return lazily(node, self.types).sql(SPARK)
+        return in_evaluation_order(node, self.types).sql(SPARK)
 
     def in_order(self, sql: str) -> str:
         """The same for an expression that is not yet read; plain columns stay as they are."""
@@ -267,7 +267,7 @@ class RowExpressions:
 
     def _told(self, argument: RowArgument) -> str:
         """When it fails: the text about the innermost piece of it that does."""
-        *inner, whole = blamed(argument.node, self.types)
+        *inner, whole = failing_expressions(argument.node, self.types)
         told = {
             fails(self.spoken(replace(argument, node=piece.node).lazy)): self._text(
                 f"{spelled(piece.node)} fails{': ' if piece.why else ''}{piece.why}"
@@ -279,7 +279,7 @@ class RowExpressions:
         return f"WHEN {last} THEN " + (f"CASE {cases} ELSE {told[last]} END" if cases else told[last])
 
     def _text(self, said: str) -> str:
-        return exp.Literal.string(f"query {self.query.told_as!r}: {said}").sql(SPARK)
+        return exp.Literal.string(f"query {self.query.display_name!r}: {said}").sql(SPARK)
 
 
 def _without_number(number: str, guard: str) -> str:

@@ -2,7 +2,7 @@
 
 Law: where the value of a window fails (a division of sums by zero, a sum that leaves its type), that value is NULL and
 the reason is told, as for `checks`; where the condition on groups fails, the window is shown and the reason told. The
-careful form of a query has, for all other windows, the values of the query itself.
+fail-safe form of a query has, for all other windows, the values of the query itself.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from eventide.plan.declared.query import Named
 from eventide.plan.expressions.aggregate_call import Partial, decimal_of
 from eventide.plan.expressions.parse import SPARK, aggregates_in, call_of, parsed
 from eventide.plan.expressions.spark_types import DIGITS, Types, decimal_type
-from eventide.plan.sql.evaluation_order import lazily
+from eventide.plan.sql.evaluation_order import in_evaluation_order
 from eventide.plan.sql.failing_rows import fails
 
 HAS_ROWS = f"{ROWS} >= 0"
 """True for every window; no optimizer sees that (see `broken.HAS_TIME`)."""
 
 
-def careful_values(query: Bound) -> Bound:
+def fail_safe_values(query: Bound) -> Bound:
     """The query with values that do not fail."""
     apart = _with_aggregates_apart(query) if query.keeps_rows else query
     partials = {partial.name: partial.type for partial in apart.partials}
@@ -35,12 +35,12 @@ def careful_values(query: Bound) -> Bound:
     spelled |= {f"{ORDER}{place}": one.sql for place, one in enumerate(asked.order)}
     values, checks = [], list(apart.checks)
     for value in apart.values:
-        sql = lazily(parsed(value.sql, "a value"), types).sql(SPARK)
+        sql = in_evaluation_order(parsed(value.sql, "a value"), types).sql(SPARK)
         failing = fails(sql, HAS_ROWS)
         instead = "TRUE" if value.name == HAVING else "NULL"
         values.append(Named(value.name, f"CASE WHEN {failing} THEN {instead} ELSE {sql} END"))
         checks.append((f"NOT {failing}", f"{spelled[value.name]} fails"))
-    return replace(apart, values=tuple(values), checks=tuple(checks), careful=True)
+    return replace(apart, values=tuple(values), checks=tuple(checks), fail_safe=True)
 
 
 def _with_aggregates_apart(query: Bound) -> Bound:
@@ -57,7 +57,7 @@ def _with_aggregates_apart(query: Bound) -> Bound:
                 aggregate.replace(exp.column(told))
                 continue
             wide, kind, summed = _without_overflow(aggregate, types)
-            sql = lazily(wide, types).sql(SPARK)
+            sql = in_evaluation_order(wide, types).sql(SPARK)
             name = columns.setdefault(sql, Partial(f"__a{len(columns)}", kind or "", sql, sql)).name
             value_of: exp.Expression = exp.column(name)
             if summed is not None:
@@ -84,7 +84,7 @@ class DecimalSum:
         """The name of the column that holds the sum, and the check that it is there."""
         names = []
         for one, kind in ((self.tried, self.kind), (self.counted, "BIGINT")):
-            sql = lazily(one, types).sql(SPARK)
+            sql = in_evaluation_order(one, types).sql(SPARK)
             names.append(columns.setdefault(sql, Partial(f"__a{len(columns)}", kind, sql, sql)).name)
         total, count = names
         return total, (f"{total} IS NOT NULL OR {count} = 0", f"the sum of {self.summed} overflows {self.kind}")

@@ -9,7 +9,7 @@ the partners of a left row lie in two of them at most. Each is looked up like a 
 their pairs, never with their product, whatever the keys. (Measured with a million rows on each side and a band of 10 in
 10 million, without keys: 0.25 s, against 0.56 s with DuckDB's own join over inequalities.)
 
-In the careful form a condition that fails for a pair is not true, and a value that fails is NULL, told as lost.
+In the fail-safe form a condition that fails for a pair is not true, and a value that fails is NULL, told as lost.
 
 >>> from eventide.plan.bound.join import bind_join
 >>> from eventide.plan.declared.join import Band, Join, Side
@@ -37,7 +37,7 @@ from eventide.plan.expressions.aggregate_call import order_key
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import SPARK, parsed
 from eventide.plan.expressions.spark_types import Types
-from eventide.plan.sql.evaluation_order import lazily
+from eventide.plan.sql.evaluation_order import in_evaluation_order
 from eventide.plan.sql.failing_rows import fails
 
 COUNT = "__rows"
@@ -56,7 +56,7 @@ def met_columns(bound: BoundJoin, side: int) -> tuple[Column, ...]:
     return tuple(Column(PREFIXES[side] + column.name, column.type) for column in side_columns(bound, side))
 
 
-def pairs_text(bound: BoundJoin, left: str, right: str, careful: bool = False) -> str:
+def pairs_text(bound: BoundJoin, left: str, right: str, fail_safe: bool = False) -> str:
     """The pairs of two tables; a row with NULL in a band or key has none."""
     conditions = [f"l_{key} = r_{key}" for key in bound.keys]
     equal = [reach for reach in bound.bands if reach.low == reach.high]
@@ -66,7 +66,7 @@ def pairs_text(bound: BoundJoin, left: str, right: str, careful: bool = False) -
     for place, reach in enumerate(bound.bands, 1):
         conditions += _within(reach, f"l___k{place}", f"r___k{place}")
     if bound.condition is not None:
-        conditions.append(f"({_careful_condition(bound, bound.condition) if careful else bound.condition})")
+        conditions.append(f"({_fail_safe_condition(bound, bound.condition) if fail_safe else bound.condition})")
     columns = ", ".join(quoted(column.name) for side in (0, 1) for column in met_columns(bound, side))
     return f"SELECT {columns} FROM {left} JOIN {right} ON {' AND '.join(conditions)}"
 
@@ -80,27 +80,27 @@ def met_text(bound: BoundJoin, side: int, rows: str) -> str:
 
 
 def alone_text(bound: BoundJoin, side: int, rows: str) -> str:
-    """Rows of a side without a partner, as `told_text` reads them."""
+    """Rows of a side without a partner, as `output_text` reads them."""
     own = [quoted(column.name) for column in met_columns(bound, side)]
     others = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in met_columns(bound, 1 - side)]
     both = (own, others) if side == 0 else (others, own)
     return f"SELECT {', '.join((*both[0], *both[1]))}, CAST(1 AS BIGINT) AS {COUNT} FROM {met_text(bound, side, rows)}"
 
 
-def told_text(bound: BoundJoin, told: str, careful: bool = False) -> str:
+def output_text(bound: BoundJoin, told: str, fail_safe: bool = False) -> str:
     """What is told: `window_start`, `window_end`, `rows`, the outputs, `__lost`."""
     start = "CASE WHEN l___k0 IS NULL OR r___k0 < l___k0 THEN r___k0 ELSE l___k0 END AS window_start"
     end = "CASE WHEN l___t IS NULL OR r___t > l___t THEN r___t ELSE l___t END + 1 AS window_end"
     values, lost, where = [value.sql for value in bound.values], "CAST(NULL AS STRING)", bound.where
-    if careful:
-        values, lost, where = _careful_told(bound)
+    if fail_safe:
+        values, lost, where = _fail_safe_output(bound)
     outputs = [f"{sql} AS {quoted(value.name)}" for sql, value in zip(values, bound.values, strict=True)]
     chosen = "" if where is None else f" WHERE {where}"
     text = ", ".join([start, end, f"{COUNT} AS `rows`", *outputs, f"{lost} AS __lost"])
     return f"SELECT {text} FROM {told}{chosen}"
 
 
-def told_order(bound: BoundJoin) -> str:
+def output_order(bound: BoundJoin) -> str:
     """The order of what is told: that of time, and then of values."""
     order = ["window_end", "window_start", "`rows`", *_ordered(bound.outputs), "__lost ASC NULLS FIRST"]
     return f" ORDER BY {', '.join(order)}"
@@ -109,7 +109,7 @@ def told_order(bound: BoundJoin) -> str:
 def driver_exact(bound: BoundJoin) -> bool:
     """Whether DuckDB gives Spark's answer of both statements."""
     columns = (*met_columns(bound, 0), *met_columns(bound, 1), Column(COUNT, "BIGINT"))
-    told = f"SELECT * FROM ({told_text(bound, 'c')}){told_order(bound)}"
+    told = f"SELECT * FROM ({output_text(bound, 'c')}){output_order(bound)}"
     return same_answer(pairs_text(bound, "a", "b"), columns) and same_answer(told, columns)
 
 
@@ -157,23 +157,23 @@ def _types(bound: BoundJoin) -> Types:
     return Types({column.name: column.type for column in every})
 
 
-def _careful_condition(bound: BoundJoin, condition: str) -> str:
-    sql = lazily(parsed(condition, "a condition"), _types(bound)).sql(SPARK)
+def _fail_safe_condition(bound: BoundJoin, condition: str) -> str:
+    sql = in_evaluation_order(parsed(condition, "a condition"), _types(bound)).sql(SPARK)
     # Every row has a time; no optimizer sees that this is true.
     return f"CASE WHEN {fails(sql, 'pmod(l___t, 2) < 2')} THEN FALSE ELSE {sql} END"
 
 
-def _careful_told(bound: BoundJoin) -> tuple[list[str], str, str | None]:
+def _fail_safe_output(bound: BoundJoin) -> tuple[list[str], str, str | None]:
     """Values that do not fail, the reasons of those that would have, and WHERE, which then lets the row pass."""
     types, values, reasons = _types(bound), [], []
     for value, spelled in zip(bound.values, bound.spelled, strict=True):
-        sql = lazily(parsed(value.sql, "a value"), types).sql(SPARK)
+        sql = in_evaluation_order(parsed(value.sql, "a value"), types).sql(SPARK)
         failing = fails(sql, f"{COUNT} >= 0")
         values.append(f"CASE WHEN {failing} THEN NULL ELSE {sql} END")
         reasons.append((failing, spelled))
     where = None
     if bound.where is not None:
-        sql = lazily(parsed(bound.where, "a condition"), types).sql(SPARK)
+        sql = in_evaluation_order(parsed(bound.where, "a condition"), types).sql(SPARK)
         failing = fails(sql, f"{COUNT} >= 0")
         where = f"CASE WHEN {failing} THEN TRUE ELSE {sql} END"
         reasons.append((failing, bound.join.where or ""))
@@ -229,7 +229,7 @@ def needed_text(bound: BoundLookup, versions: str) -> str:
 def lookup_exact(bound: BoundLookup) -> bool:
     """Whether DuckDB gives Spark's answer of what a lookup tells."""
     known = (*met_columns(bound.joined, LEFT), *met_columns(bound.joined, RIGHT), Column("__rows", "BIGINT"))
-    return same_answer(f"SELECT * FROM ({told_text(bound.joined, 'told')}){told_order(bound.joined)}", known)
+    return same_answer(f"SELECT * FROM ({output_text(bound.joined, 'told')}){output_order(bound.joined)}", known)
 
 
 def _greatest(bound: BoundLookup) -> list[str]:

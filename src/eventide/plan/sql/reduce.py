@@ -186,7 +186,7 @@ def kept_text(query: Bound, up_to: int | None = None) -> str:
     the round in which it comes.
     """
     pane, later = pane_sql(query), _later(query)
-    if later is not None and not query.careful:
+    if later is not None and not query.fail_safe:
         pane = f"CASE WHEN {later} >= 0 THEN {pane} END"
     keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
     kept = [quoted(column.name) for column in query.kept]
@@ -322,7 +322,7 @@ def _guarded(reduce: str, i: int, query: Bound) -> str:
         return reduce
     expression = parsed(reduce, "a partial")
     want = exp.column(f"__want{i}")
-    if query.careful:
+    if query.fail_safe:
         # Arguments are computed before FILTER is asked, by DuckDB, and by Spark where two aggregates share them.
         expression = restricted(expression, want)
     if isinstance(expression, exp.Filter):

@@ -58,6 +58,7 @@ from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Stream
 from eventide.sources.options import UnitWatch, input_of, needs_path
 from eventide.sources.text.reader import LineFormat, TextRows
+from eventide.storage.paths import with_place
 
 HEAD = 1024
 """Bytes at the beginning of a file by which it is known."""
@@ -277,6 +278,9 @@ class Follow:
                     self._after = self._file.mark()
                     self.close()
         except FileNotFoundError:
+            if not self._told:
+                self._told.add(self._path)
+                LOG.warning("%s: there is nothing at %s yet: it is waited for", self._how.owner, with_place(self._path))
             return None
         except OSError as failure:
             raise InputError(f"{self._how.owner}: {self._path} cannot be followed: {failure.strerror}") from failure

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.errors import InputError
+from eventide.storage.paths import with_place
 
 OLDEST = 7 * 24 * 3600 * 1_000_000_000
 """Nanoseconds that a file may be older than the newest one read."""
@@ -96,10 +97,9 @@ class Listing:
 
     def __post_init__(self) -> None:
         if not is_pattern(self.path) and not os.path.exists(self.path):
-            whole = "" if os.path.isabs(self.path) else f" ({os.path.abspath(self.path)})"
             raise InputError(
-                f"{self.owner}: there is nothing at {self.path}{whole}: check the path, or make the folder before the "
-                "stream starts"
+                f"{self.owner}: there is nothing at {with_place(self.path)}: check the path, or make the folder before "
+                "the stream starts"
             )
 
     @property

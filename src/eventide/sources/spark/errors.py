@@ -111,7 +111,7 @@ def said(failure: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def told(spark: SparkSession, owner: str, name: str, place: str | None) -> Iterator[None]:
+def translated_errors(spark: SparkSession, owner: str, name: str, place: str | None) -> Iterator[None]:
     """Inside, what Spark raises becomes an `InputError`; our own errors pass."""
     try:
         yield

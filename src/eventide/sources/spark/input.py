@@ -30,7 +30,7 @@ from eventide.plan.expressions.columns import Column, spark_type
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sources.options import FILES, input_of, limit_options, needs_path, split_options, text_options
 from eventide.sources.schema import matched, places_in_header
-from eventide.sources.spark.errors import told
+from eventide.sources.spark.errors import translated_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,9 +73,17 @@ def malformed_sql(names: Sequence[str], corrupt: str = CORRUPT) -> str:
 
 
 def kept_aside(parsed: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> DataFrame:
-    """From what a parser gave (`names` and the corrupt column) the declared columns and `_malformed`."""
+    """From what a parser gave (`names` and the corrupt column) the declared columns and `_malformed`.
+
+    What stands beside the text that was parsed stays also where that is malformed: it says where the row is from.
+    """
     given = parsed.selectExpr("*", f"{malformed_sql(names)} AS {MALFORMED}")
-    good = (f"CASE WHEN {MALFORMED} IS NULL THEN {quoted(c.name)} END AS {quoted(c.name)}" for c in columns)
+    good = (
+        f"CASE WHEN {MALFORMED} IS NULL THEN {quoted(c.name)} END AS {quoted(c.name)}"
+        if c.name in names
+        else quoted(c.name)
+        for c in columns
+    )
     return given.selectExpr(*good, MALFORMED)
 
 
@@ -106,7 +114,7 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
     given = input_of(stream)
     limits = limit_options(given)
     owner = f"stream {stream.name!r}"
-    with told(spark, owner, given.format, given.path):
+    with translated_errors(spark, owner, given.format, given.path):
         if given.format in ("csv", "json"):
             return _text_files(spark, stream, given, limits)
         if given.format in FILES:

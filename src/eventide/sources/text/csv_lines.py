@@ -1,6 +1,6 @@
 """Lines of CSV as fields: many at once in Arrow, and one by one as Spark cuts them.
 
-One line of CSV, the careful way: cut into fields as Spark's parser does, then each field converted.
+One line of CSV, the fail-safe way: cut into fields as Spark's parser does, then each field converted.
 
 Law: the same fields as Spark's, also for quotes where none should be. A quoted field that goes on after its closing
 quote is taken as it stands, quotes and all, up to the next separator; a quote that never closes takes the rest. (Where
@@ -129,7 +129,7 @@ SIMPLE: dict[str, Convert] = {
 }
 
 
-class CarefulCsv:
+class FailSafeCsv:
     """Lines of CSV, one by one. `places` are the positions of the declared columns among `width` fields."""
 
     def __init__(

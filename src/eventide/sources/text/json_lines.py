@@ -1,12 +1,12 @@
 """Lines of JSON as columns: many at once in DuckDB, and one by one by the rules of Spark.
 
-One line of JSON, the careful way: Spark's rules for which JSON it takes and what becomes of each value.
+One line of JSON, the fail-safe way: Spark's rules for which JSON it takes and what becomes of each value.
 
 Laws. What follows the first object of a line does not matter. Of a name that comes twice the last value counts, but
 each must be readable. A column of text takes any value as it is written. An array of objects is one row for each.
 
->>> careful = CarefulJson(columns("n INT, s STRING"))
->>> careful.rows('{"n": 1, "s": {"a": 1.10}} and more'), careful.rows('{"n": "1"}'), careful.rows('[{"n": 1}, {}]')
+>>> safe = FailSafeJson(columns("n INT, s STRING"))
+>>> safe.rows('{"n": 1, "s": {"a": 1.10}} and more'), safe.rows('{"n": "1"}'), safe.rows('[{"n": 1}, {}]')
 ([[1, '{"a": 1.10}']], [None], [[1, None], [None, None]])
 
 Many lines of JSON at once: DuckDB finds the declared columns in each and converts them.
@@ -40,7 +40,7 @@ from eventide.sources.schema import readable_type
 from eventide.sources.text import values as text_values
 from eventide.sources.text.quick_values import connection, of_json, sure_rows
 
-__all__ = ["CarefulJson", "columns"]
+__all__ = ["FailSafeJson", "columns"]
 
 
 class Number(str):
@@ -68,7 +68,7 @@ NUMBER = re.compile(r"-?[0-9.]+(?:[eE][+-]?[0-9]+)?")
 DECODER = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=Whole, parse_float=Number, parse_constant=Number)
 
 
-class CarefulJson:
+class FailSafeJson:
     """Lines of JSON, one by one."""
 
     def __init__(self, declared: Sequence[Column]) -> None:

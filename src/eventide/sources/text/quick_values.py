@@ -1,8 +1,8 @@
 """Text becomes values in DuckDB, many at once, where there can be no doubt what Spark would make of them.
 
 Law: each text here is SQL for a value that is NULL unless the quick way is sure; whenever it gives a value, it is the
-one the careful way gives. What it is not sure of (unusual zones, more digits than fit, blanks around numbers, and all
-that is malformed) is left to the careful way, row by row.
+one the fail-safe way gives. What it is not sure of (unusual zones, more digits than fit, blanks around numbers, and all
+that is malformed) is left to the fail-safe way, row by row.
 
 >>> of_csv("x", "INT")
 "CASE WHEN regexp_full_match(x, '[+-]?[0-9]{1,19}') THEN TRY_CAST(x AS INTEGER) END"

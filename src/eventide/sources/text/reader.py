@@ -12,7 +12,7 @@ columns that were not declared are passed over. Lines of plain text are rows as 
 >>> rows.read(1).to_pydict(), rows.offset, rows.read(9).to_pydict(), rows.read(9)
 ({'t': [1], '_malformed': [None]}, 8, {'t': [2], '_malformed': [None]}, None)
 
-Blocks of CSV or JSON lines become tables: the quick way for the many, the careful way for the rest.
+Blocks of CSV or JSON lines become tables: the quick way for the many, the fail-safe way for the rest.
 
 Law: rows come in the order of their lines; each is either all values as Spark would read them, or all NULL with the
 text of its line in `_malformed`. The quick way (DuckDB) says of which rows it is sure; only the others are looked at
@@ -49,8 +49,8 @@ from eventide.plan.expressions.columns import Column
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sources.options import text_options
 from eventide.sources.schema import places_in_header, schema_of
-from eventide.sources.text.csv_lines import CarefulCsv, QuickCsv, fields
-from eventide.sources.text.json_lines import CarefulJson, QuickJson
+from eventide.sources.text.csv_lines import FailSafeCsv, QuickCsv, fields
+from eventide.sources.text.json_lines import FailSafeJson, QuickJson
 from eventide.sources.text.lines import LineBlocks, Reads, as_block, lines_of, normal
 
 # Options with the values that change nothing; None: any value.
@@ -99,7 +99,7 @@ def _check_csv(owner: str, options: dict[str, str]) -> None:
 
 
 FEW_LINES = 32
-"""Up to so many lines of a block are read the careful way."""
+"""Up to so many lines of a block are read the fail-safe way."""
 
 
 class Quick(Protocol):
@@ -132,12 +132,12 @@ class TextParser:
         self._quick: Quick
         self._careful: Careful
         if kind == "json":
-            self._quick, self._careful = QuickJson(declared), CarefulJson(declared)
+            self._quick, self._careful = QuickJson(declared), FailSafeJson(declared)
             return
         there = [column.name for column in declared] if names is None else list(names)
         places = places_in_header("the stream", declared, there, "the file")
         shape = (declared, places, len(there), options["sep"], options["quote"], options.get("nullvalue", ""))
-        self._quick, self._careful = QuickCsv(*shape), CarefulCsv(*shape)
+        self._quick, self._careful = QuickCsv(*shape), FailSafeCsv(*shape)
 
     def table(self, block: bytes) -> pa.Table:
         """The rows of a block of whole lines."""
@@ -170,7 +170,7 @@ class TextParser:
         return repaired, [number for number, line in enumerate(kept) if not _valid(line)]
 
     def _merged(self, good: pa.Table, sure: Any, lines: pa.StringArray, broken: set[int]) -> pa.Table:
-        """The sure rows, and in the places of the others what the careful way makes of them."""
+        """The sure rows, and in the places of the others what the fail-safe way makes of them."""
         doubtful = np.flatnonzero(~sure)
         rows: list[Sequence[Any]] = []
         places: list[int] = []

@@ -3,7 +3,7 @@
 Text becomes values as Spark would read it, one value at a time.
 
 Law: each function gives the value that Spark's CSV and JSON readers give for the same text, and raises `ValueError`
-where they call the row malformed. This is the careful way: it decides about rows that the quick way (`quick_values`) is
+where they call the row malformed. This is the safe way: it decides about rows that the quick way (`quick_values`) is
 not sure of. One difference is on purpose: a time without a date is malformed here, where Spark would take today.
 
 >>> timestamp("2020-01-01T10:11:12.5+01:00") - timestamp("2020-01-01 09:11:12")

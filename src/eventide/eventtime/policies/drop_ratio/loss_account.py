@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from eventide.eventtime.arrays import grown, packed, unpacked
 from eventide.eventtime.heartbeat import Snapshot
 from eventide.eventtime.policies.drop_ratio.record_ladder import SAFEST
-from eventide.eventtime.policies.drop_ratio.silence import Purse
+from eventide.eventtime.policies.drop_ratio.silence import LossBudget
 
 WARM_UP_ROWS = 1_000
 ROWS_PER_RUNG = 1_000
@@ -103,9 +103,9 @@ class LossAccount:
         """Where the rungs start."""
         return math.ceil(self._nominal)
 
-    def purse(self) -> Purse:
+    def purse(self) -> LossBudget:
         """What may be staked on silent sources."""
-        return Purse(self.reserve, self.by_source, self.drop_ratio * RARE_ROWS)
+        return LossBudget(self.reserve, self.by_source, self.drop_ratio * RARE_ROWS)
 
     def rungs(self) -> NDArray[np.int64]:
         """The rung of each source: the common one, or a safer one where the source's own balance asks for it."""

@@ -21,10 +21,10 @@ source whose clock is set back loses the rows it stamps twice. The first 1,000 r
 
 `docs/time-core/drop-ratio.md` has the derivation and the measurements.
 
->>> pacemaker = DropRatio(0.01).start()
+>>> generator = DropRatio(0.01).start()
 >>> for second in range(40):
-...     pacemaker.observe(Arrivals.of_row(clock=second, source=0, time=10 * second))
->>> pacemaker.heartbeats(39).combined  # the next row is due at 400
+...     generator.observe(Arrivals.of_row(clock=second, source=0, time=10 * second))
+>>> generator.heartbeats(39).combined  # the next row is due at 400
 399
 """
 
@@ -42,7 +42,7 @@ from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
 from eventide.eventtime.policies.drop_ratio.progress import Progress
 from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
-from eventide.eventtime.policies.drop_ratio.silence import Purse, Silence, Stamped
+from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, Stamped
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
 
 KIND, VERSION = "drop_ratio", 1
@@ -73,21 +73,21 @@ class DropRatio:
         if not 0 < self.ratio < 1:
             raise DeclarationError(f"drop ratio {self.ratio} is not between 0 and 1: write 0.01 for 1 %")
 
-    def start(self) -> DropRatioPacemaker:
-        """A pacemaker that has seen nothing."""
-        return DropRatioPacemaker(self)
+    def start(self) -> DropRatioGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return DropRatioGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> DropRatioPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> DropRatioGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = DropRatioPacemaker(self)
-        pacemaker._clock = snapshot["clock"]
-        pacemaker._progress = Progress.restored(snapshot["progress"])
-        pacemaker._ladder = RecordLadder.restored(snapshot["ladder"])
-        pacemaker._silence = Silence.restored(snapshot["silence"])
-        pacemaker.account = LossAccount.restored(self.ratio, snapshot["account"])
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = DropRatioGenerator(self)
+        generator._clock = snapshot["clock"]
+        generator._progress = Progress.restored(snapshot["progress"])
+        generator._ladder = RecordLadder.restored(snapshot["ladder"])
+        generator._silence = Silence.restored(snapshot["silence"])
+        generator.account = LossAccount.restored(self.ratio, snapshot["account"])
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,12 @@ class _Promises:
     """How far past its largest time the source's own progress promises."""
     clock_slack: Instants
     stamped: Stamped
-    purse: Purse
+    purse: LossBudget
     gone_after: Instants
     """The silence after which the source is not waited for; below zero for one that has not spoken."""
 
 
-class DropRatioPacemaker:
+class DropRatioGenerator:
     """Progress, ladder, silences and account of all sources; nothing is kept per row."""
 
     def __init__(self, policy: DropRatio) -> None:
@@ -235,7 +235,7 @@ class DropRatioPacemaker:
         return (*those(gone, ~self._judged()[0] & ~unheard), *those(NOT_EXPECTED, unheard))
 
     def snapshot(self) -> Snapshot:
-        """All of it as plain data; a resumed pacemaker gives the same heartbeats."""
+        """All of it as plain data; a resumed heartbeat generator gives the same heartbeats."""
         return {
             "kind": KIND,
             "version": VERSION,

@@ -21,7 +21,7 @@ Law: rows are staked only out of the reserve (`loss_account.py`).
 >>> silence = Silence(places=2)
 >>> silence.end(np.array([0]), np.array([30]), np.array([False]))  # a silence of 30 ended well
 >>> rows = Stamped(rows=np.array([100, 100]), crowd=np.array([1.0, 1.0]), extent=np.array([1000, 1000]))
->>> purse = Purse(reserve=4.0, by_source=np.array([9.0, 9.0]), rare=0.0)
+>>> purse = LossBudget(reserve=4.0, by_source=np.array([9.0, 9.0]), rare=0.0)
 >>> silence.trusted(np.array([25, 25]), rows, purse, np.array([True, True])).tolist()
 [25, 25]
 >>> silence.trusted(np.array([25, 90]), rows, purse, np.array([True, True])).tolist()  # 10 rows at stake
@@ -71,7 +71,7 @@ class Stamped(NamedTuple):
         return np.where(more < rows, np.minimum(np.round(reach), EDGE), EDGE).astype(np.int64)
 
 
-class Purse(NamedTuple):
+class LossBudget(NamedTuple):
     """What may be staked: in all, by each source, and how many rows make a source rare."""
 
     reserve: float
@@ -116,7 +116,7 @@ class Silence:
         times: Instants = np.minimum(longest, EDGE // _GONE_TIMES) * _GONE_TIMES
         return np.maximum(times, np.maximum(heard_for, extent))
 
-    def trusted(self, silent: Instants, stamped: Stamped, purse: Purse, awaited: NDArray[np.bool_]) -> Instants:
+    def trusted(self, silent: Instants, stamped: Stamped, purse: LossBudget, awaited: NDArray[np.bool_]) -> Instants:
         """How much of each source's silence counts as progress of its clock; only those awaited stake anything."""
         proven = np.minimum(self._proven, stamped.reach(purse.reserve))
         unproven = np.flatnonzero((silent > proven) & awaited)

@@ -19,9 +19,9 @@ rows.
 >>> from eventide.eventtime.policies.skew.bounds import TimeBound
 >>> from eventide.eventtime.policies.skew.matrix import SkewMatrix
 >>> in_order, trails = [TimeBound(0, 0)], [TimeBound(0, 5)]
->>> pacemaker = DeclaredSkew(SkewMatrix.of([[in_order, trails], [trails, in_order]], latency=[0, 2])).start()
->>> pacemaker.observe(Arrivals.of_row(clock=10, source=0, time=100))
->>> pacemaker.heartbeats(11).of(0), pacemaker.heartbeats(12).combined
+>>> generator = DeclaredSkew(SkewMatrix.of([[in_order, trails], [trails, in_order]], latency=[0, 2])).start()
+>>> generator.observe(Arrivals.of_row(clock=10, source=0, time=100))
+>>> generator.heartbeats(11).of(0), generator.heartbeats(12).combined
 (100, 95)
 
 When a row bound may be trusted, though only arrivals are seen and the network may reorder them.
@@ -251,19 +251,19 @@ class DeclaredSkew:
         parts = max(1, min(FINEST_PARTS, FINEST_CELLS // len(self.skew.latency)))
         return max(1, -(-(self.skew.longest_after + max(self.skew.latency)) // parts))
 
-    def start(self) -> DeclaredSkewPacemaker:
-        """A pacemaker that has seen nothing."""
-        return DeclaredSkewPacemaker(self)
+    def start(self) -> DeclaredSkewGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return DeclaredSkewGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> DeclaredSkewPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> DeclaredSkewGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = DeclaredSkewPacemaker(self)
-        pacemaker.restore(snapshot)
-        return pacemaker
+        generator = DeclaredSkewGenerator(self)
+        generator.restore(snapshot)
+        return generator
 
 
-class DeclaredSkewPacemaker:
+class DeclaredSkewGenerator:
     """Heartbeats reached, and promises that wait for the clock or for rows."""
 
     def __init__(self, policy: DeclaredSkew) -> None:

@@ -21,10 +21,10 @@ by what they last showed.
 has no estimate before its first row; declare it `known` and all wait for that row. In silence heartbeats come to rest
 after `units_ahead` units, by default at once: wrap in a timeout.
 
->>> pacemaker = EstimatedSkew().start()
+>>> generator = EstimatedSkew().start()
 >>> for clock, source, time in [(0, 0, 100), (1, 1, 70), (2, 0, 110), (3, 1, 85)]:
-...     pacemaker.observe(Arrivals.of_row(clock, source, time))
->>> pacemaker.heartbeats(3).by_source.tolist()
+...     generator.observe(Arrivals.of_row(clock, source, time))
+>>> generator.heartbeats(3).by_source.tolist()
 [110, 85]
 
 Adaptive estimates of how far sources trail: figure 4 of Srivastava and Widom, for all cells at once.
@@ -204,19 +204,19 @@ class EstimatedSkew:
             )
         check_known(self.known)
 
-    def start(self) -> EstimatedSkewPacemaker:
-        """A pacemaker that has seen nothing."""
-        return EstimatedSkewPacemaker(self)
+    def start(self) -> EstimatedSkewGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return EstimatedSkewGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> EstimatedSkewPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> EstimatedSkewGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = EstimatedSkewPacemaker(self)
-        pacemaker.restore(snapshot)
-        return pacemaker
+        generator = EstimatedSkewGenerator(self)
+        generator.restore(snapshot)
+        return generator
 
 
-class EstimatedSkewPacemaker:
+class EstimatedSkewGenerator:
     """The largest time of every source, now and at each unit ago, and the estimates."""
 
     def __init__(self, policy: EstimatedSkew) -> None:

@@ -10,9 +10,9 @@ Law: the heartbeat is what `inner` promises, or more where a cap demands it:
 Limits: a cap trades rows for memory or time; what it closes early is late when it comes.
 
 >>> from eventide.eventtime.policies.own_progress import OwnProgress
->>> pacemaker = Cap(OwnProgress(), behind_largest=20).start()
->>> pacemaker.observe(Arrivals.of_rows(clock=0, source=[0, 1], time=[10, 100]))
->>> pacemaker.heartbeats(0).combined
+>>> generator = Cap(OwnProgress(), behind_largest=20).start()
+>>> generator.observe(Arrivals.of_rows(clock=0, source=[0, 1], time=[10, 100]))
+>>> generator.heartbeats(0).combined
 80
 """
 
@@ -57,23 +57,23 @@ class Cap:
             if limit < 0:
                 raise DeclarationError(f"cap {name}={limit} is negative: give 0 or more")
 
-    def start(self) -> CapPacemaker:
-        """A pacemaker that has seen nothing."""
-        return CapPacemaker(self)
+    def start(self) -> CapGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return CapGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> CapPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> CapGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = CapPacemaker(self)
-        pacemaker.inner = self.inner.resume(snapshot["inner"])
-        pacemaker._held = LargestTimes.restored(pacemaker._keep, snapshot["held"])
-        pacemaker._largest = snapshot["largest"]
-        pacemaker._clock = snapshot["clock"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = CapGenerator(self)
+        generator.inner = self.inner.resume(snapshot["inner"])
+        generator._held = LargestTimes.restored(generator._keep, snapshot["held"])
+        generator._largest = snapshot["largest"]
+        generator._clock = snapshot["clock"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class CapPacemaker:
+class CapGenerator:
     """Remembers the largest time, and as many of the largest times as may be held, and one more."""
 
     def __init__(self, policy: Cap) -> None:

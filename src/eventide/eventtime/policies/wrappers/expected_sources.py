@@ -6,9 +6,9 @@ then on `inner` promises, and an expected source that has spoken is one like any
 after all joins where all stand together, as any new source does: rows of it that are behind are late.
 
 >>> from eventide.eventtime.policies.own_progress import OwnProgress
->>> pacemaker = Expected(OwnProgress(), sources=(0, 1), wait=60).start()
->>> pacemaker.observe(Arrivals.of_row(clock=100, source=0, time=95))
->>> pacemaker.heartbeats(159).combined == NEVER, pacemaker.heartbeats(160).combined
+>>> generator = Expected(OwnProgress(), sources=(0, 1), wait=60).start()
+>>> generator.observe(Arrivals.of_row(clock=100, source=0, time=95))
+>>> generator.heartbeats(159).combined == NEVER, generator.heartbeats(160).combined
 (True, 94)
 """
 
@@ -55,26 +55,26 @@ class Expected:
                 f"given up after {self.wait}, a source is not expected: give how long to wait, 1 or more"
             )
 
-    def start(self) -> ExpectedPacemaker:
-        """A pacemaker that has seen nothing."""
-        return ExpectedPacemaker(self)
+    def start(self) -> ExpectedGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return ExpectedGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> ExpectedPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> ExpectedGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = ExpectedPacemaker(self)
-        pacemaker.inner = self.inner.resume(snapshot["inner"])
-        pacemaker._missing[:] = False
-        pacemaker._missing[snapshot["missing"]] = True
-        pacemaker._over = set(snapshot["over"])
-        pacemaker._sources = snapshot["sources"]
-        pacemaker._first_clock = snapshot["first_clock"]
-        pacemaker._clock = snapshot["clock"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = ExpectedGenerator(self)
+        generator.inner = self.inner.resume(snapshot["inner"])
+        generator._missing[:] = False
+        generator._missing[snapshot["missing"]] = True
+        generator._over = set(snapshot["over"])
+        generator._sources = snapshot["sources"]
+        generator._first_clock = snapshot["first_clock"]
+        generator._clock = snapshot["clock"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class ExpectedPacemaker:
+class ExpectedGenerator:
     """Remembers who has not spoken yet, and since when they are waited for."""
 
     def __init__(self, policy: Expected) -> None:
@@ -175,16 +175,16 @@ class ExpectedPacemaker:
         }
 
 
-def tell_end(pacemaker: object, source: int) -> None:
-    """Tell a pacemaker, and those it wraps, that a source is over.
+def tell_end(generator: object, source: int) -> None:
+    """Tell a heartbeat generator, and those it wraps, that a source is over.
 
     >>> from eventide.eventtime.policies.own_progress import OwnProgress
-    >>> pacemaker = Expected(OwnProgress(), sources=(0, 1)).start()
-    >>> tell_end(pacemaker, 1)
-    >>> pacemaker.awaited.tolist()
+    >>> generator = Expected(OwnProgress(), sources=(0, 1)).start()
+    >>> tell_end(generator, 1)
+    >>> generator.awaited.tolist()
     [0]
     """
-    while pacemaker is not None:
-        if isinstance(pacemaker, ExpectedPacemaker):
-            pacemaker.end(source)
-        pacemaker = getattr(pacemaker, "inner", None)
+    while generator is not None:
+        if isinstance(generator, ExpectedGenerator):
+            generator.end(source)
+        generator = getattr(generator, "inner", None)

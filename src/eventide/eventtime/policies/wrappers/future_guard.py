@@ -14,10 +14,10 @@ Limits: `ahead` must cover honest clock errors, and, with peers, honest gaps bet
 up after a long common silence is not believed until a second one agrees.
 
 >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
->>> pacemaker = FutureGuard(FixedDelay(10), ahead=60).start()
->>> pacemaker.observe(Arrivals.of_row(clock=1000, source=0, time=990))
->>> pacemaker.observe(Arrivals.of_row(clock=1001, source=1, time=999_999))
->>> pacemaker.heartbeats(1001).combined, pacemaker.withheld
+>>> generator = FutureGuard(FixedDelay(10), ahead=60).start()
+>>> generator.observe(Arrivals.of_row(clock=1000, source=0, time=990))
+>>> generator.observe(Arrivals.of_row(clock=1001, source=1, time=999_999))
+>>> generator.heartbeats(1001).combined, generator.withheld
 (980, 1)
 """
 
@@ -61,23 +61,23 @@ class FutureGuard:
         if self.against not in ("clock", "peers"):
             raise DeclarationError(f"a row cannot be judged against {self.against!r}: write 'clock' or 'peers'")
 
-    def start(self) -> FutureGuardPacemaker:
-        """A pacemaker that has seen nothing."""
-        return FutureGuardPacemaker(self)
+    def start(self) -> FutureGuardGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return FutureGuardGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> FutureGuardPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> FutureGuardGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = FutureGuardPacemaker(self)
-        pacemaker.inner = self.inner.resume(snapshot["inner"])
-        pacemaker.withheld = snapshot["withheld"]
-        pacemaker._spoke_of = np.array(snapshot["spoke_of"], dtype=np.int64)
-        pacemaker._clock = snapshot["clock"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = FutureGuardGenerator(self)
+        generator.inner = self.inner.resume(snapshot["inner"])
+        generator.withheld = snapshot["withheld"]
+        generator._spoke_of = np.array(snapshot["spoke_of"], dtype=np.int64)
+        generator._clock = snapshot["clock"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class FutureGuardPacemaker:
+class FutureGuardGenerator:
     """Counts the rows withheld, and remembers the time each source spoke of last (`NEVER` if it has not)."""
 
     def __init__(self, policy: FutureGuard) -> None:

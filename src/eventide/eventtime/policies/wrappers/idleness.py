@@ -11,10 +11,10 @@ Limits: `after` has to be longer than the honest silences of the rarest source. 
 heartbeat per source (`OwnProgress`, `OnDemand`); a policy with one heartbeat for all waits for nobody anyway.
 
 >>> from eventide.eventtime.policies.own_progress import OwnProgress
->>> pacemaker = Idle(OwnProgress(), after=30).start()
->>> pacemaker.observe(Arrivals.of_rows(clock=100, source=[0, 1], time=[51, 91]))
->>> pacemaker.observe(Arrivals.of_row(clock=129, source=1, time=121))
->>> pacemaker.heartbeats(129).combined, pacemaker.heartbeats(130).combined
+>>> generator = Idle(OwnProgress(), after=30).start()
+>>> generator.observe(Arrivals.of_rows(clock=100, source=[0, 1], time=[51, 91]))
+>>> generator.observe(Arrivals.of_row(clock=129, source=1, time=121))
+>>> generator.heartbeats(129).combined, generator.heartbeats(130).combined
 (50, 120)
 """
 
@@ -56,23 +56,23 @@ class Idle:
                 f"idle after {self.after} would wait for nobody: give how long a silence may last, 1 or more"
             )
 
-    def start(self) -> IdlePacemaker:
-        """A pacemaker that has seen nothing."""
-        return IdlePacemaker(self)
+    def start(self) -> IdleGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return IdleGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> IdlePacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> IdleGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = IdlePacemaker(self)
-        pacemaker.inner = self.inner.resume(snapshot["inner"])
-        pacemaker._heard = np.array(snapshot["heard"], dtype=np.int64)
-        pacemaker._first_clock = snapshot["first_clock"]
-        pacemaker._clock = snapshot["clock"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = IdleGenerator(self)
+        generator.inner = self.inner.resume(snapshot["inner"])
+        generator._heard = np.array(snapshot["heard"], dtype=np.int64)
+        generator._first_clock = snapshot["first_clock"]
+        generator._clock = snapshot["clock"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class IdlePacemaker:
+class IdleGenerator:
     """Remembers at which clock each source spoke last."""
 
     def __init__(self, policy: Idle) -> None:

@@ -6,9 +6,9 @@ Limits: it is as slow as the slowest of them, and stops where one of them stops.
 
 >>> from eventide.eventtime.policies.clock_skew import ClockSkew
 >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
->>> pacemaker = Minimum((FixedDelay(10), ClockSkew(50))).start()
->>> pacemaker.observe(Arrivals.of_row(clock=100, source=0, time=95))
->>> pacemaker.heartbeats(100).combined, pacemaker.heartbeats(200).combined
+>>> generator = Minimum((FixedDelay(10), ClockSkew(50))).start()
+>>> generator.observe(Arrivals.of_row(clock=100, source=0, time=95))
+>>> generator.heartbeats(100).combined, generator.heartbeats(200).combined
 (49, 85)
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of
 
 KIND, VERSION = "minimum", 1
@@ -44,36 +44,36 @@ class Minimum:
         if not self.policies:
             raise DeclarationError("the least of no policies is no promise: give at least one")
 
-    def start(self) -> MinimumPacemaker:
-        """A pacemaker that has seen nothing."""
-        return MinimumPacemaker((policy.start() for policy in self.policies), Ratchet())
+    def start(self) -> MinimumGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return MinimumGenerator((policy.start() for policy in self.policies), Ratchet())
 
-    def resume(self, snapshot: Snapshot) -> MinimumPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> MinimumGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
         saved = snapshot["inner"]
         if len(saved) != len(self.policies):
             raise SnapshotError(f"this snapshot is of {len(saved)} policies, not of {len(self.policies)}")
         resumed = (policy.resume(inner) for policy, inner in zip(self.policies, saved, strict=True))
-        return MinimumPacemaker(resumed, Ratchet.restored(snapshot["ratchet"]))
+        return MinimumGenerator(resumed, Ratchet.restored(snapshot["ratchet"]))
 
 
-class MinimumPacemaker:
+class MinimumGenerator:
     """Runs all policies side by side."""
 
-    def __init__(self, inner: Iterable[Pacemaker], ratchet: Ratchet) -> None:
+    def __init__(self, inner: Iterable[HeartbeatGenerator], ratchet: Ratchet) -> None:
         self.inner = tuple(inner)
         self._ratchet = ratchet
         self._promises: tuple[Heartbeats, ...] = ()
 
     def observe(self, arrivals: Arrivals) -> None:
         """Pass a round on to every policy."""
-        for pacemaker in self.inner:
-            pacemaker.observe(arrivals)
+        for generator in self.inner:
+            generator.observe(arrivals)
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """The least of what the policies promise."""
-        promises = self._promises = tuple(pacemaker.heartbeats(clock) for pacemaker in self.inner)
+        promises = self._promises = tuple(generator.heartbeats(clock) for generator in self.inner)
         sources = max(len(promise.by_source) for promise in promises)
         # A policy that does not know a source promises for it what it promises for all.
         by_source = [grown(promise.by_source, sources, promise.combined) for promise in promises]
@@ -98,6 +98,6 @@ class MinimumPacemaker:
         return {
             "kind": KIND,
             "version": VERSION,
-            "inner": [pacemaker.snapshot() for pacemaker in self.inner],
+            "inner": [generator.snapshot() for generator in self.inner],
             "ratchet": self._ratchet.snapshot(),
         }

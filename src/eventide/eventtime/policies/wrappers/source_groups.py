@@ -13,9 +13,9 @@ Limits: one running policy per declared group, and one for the others: meant for
 heartbeat per source already keeps sources apart by itself, as many as there are.
 
 >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
->>> pacemaker = Groupwise(FixedDelay(10), group_of=(0, 0, 1)).start()
->>> pacemaker.observe(Arrivals.of_rows(clock=0, source=[0, 1, 2, 3, 4], time=[50, 90, 30, 70, 40]))
->>> h = pacemaker.heartbeats(0)
+>>> generator = Groupwise(FixedDelay(10), group_of=(0, 0, 1)).start()
+>>> generator.observe(Arrivals.of_rows(clock=0, source=[0, 1, 2, 3, 4], time=[50, 90, 30, 70, 40]))
+>>> h = generator.heartbeats(0)
 >>> h.combined, h.by_source.tolist()
 (20, [80, 80, 20, 60, 60])
 
@@ -28,9 +28,9 @@ group. With bounds from `grouping.group` inside, memory and work follow the grou
 >>> from eventide.eventtime.policies.skew.grouping import group
 >>> from eventide.eventtime.policies.skew.per_source import distributed_sensors
 >>> sensors, assignment = distributed_sensors(deviation=[1, 2, 9], latency=[0, 0, 0]), (0, 0, 1)
->>> pacemaker = Grouped(DeclaredSkew(group(sensors, assignment)), assignment).start()
->>> pacemaker.observe(Arrivals.of_row(clock=0, source=1, time=100))
->>> pacemaker.heartbeats(0).by_source.tolist()
+>>> generator = Grouped(DeclaredSkew(group(sensors, assignment)), assignment).start()
+>>> generator.observe(Arrivals.of_row(clock=0, source=1, time=100))
+>>> generator.heartbeats(0).by_source.tolist()
 [97, 97, 89]
 """
 
@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals, selected
-from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.skew.grouping import members_of
 from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason, left_out_of, reason_of
@@ -70,30 +70,30 @@ class Groupwise:
         if sorted(set(self.group_of)) != list(range(len(set(self.group_of)))):
             raise DeclarationError(f"groups {self.group_of} are not numbered 0, 1, 2, ... without a gap: do so")
 
-    def start(self) -> GroupwisePacemaker:
-        """A pacemaker that has seen nothing."""
-        return GroupwisePacemaker(self)
+    def start(self) -> GroupwiseGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return GroupwiseGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> GroupwisePacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> GroupwiseGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = GroupwisePacemaker(self)
-        saved, here = snapshot["groups"], len(pacemaker._groups)
+        generator = GroupwiseGenerator(self)
+        saved, here = snapshot["groups"], len(generator._groups)
         if len(saved) != here:
             raise SnapshotError(f"this snapshot is of {len(saved) - 1} declared groups, not of {here - 1}")
-        pacemaker._groups = [self.inner.resume(group) for group in saved]
-        pacemaker._meet(snapshot["sources"])
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator._groups = [self.inner.resume(group) for group in saved]
+        generator._meet(snapshot["sources"])
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class GroupwisePacemaker:
-    """One pacemaker per declared group, and a last one for the sources that are in none."""
+class GroupwiseGenerator:
+    """One heartbeat generator per declared group, and a last one for the sources that are in none."""
 
     def __init__(self, policy: Groupwise) -> None:
         declared = np.array(policy.group_of, dtype=np.intp)
         members = np.bincount(declared)
-        self._groups: list[Pacemaker] = [policy.inner.start() for _ in range(len(members) + 1)]
+        self._groups: list[HeartbeatGenerator] = [policy.inner.start() for _ in range(len(members) + 1)]
         self._group: NDArray[np.intp] = declared
         # Within its group a source is numbered anew, so that the arrays of each group stay short.
         self._rank: NDArray[np.intp] = np.empty_like(declared)
@@ -166,20 +166,20 @@ class Grouped:
         """Check the assignment."""
         members_of(self.assignment)
 
-    def start(self) -> GroupedPacemaker:
-        """A pacemaker that has seen nothing."""
-        return GroupedPacemaker(self.inner.start(), self.assignment)
+    def start(self) -> GroupedGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return GroupedGenerator(self.inner.start(), self.assignment)
 
-    def resume(self, snapshot: Snapshot) -> GroupedPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> GroupedGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, GROUPED_KIND, GROUPED_VERSION)
-        return GroupedPacemaker(self.inner.resume(snapshot["inner"]), self.assignment)
+        return GroupedGenerator(self.inner.resume(snapshot["inner"]), self.assignment)
 
 
-class GroupedPacemaker:
-    """Renames sources on the way in and heartbeats on the way out; all state is the inner pacemaker's."""
+class GroupedGenerator:
+    """Renames sources on the way in and heartbeats on the way out; all state is the inner heartbeat generator's."""
 
-    def __init__(self, inner: Pacemaker, assignment: tuple[int, ...]) -> None:
+    def __init__(self, inner: HeartbeatGenerator, assignment: tuple[int, ...]) -> None:
         self._inner = inner
         self._group = np.array(assignment, dtype=np.intp)
         self._groups = int(self._group.max()) + 1

@@ -6,9 +6,9 @@ given for all sources: the user declares that whatever comes afterwards is later
 Limits: it cannot tell a pause from an outage of everybody; rows that were stuck meanwhile are late when they come.
 
 >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
->>> pacemaker = Timeout(FixedDelay(10), after=60).start()
->>> pacemaker.observe(Arrivals.of_row(clock=100, source=0, time=95))
->>> pacemaker.heartbeats(159).combined, pacemaker.heartbeats(160).combined
+>>> generator = Timeout(FixedDelay(10), after=60).start()
+>>> generator.observe(Arrivals.of_row(clock=100, source=0, time=95))
+>>> generator.heartbeats(159).combined, generator.heartbeats(160).combined
 (85, 95)
 """
 
@@ -48,23 +48,23 @@ class Timeout:
                 f"a timeout after {self.after} would never wait: give how long a silence may last, 1 or more"
             )
 
-    def start(self) -> TimeoutPacemaker:
-        """A pacemaker that has seen nothing."""
-        return TimeoutPacemaker(self)
+    def start(self) -> TimeoutGenerator:
+        """A heartbeat generator that has seen nothing."""
+        return TimeoutGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> TimeoutPacemaker:
-        """A pacemaker that continues from `snapshot`."""
+    def resume(self, snapshot: Snapshot) -> TimeoutGenerator:
+        """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        pacemaker = TimeoutPacemaker(self)
-        pacemaker.inner = self.inner.resume(snapshot["inner"])
-        pacemaker._largest = snapshot["largest"]
-        pacemaker._heard = snapshot["heard"]
-        pacemaker._clock = snapshot["clock"]
-        pacemaker._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return pacemaker
+        generator = TimeoutGenerator(self)
+        generator.inner = self.inner.resume(snapshot["inner"])
+        generator._largest = snapshot["largest"]
+        generator._heard = snapshot["heard"]
+        generator._clock = snapshot["clock"]
+        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
+        return generator
 
 
-class TimeoutPacemaker:
+class TimeoutGenerator:
     """Remembers the largest time, and when any row arrived last."""
 
     def __init__(self, policy: Timeout) -> None:

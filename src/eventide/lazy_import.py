@@ -1,6 +1,6 @@
-"""Names of a package that are fetched when they are first asked for (PEP 562): a door that opens quickly.
+"""Lazy imports: names of a package that are fetched when they are first asked for (PEP 562).
 
->>> fetch = later("string", {"capwords": "string"})
+>>> fetch = lazy_import("string", {"capwords": "string"})
 >>> fetch("capwords")("one word")
 'One Word'
 >>> fetch("ascii")
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def later(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
+def lazy_import(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
     """A `__getattr__` for the package, which takes each name from its module and keeps it."""
 
     def fetch(name: str) -> object:
