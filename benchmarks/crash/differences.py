@@ -56,11 +56,19 @@ def calm(folder: Path, files: int, chosen: Sequence[str] = QUERIES) -> Outcome:
 
 
 def lived(
-    folder: Path, engine: str, moments: Sequence[str], chosen: Sequence[str] = QUERIES, unfinished: bool = False
+    folder: Path,
+    engine: str,
+    moments: Sequence[str],
+    chosen: Sequence[str] = QUERIES,
+    unfinished: bool = False,
+    options: Sequence[str] = (),
 ) -> int:
-    """Run the program through these deaths, and to its end unless `unfinished`; gives how many deaths there were."""
+    """Run the program through these deaths, and to its end unless `unfinished`; gives how many deaths there were.
+
+    `options` are more of the program's.
+    """
     command = [sys.executable, "-m", "benchmarks.crash.lives", "--engine", engine, *_only(chosen)]
-    command += ["--unfinished"] if unfinished else []
+    command += [*(f"--option={option}" for option in options), *(["--unfinished"] if unfinished else [])]
     done = subprocess.run(
         [*command, str(folder), *moments], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True
     )

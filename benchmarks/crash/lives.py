@@ -60,11 +60,15 @@ def live(
     moments: Sequence[Random | Moment],
     chosen: Sequence[str] = QUERIES,
     unfinished: bool = False,
+    options: Sequence[str] = (),
 ) -> int:
-    """Live until the end, or until the last of these deaths; gives the number of deaths."""
+    """Live until the end, or until the last of these deaths; gives the number of deaths.
+
+    `options` are more of the program's.
+    """
     deaths = 0
     for moment in moments if unfinished else (*moments, None):
-        if not _killed(folder, engine, moment, chosen):
+        if not _killed(folder, engine, moment, chosen, options):
             break
         for seen in filter(Path.exists, (folder / name for name in SEEN)):
             shutil.copytree(seen, folder / DEATHS / str(deaths) / seen.relative_to(folder))
@@ -72,9 +76,11 @@ def live(
     return deaths
 
 
-def _killed(folder: Path, engine: str, moment: Random | Moment | None, chosen: Sequence[str]) -> bool:
+def _killed(
+    folder: Path, engine: str, moment: Random | Moment | None, chosen: Sequence[str], options: Sequence[str]
+) -> bool:
     arguments = [str(folder), "--engine", engine, *(part for query in chosen for part in ("--query", query))]
-    arguments += ["--moment", str(moment)] if isinstance(moment, Moment) else []
+    arguments += [*options, *(["--moment", str(moment)] if isinstance(moment, Moment) else [])]
     with _forked(arguments) if engine == "local" else _process(arguments) as (ended, kill):
         if isinstance(moment, Random):
             _wait(moment, folder / CHECKPOINT / "rounds", ended)
@@ -153,9 +159,11 @@ def run() -> None:
     parser.add_argument("moments", nargs="*", type=Random.of, metavar="MOMENT")
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
     parser.add_argument("--query", action="append", choices=QUERIES, help="only these (default: all)")
+    parser.add_argument("--option", action="append", default=[], help="one of the program's, such as --option=--remote")
     parser.add_argument("--unfinished", action="store_true", help="do not live on after the last death")
     asked = parser.parse_args()
-    print(live(asked.folder, asked.engine, asked.moments, asked.query or QUERIES, asked.unfinished))
+    chosen = asked.query or QUERIES
+    print(live(asked.folder, asked.engine, asked.moments, chosen, asked.unfinished, asked.option))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
 from eventide.plan.declared.window import RowWindow, Window
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Sink
+from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,25 +107,39 @@ def engine(
     spark: SparkSession | None = None,
     moment: Moment | None = None,
     chosen: Sequence[str] = QUERIES,
+    remote: bool = False,
     **options: Any,
 ) -> LocalEngine | SparkEngine:
-    """An engine for the program, on the recording and the checkpoint in a folder; it dies at the moment, if any."""
+    """An engine for the program, on the recording and the checkpoint in a folder; it dies at the moment, if any.
+
+    `remote`: the checkpoint is reached as in a store elsewhere.
+    """
     declared = program(folder, chosen)
     sink: Sink = Directory(folder / OUT)
     told = [step.name for step in (*declared.queries, *declared.operators)]
     sinks = {name: moment.watching(sink, name) if moment else sink for name in told}
-    place = str(folder / CHECKPOINT)
     options |= {"observer": moment.after_step} if moment else {}
     made: LocalEngine | SparkEngine
+    storage = remote_storage(folder) if remote else Storage.at(str(folder / CHECKPOINT))
     if spark is None:
-        made = LocalEngine(declared, place, sinks, **options)
+        made = LocalEngine(declared, storage, sinks, **options)
     else:
         from eventide.engine.spark.engine import SparkEngine
 
-        made = SparkEngine(spark, declared, place, sinks, **options)
+        made = SparkEngine(spark, declared, storage, sinks, **options)
     if moment:
         moment.watch(made.engine.checkpoint.storage)
     return made
+
+
+def remote_storage(folder: Path) -> Storage:
+    """The folder of the checkpoint as a file system of Arrow's, with a lease in the place of a lock."""
+    from pyarrow.fs import LocalFileSystem
+
+    from eventide.storage.remote import RemoteStorage
+
+    path = str((folder / CHECKPOINT).absolute())
+    return RemoteStorage(LocalFileSystem(), path, f"file://{path}", by_renaming=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -135,6 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
     parser.add_argument("--driver-memory", type=int, default=DRIVER_MEMORY, help="the driver's memory for state")
+    parser.add_argument("--remote", action="store_true", help="reach the checkpoint as in a store elsewhere")
     parser.add_argument("--query", action="append", choices=QUERIES, help="only these (default: all)")
     parser.add_argument("--moment", type=Moment.of, help=f"die there: {Moment.FORMS}")
     parser.add_argument("--endless", action="store_true", help="go on until SIGINT or SIGTERM")
@@ -147,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = dict(setting.split("=", 1) for setting in asked.conf)
         spark = local_session(asked.master, settings, log_file=asked.folder / "spark.log")
     placed = {} if spark is None else {"driver_memory": asked.driver_memory}
-    running = engine(asked.folder, spark, asked.moment, asked.query or QUERIES, **placed)
+    running = engine(asked.folder, spark, asked.moment, asked.query or QUERIES, asked.remote, **placed)
     if asked.tell:
         running.on_round(lambda work: print(f"round {work.number}", flush=True))
     running.stop_on_signals()

@@ -18,7 +18,7 @@ from tests.commands.processes import ANSWERS, doors, eventide
 from tests.engine.small_streams import wait_until
 
 FILES = 8
-QUERIES = ("sliding", "by_rows")
+QUERIES = ("sliding", "by_rows", "paired")
 
 
 def alive(process: int) -> bool:
@@ -38,7 +38,7 @@ def test_a_worker_killed_while_the_program_runs_changes_no_result_and_commands_r
     with standalone_cluster(workers=2) as cluster:
         command = [sys.executable, "-m", "benchmarks.crash.program", str(folder), "--engine", "spark", "--tell"]
         command += [part for query in QUERIES for part in ("--query", query)]
-        command += ["--master", cluster.url, "--conf", "spark.executor.memory=512m"]
+        command += ["--master", cluster.url, "--conf", "spark.executor.memory=512m", "--driver-memory", "0"]
         with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             for _ in range(2):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.crash.differences import Differences, calm, differences, lived
+from benchmarks.crash.moment import STEPS
 from benchmarks.crash.outcome import Outcome
 from benchmarks.crash.program import CHECKPOINT, engine
 from benchmarks.crash.recording import record
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
 FILES = 6
 TWO_STREAMS = ("sliding", "levels", "by_rows")
 SLIDING = ("sliding",)
+ROWS = ("sliding", "by_rows", "paired", "in_order")
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +46,74 @@ def test_a_driver_killed_before_and_after_its_commit_loses_nothing_and_doubles_n
     assert lived(tmp_path, "spark", moments, TWO_STREAMS, unfinished=True) == len(moments)
     engine(tmp_path, spark, chosen=TWO_STREAMS).start(bounded=True).await_end()
     assert differences(tmp_path, expected) == Differences()
+
+
+@pytest.fixture(scope="module")
+def expected_of_rows(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """The same of windows, an outer join, an ordered merge and windows over counts of rows."""
+    return calm(tmp_path_factory.mktemp("calm"), FILES, ROWS)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("remote", [False, True], ids=["on a disk", "in a store elsewhere"])
+def test_a_driver_killed_after_each_step_while_nothing_stays_with_it_loses_nothing_and_doubles_nothing(
+    remote: bool, expected_of_rows: Outcome, tmp_path: Path, spark: SparkSession
+) -> None:
+    record(tmp_path, FILES)
+    moments = [f"step:{1 + place % 3}:{step}" for place, step in enumerate(STEPS)]
+    options = ["--driver-memory=0", *(["--remote"] if remote else [])]
+    # A round that was committed has no steps to die after any more.
+    ordered = sorted(moments, key=lambda moment: int(moment.split(":")[1]))
+    assert lived(tmp_path, "spark", ordered, ROWS, unfinished=True, options=options) == len(moments)
+    last = engine(tmp_path, spark, chosen=ROWS, driver_memory=0, remote=remote)
+    last.start(bounded=True).await_end()
+    assert differences(tmp_path, expected_of_rows) == Differences()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_python_workers_killed_in_the_middle_of_jobs_change_no_result(
+    expected_of_rows: Outcome, tmp_path: Path, spark: SparkSession
+) -> None:
+    """A job that has lost one is tried again, or fails, and its round with it: then the engine is restarted."""
+    record(tmp_path, FILES)
+    ended = threading.Event()
+    killed, lives = list[int](), 0
+
+    def kill() -> None:
+        while len(killed) < FILES and not ended.wait(1.0):
+            for worker in workers_of(spark):
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+                    killed.append(worker)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        while lives <= FILES:
+            lives += 1
+            with suppress(EngineError):
+                engine(tmp_path, spark, chosen=ROWS, driver_memory=0).start(bounded=True).await_end()
+                break
+    finally:
+        ended.set()
+        killer.join()
+    assert len(killed) >= FILES
+    assert differences(tmp_path, expected_of_rows) == Differences()
+
+
+def workers_of(spark: SparkSession) -> list[int]:
+    """The Python workers of a session that runs on this machine: children of the process that its JVM forks them by."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    jvm = gateway.proc.pid
+    daemons = {process for process, parent in parents.items() if parent == jvm}
+    return [process for process, parent in parents.items() if parent in daemons]
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +139,19 @@ def torn(file: Path) -> None:
 
 
 def newest(folder: Path) -> Path:
-    return max(path for path in folder.rglob("*") if path.is_file() and path.suffix in (".json", ".arrow", ".parquet"))
+    """The last record, or a file of the last round's state."""
+    found = (
+        path for path in folder.rglob("*") if path.suffix in (".json", ".parquet") and not path.name.startswith(".")
+    )
+    return max(path for path in found if path.is_file())
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("damage", "folder", "driver_memory"),
-    [(flipped, "rounds", 2**30), (Path.unlink, "slices/sliding", 2**30), (torn, "slices/sliding", 0)],
-    ids=["a bit of the record flipped", "a slice gone", "a slice on the cluster torn"],
+    [(flipped, "rounds", 2**30), (Path.unlink, "slices", 2**30), (torn, "slices", 0), (flipped, "slices", 0)],
+    ids=["a bit of the record flipped", "a slice gone", "a slice on the cluster torn", "a slice there altered"],
 )
 def test_after_damage_to_the_last_round_the_one_before_is_continued_from(
     damage: Callable[[Path], None],

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from eventide.engine.introspection.open_windows import OpenRows
 from eventide.engine.operators.frontier import Frontier, after, least_time
-from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
+from eventide.engine.operators.operator import Ingested, Input, Late, Output
 from eventide.engine.operators.ordering import NUMBER, numbered_text, span_of
-from eventide.engine.operators.slices import compacted, result_layout, results_of, slice_layout
+from eventide.engine.operators.slices import SliceAggregate, compacted, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
 from eventide.engine.operators.time_range import from_time, known_times, least_since
 from eventide.engine.operators.windows import closing, needed_from, open_frontier
@@ -39,13 +39,10 @@ MOST_TIMES = 100_000
 
 
 @dataclass(frozen=True)
-class CountWindowAggregate(Operator):
+class CountWindowAggregate(SliceAggregate):
     """Rows that wait for their number, and slices of numbered ones."""
 
-    query: Bound
-    executor: Executor
     waiting: Segments
-    slices: Segments
     closed_before: int = NEVER
     numbered: int = 0
     begins: int = NEVER
@@ -56,12 +53,7 @@ class CountWindowAggregate(Operator):
     def start(cls, query: Bound, executor: Executor, begins: int = NEVER) -> CountWindowAggregate:
         """A query that has seen nothing; rows before `begins` are not for it."""
         waiting = Segments(Layout(slice_columns(query), ("__t",)))
-        return cls(query, executor, waiting, Segments(slice_layout(query)), begins, 0, begins)
-
-    @property
-    def name(self) -> str:
-        """The name that others read it by."""
-        return self.query.query.name
+        return cls(query, executor, Segments(slice_layout(query)), waiting, begins, 0, begins)
 
     @property
     def holds(self) -> Instants:
@@ -73,7 +65,7 @@ class CountWindowAggregate(Operator):
         """The rows without a number, and those that have one."""
         return {"waiting": self.waiting, "slices": self.slices}
 
-    def with_state(self, state: Mapping[str, Segments]) -> CountWindowAggregate:
+    def with_state(self, state: Mapping[str, Segments]) -> Self:
         """The same with the same rows, elsewhere or in other files."""
         return replace(self, waiting=state["waiting"], slices=state["slices"])
 

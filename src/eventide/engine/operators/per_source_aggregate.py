@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.operators.frontier import Frontier, before, least_time
-from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
-from eventide.engine.operators.slices import result_layout, results_of, slice_layout
+from eventide.engine.operators.operator import Ingested, Input, Late, Output
+from eventide.engine.operators.slices import SliceAggregate, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
 from eventide.engine.operators.windows import (
     closed_by,
@@ -71,16 +71,13 @@ class HeldPanes:
 
 
 @dataclass(frozen=True)
-class PerSourceAggregate(Operator):
+class PerSourceAggregate(SliceAggregate):
     """The state of one query; arrays have one place for each source, by its number.
 
     `heartbeats` are those by which groups have been closed. Windows that end by `emitted` have been emitted for a
     source; those that end by `emitted_before`, for every one.
     """
 
-    query: Bound
-    executor: Executor
-    slices: Segments
     held: HeldPanes = field(default_factory=HeldPanes)
     closed_before: int = NEVER
     begins: int = NEVER
@@ -95,11 +92,6 @@ class PerSourceAggregate(Operator):
         return cls(query, executor, slices, HeldPanes(), begins, begins, emitted_before=begins)
 
     @property
-    def name(self) -> str:
-        """The name that others read it by."""
-        return self.query.query.name
-
-    @property
     def holds(self) -> Instants:
         """The panes that hold something of a source whose windows have not all been emitted."""
         return np.unique(self.held.panes)
@@ -108,15 +100,6 @@ class PerSourceAggregate(Operator):
     def emitted_to(self) -> int:
         """No result that was emitted has its last instant after this."""
         return before(int(np.append(self.emitted, self.emitted_before).max()))
-
-    @property
-    def state(self) -> Mapping[str, Segments]:
-        """The slices."""
-        return {"slices": self.slices}
-
-    def with_state(self, state: Mapping[str, Segments]) -> PerSourceAggregate:
-        """The same with the same slices, elsewhere or in other files."""
-        return replace(self, slices=state["slices"])
 
     def layout(self, port: str) -> Layout:
         """The columns of slices, before their source has a number."""

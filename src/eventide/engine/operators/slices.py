@@ -6,10 +6,14 @@ pane and group may lie in several rows, and merging these changes no result.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.operators.operator import output_layout
+from eventide.engine.operators.operator import Operator, output_layout
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -21,6 +25,29 @@ from eventide.plan.sql.failing_values import fail_safe_values
 from eventide.plan.sql.merge import BEAT, BY, LISTED, compact_text, in_order, merge_text
 
 HEARTBEAT = Column("heartbeat", "BIGINT")
+
+
+@dataclass(frozen=True)
+class SliceAggregate(Operator):
+    """An aggregate over windows, with the slices of its query."""
+
+    query: Bound
+    executor: Executor
+    slices: Segments
+
+    @property
+    def name(self) -> str:
+        """The name that others read it by."""
+        return self.query.query.name
+
+    @property
+    def state(self) -> Mapping[str, Segments]:
+        """The slices."""
+        return {"slices": self.slices}
+
+    def with_state(self, state: Mapping[str, Segments]) -> Self:
+        """The same with the same slices, elsewhere or in other files."""
+        return replace(self, slices=state["slices"])
 
 
 def slice_layout(query: Bound, *more: Column) -> Layout:

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.operators.frontier import Frontier, least_time
-from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output
-from eventide.engine.operators.slices import compacted, result_layout, results_of, slice_layout
+from eventide.engine.operators.operator import Ingested, Input, Late, Output
+from eventide.engine.operators.slices import SliceAggregate, compacted, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
 from eventide.engine.operators.time_range import from_time
 from eventide.engine.operators.windows import (
@@ -63,12 +63,9 @@ WEIGHT = Statement(
 
 
 @dataclass(frozen=True)
-class WindowAggregate(Operator):
+class WindowAggregate(SliceAggregate):
     """The state of one query: its slices, and the time before which everything is closed."""
 
-    query: Bound
-    executor: Executor
-    slices: Segments
     closed_before: int = NEVER
     begins: int = NEVER
     following: int | None = None
@@ -87,24 +84,10 @@ class WindowAggregate(Operator):
         return cls(query, executor, Segments(slice_layout(query)), begins, begins, emitted_before=begins)
 
     @property
-    def name(self) -> str:
-        """The name that others read it by."""
-        return self.query.query.name
-
-    @property
     def holds(self) -> Instants:
         """The panes that hold something and whose windows have not all been emitted."""
         panes = self.slices.panes
         return panes[panes >= self._needed(self.emitted_before, self.holes)]
-
-    @property
-    def state(self) -> Mapping[str, Segments]:
-        """The slices."""
-        return {"slices": self.slices}
-
-    def with_state(self, state: Mapping[str, Segments]) -> WindowAggregate:
-        """The same with the same slices, elsewhere or in other files."""
-        return replace(self, slices=state["slices"])
 
     def layout(self, port: str) -> Layout:
         """The columns of slices."""
