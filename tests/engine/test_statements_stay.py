@@ -31,6 +31,8 @@ QUERIES = {
     "rows": "SELECT t, k, v * 2 AS twice FROM a WHERE v > 1",
     "merge": "SELECT t, k FROM a UNION ALL SELECT t, k FROM b",
     "ordered": "SELECT t, k FROM a UNION ALL SELECT t, k FROM b ORDER BY t",
+    "join": "SELECT a.t, v, w FROM a JOIN b ON a.k = b.k AND abs(a.t - b.t) <= 20",
+    "outer join": "SELECT a.t, v, w FROM a FULL JOIN b ON a.k = b.k AND abs(a.t - b.t) <= 20",
     "lookup": "SELECT a.t, v, w FROM a JOIN b FOR SYSTEM_TIME AS OF a.t AS p ON a.k = p.k",
     "broken": "SELECT sum(CAST(k AS INT)) AS total FROM a [RANGE 20]",
     "prods": "SELECT k, sum(v) AS total FROM a [RANGE 20] GROUP BY k PROD EVERY 1",

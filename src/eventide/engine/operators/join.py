@@ -33,7 +33,7 @@ from eventide.engine.relations.statement import Statement, Step, StepResults, on
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, RIGHT
-from eventide.plan.bound.query import instant_sql
+from eventide.plan.bound.query import Bound, instant_sql
 from eventide.plan.sql.join import COUNT, alone_text, met_columns, output_order, side_columns
 
 Two = tuple[Segments, Segments]
@@ -122,14 +122,11 @@ class Join(Operator):
         known += [(f"__k{band}", floor) for band, floor in enumerate(floors, 1)]
         accepted, late = rows, None
         if any((low := rows.least(column)) is not None and low < first for column, first in known):
-            limits = {"time": time, **{f"floor{band}": floor for band, floor in enumerate(floors, 1)}}
-            inputs = {"found": rows, "limits": one_row(**limits)}
-            accepted = self.executor.relation(self._statements.accepted(), inputs, rows.layout)
-            conditions = [
-                f"__t <= {time}",
-                *(f"COALESCE(__k{band} < {floor}, FALSE)" for band, floor in enumerate(floors, 1)),
-            ]
-            late = Late(rows.rows - accepted.rows, " OR ".join(conditions)) if accepted.rows < rows.rows else None
+            tables = {"limits": one_row(time=time, **{f"floor{band}": low for band, low in enumerate(floors, 1)})}
+            accepted = self.executor.relation(self._statements.accepted(), {"found": rows, **tables}, rows.layout)
+            if accepted.rows < rows.rows:
+                condition = self._statements.late("timed")
+                late = Late(rows.rows - accepted.rows, condition, "CROSS JOIN limits", tables)
         new = self.new[side].add(accepted)
         return replace(self, new=(new, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], new)), Ingested(
             rows.rows, late
@@ -171,9 +168,7 @@ class Join(Operator):
         return self._promise(self._further(inputs))
 
     def _further(self, inputs: Sequence[Input]) -> Frontiers:
-        now = {one.port: one.frontier for one in inputs}
-        left, right = (into.query.name for into in self.bound.ports)
-        return self.frontiers[LEFT].further(now[left]), self.frontiers[RIGHT].further(now[right])
+        return further(self.bound.ports, self.frontiers, inputs)
 
     def _floors(self, frontiers: Frontiers) -> tuple[Floors, Floors]:
         left, right = (JoinSide(self.bound, side).floors(one) for side, one in enumerate(frontiers))
@@ -328,6 +323,13 @@ class Join(Operator):
 def side_of(bound: BoundJoin, port: str) -> int:
     """The side that a port leads to."""
     return [into.query.name for into in bound.ports].index(port)
+
+
+def further(ports: tuple[Bound, Bound], frontiers: Frontiers, inputs: Sequence[Input]) -> Frontiers:
+    """The frontiers of both sides, where the inputs have come so far."""
+    now = {one.port: one.frontier for one in inputs}
+    left, right = (into.query.name for into in ports)
+    return frontiers[LEFT].further(now[left]), frontiers[RIGHT].further(now[right])
 
 
 def side_layout(bound: BoundJoin, side: int) -> Layout:

@@ -49,8 +49,12 @@ class JoinStatements:
 
     def accepted(self) -> Statement:
         """The rows `found` that are not late."""
-        late = " OR ".join(["found.__t <= limits.__time", f"COALESCE({self.dead('found', 'floor')}, FALSE)"])
-        return Statement(f"SELECT found.* FROM found CROSS JOIN limits WHERE NOT ({late})", identified=True)
+        text = f"SELECT found.* FROM found CROSS JOIN limits WHERE NOT ({self.late('found')})"
+        return Statement(text, identified=True)
+
+    def late(self, rows: str) -> str:
+        """Whether the time of a row is promised to be over, or partners of it may be gone."""
+        return f"{rows}.__t <= limits.__time OR COALESCE({self.dead(rows, 'floor')}, FALSE)"
 
     def pairs(self, new_left: bool, new_right: bool, fail_safe: bool = False) -> str:
         """New left rows with all right rows, and held left rows with new right rows."""

@@ -20,6 +20,7 @@ from eventide.engine.operators.join import (
     Frontiers,
     Two,
     carried_columns,
+    further,
     pairs_layout,
     side_layout,
     side_of,
@@ -139,9 +140,7 @@ class Lookup(Operator):
         return self._promise(self._further(inputs), after(self.frontiers[RIGHT].time))[1]
 
     def _further(self, inputs: Sequence[Input]) -> Frontiers:
-        now = {one.port: one.frontier for one in inputs}
-        left, right = (into.query.name for into in self.bound.ports)
-        return self.frontiers[LEFT].further(now[left]), self.frontiers[RIGHT].further(now[right])
+        return further(self.bound.ports, self.frontiers, inputs)
 
     def _ready(self, was: int, now: int) -> Relation:
         """The rows that the table has become known for, and those that came when it was already."""
