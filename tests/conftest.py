@@ -40,7 +40,7 @@ settings.load_profile("eventide")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="run what is marked slow as well")
+    parser.addoption("--all", "--all-places", action="store_true", help="run what is marked slow as well")
 
 
 @pytest.hookimpl(optionalhook=True)
