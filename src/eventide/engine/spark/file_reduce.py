@@ -18,6 +18,7 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from eventide.engine.relations.faults import OF_VALUES, first_line
 from eventide.engine.relations.relation import Summary
 from eventide.engine.spark.worker import (
     BATCH_ROWS,
+    Attempts,
     as_bytes,
     emptied,
     from_bytes,
@@ -57,9 +59,6 @@ TIME_ZONE, CALENDAR = "spark.sql.session.timeZone", "spark.sql.parquet.datetimeR
 
 SPLIT_BYTES = 128 * 2**20
 """A larger file Spark cuts among several tasks, and is better at it."""
-
-MOST_FAILURES = 3
-"""After so many rounds in a row that a task could not reduce, it is not tried again."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class FileReduce:
         self._stream = stream
         self._columns = (*stream.columns, Column(MALFORMED, "STRING"))
         self._cores = spark.sparkContext.defaultParallelism
-        self._failures = 0
+        self._attempts = Attempts()
         self.answered = 0
 
     @staticmethod
@@ -133,19 +132,15 @@ class FileReduce:
         return Summary.of_all([answer.written for answer in answers if answer.written is not None])
 
     def _answers(self, batch: FileBatch, spark_sql: str, target: Target | None) -> list[TaskAnswer] | None:
-        if self._failures >= MOST_FAILURES or not self._reads_as_we_do():
+        if self._attempts.are_over or not self._reads_as_we_do():
             return None
         paths = local_paths(batch.uris)
         if not paths:
             return None
-        try:
-            answers = self._by_tasks(to_duckdb(spark_sql, self._columns), paths, target)
-        except Exception as failure:
-            # Whatever it is, a file that is gone or a worker that died: if it is no accident, Spark SQL tells it.
-            self._failures += 1
-            log.warning("files of %r are left to Spark SQL: %s", self._stream.name, first_line(failure))
+        job = partial(self._by_tasks, to_duckdb(spark_sql, self._columns), paths, target)
+        answers = self._attempts.answer(job, f"files of {self._stream.name!r} are")
+        if answers is None:
             return None
-        self._failures = 0
         declined = next((answer.declined for answer in answers if answer.declined is not None), None)
         if declined is not None:
             log.info("files of %r are left to Spark SQL this round: %s", self._stream.name, declined)

@@ -11,7 +11,6 @@ few the rows are; a round of a join has ten such statements, and one job of one 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from eventide.engine.relations.faults import OF_VALUES, first_line
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.engine.spark.worker import (
     BATCH_ROWS,
+    Attempts,
     as_bytes,
     emptied,
     from_bytes,
@@ -40,13 +40,8 @@ from eventide.plan.duckdb.transpile import to_duckdb
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-log = logging.getLogger(__name__)
-
 TASK_BYTES = 128 * 2**20
 """What the rows that one task reads may take in memory, about; more of them Spark SQL shares out among several."""
-
-MOST_FAILURES = 3
-"""After so many jobs in a row that failed, none is tried again."""
 
 
 @dataclass(frozen=True)
@@ -90,21 +85,18 @@ class StateTasks:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._failures = 0
+        self._attempts = Attempts()
 
     def run(self, steps: Sequence[ClusterStep], given: Given) -> list[Summary | pa.Table] | None:
         """The answers of steps over state; a `DataFaultError` where the values of a row break one."""
         task = self._task(steps, given)
         if task is None:
             return None
-        try:
-            [answers] = self._spark.sparkContext.parallelize([task], 1).map(_run_by_worker).collect()
-        except Exception as failure:
-            # Whatever it is, a file that is gone or a worker that died: if it is no accident, Spark SQL tells it.
-            self._failures += 1
-            log.warning("statements over state are left to Spark SQL: %s", first_line(failure))
+        job = self._spark.sparkContext.parallelize([task], 1).map(_run_by_worker).collect
+        found = self._attempts.answer(job, "statements over state are")
+        if found is None:
             return None
-        self._failures = 0
+        [answers] = found
         fault = next((answer.fault for answer in answers if answer.fault is not None), None)
         if fault is not None:
             raise DataFaultError(f"a statement over state cannot be computed: {fault}")
@@ -114,7 +106,7 @@ class StateTasks:
         stored = {name: rows for name, rows in given.items() if isinstance(rows, StoredRows)}
         tables = {name: table for name, table in given.items() if not isinstance(table, StoredRows)}
         few = sum(rows.bytes for rows in stored.values()) <= TASK_BYTES
-        if not few or self._failures >= MOST_FAILURES or not all(step.portable for step in steps):
+        if not few or self._attempts.are_over or not all(step.portable for step in steps):
             return None
         files = {}
         for name, rows in stored.items():

@@ -6,11 +6,13 @@ under a name that a second try of the task writes again, and are there whole or 
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -18,9 +20,14 @@ import pyarrow.parquet as pq
 
 from eventide.engine.duckdb.executor import Workbench
 from eventide.engine.relations.backend import Target
+from eventide.engine.relations.faults import first_line
 from eventide.engine.relations.relation import Summary, numbered
 from eventide.plan.expressions.columns import Column
 from eventide.sources.arrow_types import arrow_type
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 BATCH_ROWS = 2**17
 """Rows that are held at once while they are written."""
@@ -30,6 +37,33 @@ ROWS_A_TASK = 2**33
 
 MEMORY = "1GB"
 """What DuckDB may hold in a process before it spills; several workers share a machine."""
+
+
+MOST_FAILURES = 3
+"""After so many jobs in a row that failed, none of their kind is tried again."""
+
+
+class Attempts:
+    """Jobs of one kind that Spark SQL can do as well, if less quickly."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    @property
+    def are_over(self) -> bool:
+        """Whether so many in a row failed that it is no accident."""
+        return self._failures >= MOST_FAILURES
+
+    def answer(self, job: Callable[[], T], what: str) -> T | None:
+        """The answer of a job; None where it failed, and Spark SQL has to be asked: what is no accident, it tells."""
+        try:
+            found = job()
+        except Exception as failure:
+            self._failures += 1
+            log.warning("%s left to Spark SQL: %s", what, first_line(failure))
+            return None
+        self._failures = 0
+        return found
 
 
 @cache
