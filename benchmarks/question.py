@@ -96,13 +96,17 @@ class Truth:
         `complete`: all of it; otherwise all of it up to the last window that the side gave.
         """
         connection = self._connection
-        if not list(Path(results).parent.glob(Path(results).name)):
+        found = list(Path(results).parent.glob(Path(results).name))
+        if not found:
             raise SystemExit(f"{side} gave no results for {self.question.name}: nothing can be compared")
+        # A large round is a folder of parts.
+        files = [str(file) for one in found for file in (sorted(one.glob("*.parquet")) if one.is_dir() else [one])]
         connection.execute(
             f"""
             CREATE OR REPLACE TABLE given AS
-            SELECT epoch_us(window_end) AS window_end, k, total, n, most FROM read_parquet('{results}')
-            """
+            SELECT epoch_us(window_end) AS window_end, k, total, n, most FROM read_parquet($files)
+            """,
+            {"files": files},
         )
         bound = "" if complete else "WHERE window_end <= (SELECT max(window_end) FROM given)"
         wanted = f"SELECT * FROM truth {bound}"

@@ -13,6 +13,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.engine.operators.blocks import block_size, where_shared
 from eventide.engine.operators.operator import Operator, output_layout
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
@@ -22,7 +23,7 @@ from eventide.plan.bound.query import Bound
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.expressions.columns import Column
 from eventide.plan.sql.failing_values import fail_safe_values
-from eventide.plan.sql.merge import BEAT, BY, LISTED, compact_text, in_order, merge_text
+from eventide.plan.sql.merge import BEAT, BY, LISTED, compact_text, in_order, merge_text, with_blocks
 
 HEARTBEAT = Column("heartbeat", "BIGINT")
 
@@ -71,16 +72,22 @@ def results_of(
     by_source = "by" in windows.column_names
     held = slices.holding(pc.unique(windows.column("pane")).to_numpy())
     again = None if changed is None else "changed"
+    # Which windows a changed pane is in has to be seen in the list.
+    size = block_size(query) if changed is None else None
+    windows, blocks = where_shared(windows, size) if size is not None else (windows, None)
+    source = "slices" if blocks is None else with_blocks(query, "slices", "blocks")
     statement = Statement(
-        merge_text(query, "slices", "windows", again, by_source),
+        merge_text(query, source, "windows", again, by_source),
         query.driver_exact,
         in_order(query),
         bool(query.query.order),
-        lambda: merge_text(fail_safe_values(query), "slices", "windows", again, by_source),
+        lambda: merge_text(fail_safe_values(query), source, "windows", again, by_source),
         tuple(Column(partial.name, partial.type) for partial in query.partials if partial.type),
     )
     listed = windows.rename_columns((*LISTED, BY, BEAT) if by_source else LISTED)
-    inputs = {"slices": held, "windows": listed, **({} if changed is None else {"changed": changed})}
+    inputs: dict[str, Segments | pa.Table] = {"slices": held, "windows": listed}
+    inputs |= {} if changed is None else {"changed": changed}
+    inputs |= {} if blocks is None else {"blocks": blocks}
     return executor.relation(statement, inputs, result_layout(query))
 
 

@@ -17,6 +17,9 @@ from eventide.plan.expressions.columns import quoted
 LISTED = ("__of", "__start", "__end")
 """A pane, and the start and end of a window that holds it: names that no column of a stream has."""
 
+BLOCK = "__block"
+"""In lists of blocks, beside `__of`: the number of the block that a pane lies in."""
+
 BY = "__by"
 """The number of a source, in slices and in lists of windows that are closed source by source."""
 
@@ -69,6 +72,18 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
     told += [f"{_output(value.name)} AS {quoted(value.name)}" for value in query.values if shown(value)]
     told += ["__lost", *([f"{BEAT} AS heartbeat"] if by_source else [])]
     return f"SELECT {', '.join(told)} FROM {valued}{first}"
+
+
+def with_blocks(query: Bound, slices: str, blocks: str) -> str:
+    """The slices, and beside them blocks of panes merged beforehand, for windows that share many panes.
+
+    A block is a pane of its own to `windows`: what lies in many windows is merged once, not for each of them.
+    """
+    own = ["__n", *(f"__k{j}" for j in range(len(query.keys))), *(partial.name for partial in query.partials)]
+    inside = f"SELECT b.{BLOCK} AS __pane, {', '.join(f's.{name}' for name in own)} FROM {slices} s JOIN {blocks} b"
+    columns = ", ".join(["__pane", *own])
+    merged = compact_text(query, f"({inside} ON s.__pane = b.__of)")
+    return f"(SELECT {columns} FROM {slices} UNION ALL SELECT {columns} FROM ({merged}))"
 
 
 def in_order(query: Bound) -> str:
