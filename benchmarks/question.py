@@ -102,7 +102,7 @@ class Truth:
         # A large round is a folder of parts.
         files = [str(file) for one in found for file in (sorted(one.glob("*.parquet")) if one.is_dir() else [one])]
         connection.execute(
-            f"""
+            """
             CREATE OR REPLACE TABLE given AS
             SELECT epoch_us(window_end) AS window_end, k, total, n, most FROM read_parquet($files)
             """,
