@@ -50,7 +50,7 @@ from benchmarks.spark_native.latency import closers, feed, times
 from benchmarks.spark_native.sides import KEPT_PROGRESS, Task, rounds_of
 from eventide.engine.running import Running
 from eventide.engine.spark.engine import SparkEngine
-from eventide.engine.spark.session import local_session
+from eventide.launch.spark_session import local_session
 from eventide.results.results import Results
 
 if TYPE_CHECKING:

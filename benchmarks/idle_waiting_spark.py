@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import as_duration, show_table
 from eventide.engine.spark.engine import SparkEngine
-from eventide.engine.spark.session import local_session
 from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.launch.spark_session import local_session
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps, columns

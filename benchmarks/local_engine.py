@@ -32,7 +32,7 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.spark.engine import SparkEngine
-from eventide.engine.spark.session import local_session
+from eventide.launch.spark_session import local_session
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

@@ -38,11 +38,11 @@ from benchmarks.processes import cpu_seconds, jvm_of
 from benchmarks.question import ASKED, TUMBLING
 from eventide.engine.round.report import RoundReport
 from eventide.engine.spark.engine import SparkEngine
-from eventide.engine.spark.session import local_session
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Snapshot
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.fixed_delay import FixedDelay, FixedDelayGenerator
+from eventide.launch.spark_session import local_session
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Input, Stream, columns

@@ -27,8 +27,8 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.spark.engine import SparkEngine
-from eventide.engine.spark.session import local_session
 from eventide.language.script import read_script
+from eventide.launch.spark_session import local_session
 from eventide.plan.declared.program import Program
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Sink

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import eventide
 from eventide.api.query import ContinuousQuery
-from eventide.engine.spark.session import local_session
+from eventide.launch.spark_session import local_session
 from examples.freeway import readings, write_files
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import eventide
-from eventide.engine.spark.session import local_session
 from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.launch.spark_session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,8 +23,8 @@ def archive(file: Path) -> None:
 
     from benchmarks.startup import prepared
     from eventide.engine.spark.engine import SparkEngine
-    from eventide.engine.spark.session import local_session
     from eventide.language.script import read_script
+    from eventide.launch.spark_session import local_session
     from eventide.sinks.memory import Memory
 
     with tempfile.TemporaryDirectory() as name:

@@ -73,7 +73,7 @@ def shorten(tests: Iterable[Callable[..., object]]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A real Spark on this machine, in UTC, with the settings of the engine."""
-    from eventide.engine.spark.session import local_session
+    from eventide.launch.spark_session import local_session
 
     session = local_session("local[2]", log_file=tmp_path_factory.mktemp("spark") / "spark.log")
     yield session

@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     spark = None
     if asked.engine == "spark":
-        from eventide.engine.spark.session import local_session
+        from eventide.launch.spark_session import local_session
 
         settings = dict(setting.split("=", 1) for setting in asked.conf)
         spark = local_session(asked.master, settings, log_file=asked.folder / "spark.log")

@@ -33,7 +33,7 @@ from benchmarks.driver_memory import DRIVER_MEMORY_AT, add_place
 from benchmarks.harness import as_percent, asked, database, finish, parser, say, scratch, show_table
 from benchmarks.join_vs_spark.questions import EPOCHS, QUESTIONS, Compared, Inputs, Question, Truth
 from benchmarks.join_vs_spark.sides import EVENTIDE, NATIVE, SIDES, Side, Task
-from eventide.engine.spark.session import local_session
+from eventide.launch.spark_session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

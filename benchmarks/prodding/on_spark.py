@@ -17,8 +17,8 @@ import pyarrow as pa
 from benchmarks.prodding.runs import AGGREGATES
 from benchmarks.prodding.streams import SECOND
 from eventide.engine.spark.engine import SparkEngine
-from eventide.engine.spark.session import local_session
 from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.launch.spark_session import local_session
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

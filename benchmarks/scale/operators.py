@@ -27,7 +27,7 @@ from benchmarks.scale.answers import batch, given
 from benchmarks.scale.questions import ANSWERS, QUESTIONS, Question
 from eventide.engine.round.report import RoundReport
 from eventide.engine.spark.engine import SparkEngine
-from eventide.engine.spark.session import local_session
+from eventide.launch.spark_session import local_session
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

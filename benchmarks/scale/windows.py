@@ -28,7 +28,7 @@ from benchmarks.question import QUERY, TUMBLING, Truth
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.report import RoundReport
 from eventide.engine.spark.engine import SparkEngine
-from eventide.engine.spark.session import local_session
+from eventide.launch.spark_session import local_session
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

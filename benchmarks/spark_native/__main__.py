@@ -33,7 +33,7 @@ from benchmarks.question import SLIDING6, TUMBLING
 from benchmarks.spark_native import latency, rounds, throughput
 from benchmarks.spark_native.sides import EVENTIDE_SQL
 from benchmarks.spark_native.throughput import SCAN, Throughput
-from eventide.engine.spark.session import local_session
+from eventide.launch.spark_session import local_session
 
 MASTER = "local[2]"
 GROUPS = 1000

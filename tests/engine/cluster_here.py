@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engine.duckdb.executor import Bench
+from eventide.duckdb.executor import Bench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.relation import Relation, Summary

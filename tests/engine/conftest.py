@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from tests.engine.scenarios import SharedWorkbench
 
 

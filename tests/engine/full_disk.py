@@ -61,7 +61,7 @@ def main() -> None:
     mode, folder, calm = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     spark = None
     if mode == "spark":
-        from eventide.engine.spark.session import local_session
+        from eventide.launch.spark_session import local_session
 
         spark = local_session("local[2]")
     more = growing_limit(folder) if mode == "limit" else small_disk(folder, STEPS[mode])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from eventide.engine.duckdb.functions import register
+from eventide.duckdb.functions import register
 from eventide.plan.aggregates.split import split
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.aggregate_call import Split

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.fixed_delay import FixedDelay

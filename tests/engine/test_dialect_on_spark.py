@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from eventide.engine.duckdb.functions import missing_functions
+from eventide.duckdb.functions import missing_functions
 from eventide.errors import DeclarationError
 from eventide.plan.duckdb.transpile import same_answer, to_duckdb
 from eventide.plan.expressions.columns import Column, spark_type

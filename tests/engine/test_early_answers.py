@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, Timing

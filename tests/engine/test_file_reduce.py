@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.engine import SparkEngine
 from eventide.engine.spark.file_reduce import FileReduce, FileTask, _reduced_by_worker, reduced, shared_out

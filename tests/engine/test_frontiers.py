@@ -7,7 +7,7 @@ import tempfile
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import Frontier
 from eventide.engine.round.engine import Engine

@@ -22,9 +22,9 @@ from benchmarks.crash.outcome import Outcome
 from benchmarks.crash.program import engine
 from benchmarks.crash.recording import record
 from benchmarks.harness import REPOSITORY
-from eventide.engine import logs
 from eventide.engine.round.report import STEPS
 from eventide.errors import CheckpointError, DeclarationError, EngineError
+from eventide.launch import logs
 from eventide.plan.declared.program import Program
 from eventide.sinks.memory import Memory
 from tests.engine.small_streams import made, put, stream, tumbling, wait_until

@@ -9,8 +9,8 @@ from zlib import crc32
 import pytest
 
 from eventide.engine.checkpoint.checkpoint import Checkpoint
-from eventide.engine.introspection.reader import last_record
 from eventide.errors import CheckpointError
+from eventide.report.stopped_run import last_record
 from eventide.storage.storage import Storage
 
 WAY_OUT = (

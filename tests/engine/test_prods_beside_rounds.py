@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.engine.early.given import MOST, EarlyTold, ToldAnswers
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.local.backend import LocalBackend

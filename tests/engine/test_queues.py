@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.early import Prods

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 
-from eventide.engine.duckdb.executor import Workbench
-from eventide.engine.introspection.reader import read_standing
+from eventide.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import RoundReport
 from eventide.engine.round.side_tables import LATE
 from eventide.eventtime.instant import NEVER
 from eventide.plan.declared.rows import Rows
+from eventide.report.stopped_run import read_standing
 from eventide.report.why import window_words
 from eventide.testing.trial import Shown
 from tests.engine.random_programs import Given, Story, names_of, stories

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import Scenario, expected, played, scenarios

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eventide.engine.spark.session import local_session, settle
 from eventide.errors import DeclarationError
+from eventide.launch.spark_session import local_session, settle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.engine.relations.backend import ClusterStep, StoredRows, Target
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.engine.spark import state_tasks

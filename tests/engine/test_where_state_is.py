@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 from eventide.commands.why import states_of
-from eventide.engine.driver_memory import state_words
-from eventide.engine.introspection.reader import read_standing
 from eventide.engine.introspection.status import Status
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.language.script import read_script
+from eventide.plan.declared.driver_memory import state_words
 from eventide.report.explain import plan_of
 from eventide.report.status import told
+from eventide.report.stopped_run import read_standing
 from tests.engine.cluster_here import ClusterHere
 
 SCRIPT = """

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from eventide.engine.checkpoint.record import RoundRecord
 from eventide.engine.introspection.open_windows import OpenTime
-from eventide.engine.introspection.reader import read_standing
 from eventide.engine.introspection.why import OperatorWait, QueryWait, Standing, StreamWait, streams_of
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
@@ -42,6 +41,7 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, TimeKind, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.report.stopped_run import read_standing
 from eventide.report.why import operator_words, window_words
 
 if TYPE_CHECKING:

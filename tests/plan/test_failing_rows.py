@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.errors import DataFaultError
 from eventide.plan.bound.query import Bound, bind
 from eventide.plan.declared.query import Query, named_as

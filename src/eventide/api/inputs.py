@@ -29,12 +29,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from eventide.engine.spark.connect import refuse_connect
 from eventide.errors import DeclarationError, EventideError, InputError
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import Column, spark_type
 from eventide.sources.batches import Batches
 from eventide.sources.schema import spark_name
+from eventide.sources.spark.connect import refuse_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

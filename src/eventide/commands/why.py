@@ -11,15 +11,15 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from eventide.engine.driver_memory import state_words
 from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, kind_of_times, known
-from eventide.engine.introspection.reader import below, read_standing
 from eventide.engine.introspection.why import OpenWindow, Standing
 from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
 from eventide.errors import DeclarationError
 from eventide.launch.settings import RunSettings, script_of
 from eventide.plan.binding import as_run
+from eventide.plan.declared.driver_memory import state_words
 from eventide.plan.declared.stream import TimeKind
+from eventide.report.stopped_run import below, read_standing
 from eventide.report.why import moment, operator_words, window_words
 
 SHOWN = 20

@@ -217,7 +217,7 @@ def _on_spark(
 
 
 def _started(where: Where, log_file: Path) -> SparkSession:
-    from eventide.engine.spark.session import local_session
+    from eventide.launch.spark_session import local_session
 
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:

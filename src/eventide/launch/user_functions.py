@@ -48,7 +48,7 @@ from uuid import UUID
 import numpy as np
 from duckdb.func import FunctionNullHandling
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.engine.local.backend import LocalBackend
 from eventide.errors import DeclarationError, InputError
 from eventide.language.script import Function

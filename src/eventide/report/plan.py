@@ -37,7 +37,6 @@ from typing import Any
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from eventide.engine.driver_memory import budget_words
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.reducer import Reducer
@@ -46,6 +45,7 @@ from eventide.language.script import Function
 from eventide.launch.user_functions import local_backend
 from eventide.plan.binding import BoundOperator, BoundProgram, running
 from eventide.plan.bound.query import Bound
+from eventide.plan.declared.driver_memory import budget_words
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.early import in_words as prods_in_words
 from eventide.plan.declared.program import Operator, Program, reads

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import before

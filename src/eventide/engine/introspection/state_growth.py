@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from eventide.engine.driver_memory import size_words
 from eventide.engine.introspection.status import QueryStatus
 from eventide.engine.introspection.why import Standing
 from eventide.engine.operators.operator import Operator
 from eventide.engine.round.placement import state_bytes, state_rows
+from eventide.plan.declared.driver_memory import size_words
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from eventide.engine.duckdb.executor import Bench, Workbench
+from eventide.duckdb.executor import Bench, Workbench
+from eventide.duckdb.faults import first_line, of_duckdb
 from eventide.engine.relations.backend import ClusterStep, Given, Target
-from eventide.engine.relations.faults import first_line, of_duckdb
 from eventide.engine.relations.relation import Summary
 from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.plan.declared.stream import Derived, Stream

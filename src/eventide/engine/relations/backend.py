@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from eventide.engine.duckdb.executor import Bench
+from eventide.duckdb.executor import Bench
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import Column

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engine.relations.faults import of_spark
 from eventide.engine.relations.files import tables_in
+from eventide.engine.spark.faults import of_spark
 from eventide.results.results import Kind, Made
 
 PART_BYTES = 8 * 2**20

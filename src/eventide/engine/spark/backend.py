@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from eventide.engine.duckdb.executor import Bench, Workbench
+from eventide.duckdb.executor import Bench, Workbench
+from eventide.duckdb.faults import first_line
 from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
-from eventide.engine.relations.faults import first_line, of_spark
 from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
+from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch, FileReduce
 from eventide.engine.spark.state_tasks import StateTasks
 from eventide.errors import DeclarationError

@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from eventide.engine.relations.faults import of_spark
 from eventide.engine.round.engine import Engine, Observer
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
-from eventide.engine.spark.connect import refuse_connect
+from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
 from eventide.errors import EventideError
@@ -28,6 +27,7 @@ from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sinks.sink import Sink
+from eventide.sources.spark.connect import refuse_connect
 from eventide.sources.spark.input import read_stream
 from eventide.sources.spark.reachable import unreachable_brokers
 from eventide.storage.storage import Storage

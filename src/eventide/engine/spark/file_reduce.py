@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
+from eventide.duckdb.faults import OF_VALUES, first_line
 from eventide.engine.relations.backend import Target
-from eventide.engine.relations.faults import OF_VALUES, first_line
 from eventide.engine.relations.relation import Summary
 from eventide.engine.spark.worker import (
     BATCH_ROWS,

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.engine.duckdb.executor import Workbench, columns_read
+from eventide.duckdb.executor import Workbench, columns_read
+from eventide.duckdb.faults import OF_VALUES, first_line
 from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
-from eventide.engine.relations.faults import OF_VALUES, first_line
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.engine.spark.worker import (
     BATCH_ROWS,

@@ -18,9 +18,9 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.engine.duckdb.executor import Workbench
+from eventide.duckdb.executor import Workbench
+from eventide.duckdb.faults import first_line
 from eventide.engine.relations.backend import Target
-from eventide.engine.relations.faults import first_line
 from eventide.engine.relations.relation import Summary, numbered
 from eventide.plan.expressions.columns import Column
 from eventide.sources.arrow_types import arrow_type

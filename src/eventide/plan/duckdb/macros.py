@@ -1,4 +1,4 @@
-"""Spark's functions as DuckDB macros: text only, run by `engine.duckdb.functions.register`.
+"""Spark's functions as DuckDB macros: text only, run by `eventide.duckdb.functions.register`.
 
 Law: a macro has the name of Spark's function behind `spark_`, and its answer, errors included. DuckDB picks the
 variant of a macro by the types of its arguments, so a statement can be said without knowing them.

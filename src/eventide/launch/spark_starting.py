@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from eventide.engine.relations.faults import cause_of
+from eventide.engine.spark.faults import cause_of
 from eventide.sources.spark.errors import gone, is_gone
 
 

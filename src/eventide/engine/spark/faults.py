@@ -1,15 +1,14 @@
-"""What an engine said when a statement failed: the fault of a row, or of something else.
+"""What Spark said when a statement failed: the fault of a row, or of something else.
 
-Law: an error that a row's values caused is a `DataFaultError`, on Spark and on DuckDB; a statement that fails for every
-row alike (no such column, no disk) is a plain `EngineError`. Only the first line of what the engine said is kept.
+Law: an error that a row's values caused is a `DataFaultError`, here as on DuckDB; a statement that fails for every row
+alike (no such column, no disk) is a plain `EngineError`. Only the first line of what Spark said is kept.
 """
 
 from __future__ import annotations
 
 import re
 
-import duckdb
-
+from eventide.duckdb.faults import first_line
 from eventide.errors import DataFaultError, EngineError
 from eventide.sources.spark.errors import gone, is_gone
 
@@ -23,7 +22,6 @@ NOT_A_VALUE = "net.razorvine.pickle.PickleException"
 """What Spark's reader of Python values says of an object of a class that it does not know."""
 
 NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
-OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 
 
 def of_spark(error: BaseException, what: str) -> EngineError:
@@ -64,19 +62,6 @@ name in its place, and start again
     return kind(f"{what}: {told}")
 
 
-def of_duckdb(error: duckdb.Error, what: str) -> EngineError:
-    """The error to raise for what DuckDB said.
-
-    >>> try:
-    ...     duckdb.execute("SELECT CAST('x' AS INTEGER)")
-    ... except duckdb.Error as error:
-    ...     of_duckdb(error, "a round cannot be computed")
-    DataFaultError("a round cannot be computed: Conversion Error: Could not convert string 'x' to INT32")
-    """
-    kind = DataFaultError if isinstance(error, OF_VALUES) else EngineError
-    return kind(f"{what}: {first_line(error)}")
-
-
 def cause_of(error: BaseException) -> str:
     """The sentence in what Spark raised that says what happened.
 
@@ -87,13 +72,3 @@ def cause_of(error: BaseException) -> str:
     said = str(error)
     cause = CAUSE.search(said) if said.startswith("An error occurred while calling") else None
     return cause[1].strip() if cause else first_line(error)
-
-
-def first_line(error: BaseException) -> str:
-    """What it says, without its stack; what a function of the user raised stands in the last line.
-
-    >>> first_line(Exception("a worker failed:\\nTraceback\\n  in f\\nValueError: no number"))
-    'a worker failed: ValueError: no number'
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]

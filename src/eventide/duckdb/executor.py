@@ -19,8 +19,8 @@ from typing import Protocol
 import duckdb
 import pyarrow as pa
 
-from eventide.engine.duckdb.functions import Macros, missing_functions, nearest_function
-from eventide.engine.relations.faults import OF_VALUES, of_duckdb
+from eventide.duckdb.faults import OF_VALUES, of_duckdb
+from eventide.duckdb.functions import Macros, missing_functions, nearest_function
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.duckdb.transpile import tables_in, to_duckdb
 from eventide.plan.expressions.columns import Column

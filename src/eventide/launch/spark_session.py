@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventide.engine.spark.starting import started_well, unreachable, why_not
 from eventide.errors import DeclarationError, EngineError
+from eventide.launch.spark_starting import started_well, unreachable, why_not
 from eventide.sources.spark.errors import said
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ import sqlglot
 from duckdb.func import ARROW, SPECIAL
 from sqlglot import exp
 
-from eventide.engine.duckdb import sketches
+from eventide.duckdb import sketches
 from eventide.plan.duckdb.macros import MACROS
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.spark_dialect import Spark4
