@@ -23,13 +23,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from eventide.endpoint.auth import Gate
 from eventide.endpoint.json_text import as_json
 from eventide.endpoint.limits import HttpError, Limits
+from eventide.endpoint.metrics import CONTENT_TYPE, Metrics
 from eventide.endpoint.prod_request import PROD_KEYS, asked_of, parameters_of
 from eventide.endpoint.questions import Questions
 
 log = logging.getLogger(__name__)
 
+JSON = "application/json; charset=utf-8"
 Answer = Callable[[Mapping[str, str], bytes], bytes]
-"""From the parameters and the body of a request to a line of JSON."""
+"""From the parameters and the body of a request to the body of its answer, by default a line of JSON."""
 
 
 class Guard:
@@ -92,13 +94,14 @@ def headers_of(scope: Scope, limits: Limits) -> dict[str, str]:
     return headers
 
 
-def endpoint_routes(questions: Questions) -> list[Route]:
-    """Early results, status, why, and the names of queries."""
+def endpoint_routes(questions: Questions, metrics: Metrics) -> list[Route]:
+    """Early results, status, why, the names of queries, and metrics."""
     return [
         route("POST", "/prod", (), lambda _, body: questions.prod(asked_of(body, PROD_KEYS))),
         route("GET", "/status", (), lambda _, __: as_json(questions.status())),
         route("GET", "/why", ("query",), lambda asked, _: as_json(questions.why(asked.get("query")))),
         route("GET", "/queries", (), lambda _, __: as_json(questions.queries())),
+        route("GET", "/metrics", (), lambda _, __: metrics.text(), CONTENT_TYPE),
     ]
 
 
@@ -125,13 +128,14 @@ def application_of(routes: Iterable[Route], gate: Gate, limits: Limits) -> ASGIA
     return Guard(application, gate, limits)
 
 
-def route(method: str, path: str, parameters: tuple[str, ...], answer: Answer) -> Route:
-    """A path that takes one method and these parameters, and is answered by a line of JSON."""
+def route(method: str, path: str, parameters: tuple[str, ...], answer: Answer, content: str = JSON) -> Route:
+    """A path that takes one method and these parameters."""
 
     async def respond(request: Request) -> Response:
         asked = parameters_of(request.scope["query_string"].decode("latin-1"), parameters)
         body = await request.body()
-        return json_response(200, await to_thread.run_sync(answer, asked, body, abandon_on_cancel=True))
+        answered = await to_thread.run_sync(answer, asked, body, abandon_on_cancel=True)
+        return Response(answered, media_type=content)
 
     made = Route(path, respond, methods=[method])
     # Starlette answers HEAD where it answers GET.
@@ -141,9 +145,4 @@ def route(method: str, path: str, parameters: tuple[str, ...], answer: Answer) -
 
 def refusing(error: HttpError) -> Response:
     """Why there is no answer."""
-    return json_response(error.status, as_json(error.body()), error.headers)
-
-
-def json_response(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-    """A line of JSON."""
-    return Response(body, status, headers, "application/json; charset=utf-8")
+    return Response(as_json(error.body()), error.status, error.headers, JSON)

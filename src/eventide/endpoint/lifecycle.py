@@ -19,6 +19,7 @@ from eventide.endpoint.auth import Gate
 from eventide.endpoint.discovery import Published, clear, new_token
 from eventide.endpoint.limits import Limits
 from eventide.endpoint.questions import Questions, Words
+from eventide.endpoint.round_counts import RoundCounts
 from eventide.endpoint.server import Server
 from eventide.engine.running import Running
 from eventide.errors import EngineError
@@ -89,14 +90,16 @@ def listen(
         raise EngineError("the engine has ended, and can be asked nothing: let it listen while it runs")
     asked = address or Address()
     token = new_token()
-    questions = Questions(running, words)
+    questions, counts = Questions(running, words), RoundCounts()
     permitted = limits or Limits()
 
     def application(at: Address) -> ASGIApp:
         # Loaded by whoever asks first.
         from eventide.endpoint.application import application_of, endpoint_routes
+        from eventide.endpoint.metrics import Metrics
 
-        return application_of(endpoint_routes(questions), Gate(at, token, permitted, time.monotonic), permitted)
+        gate = Gate(at, token, permitted, time.monotonic)
+        return application_of(endpoint_routes(questions, Metrics(running, counts)), gate, permitted)
 
     try:
         server = Server(asked, application, permitted)
@@ -112,6 +115,7 @@ def listen(
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         raise
+    running.on_round(counts)
     endpoint = Endpoint(server, questions, published, temporary)
     running.on_end(endpoint.close)
     log.info("listening", extra={"url": endpoint.url, "token_file": str(endpoint.token_file)})
