@@ -70,7 +70,7 @@ class Asked:
         """Bytes over a connection of their own, and all that comes back."""
         with self.connect() as connection:
             connection.sendall(request)
-            return answer_on(connection)
+            return answer_on(connection, request.startswith(b"HEAD "))
 
     def head(self, line: str, *headers: str, token: str | None = None) -> str:
         lines = [line, "Host: localhost", f"Authorization: Bearer {token or self.token}", *headers]
@@ -84,7 +84,7 @@ class Asked:
         return self.send(self.head(f"POST {target} HTTP/1.1", f"Content-Length: {len(sent)}").encode() + sent)
 
 
-def answer_on(connection: socket.socket) -> Answer:
+def answer_on(connection: socket.socket, head_only: bool = False) -> Answer:
     """What comes back until the server closes."""
     came = b""
     while piece := connection.recv(65536):
@@ -94,6 +94,10 @@ def answer_on(connection: socket.socket) -> Answer:
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     assert first.startswith("HTTP/1.1 "), came
     answer = Answer(int(first.split()[1]), headers, body)
+    if head_only:
+        # An answer to HEAD is that of GET without its body.
+        assert not body
+        return answer
     assert int(headers["content-length"]) == len(body)
     assert isinstance(answer.data, dict)
     assert b"Traceback" not in body

@@ -223,6 +223,19 @@ def test_the_engine_stops_at_once_while_clients_are_connected(tmp_path: Path) ->
             connection.close()
 
 
+def test_an_engine_that_nobody_asks_loads_no_server(tmp_path: Path) -> None:
+    script = """
+import pathlib, sys
+from tests.endpoint.asking import asked
+with asked(pathlib.Path(sys.argv[1])) as engine:
+    assert not {"asyncio", "starlette", "uvicorn"} & set(sys.modules)
+    assert engine.get("/status").status == 200
+    assert {"asyncio", "starlette", "uvicorn"} <= set(sys.modules)
+"""
+    environment = ENVIRONMENT | {"PYTHONPATH": f"{REPOSITORY / 'src'}{os.pathsep}{REPOSITORY}"}
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=environment, check=True)
+
+
 def test_a_prod_that_comes_while_the_engine_ends_is_answered_or_told_so(tmp_path: Path) -> None:
     with asked(tmp_path) as engine:
         body = json.dumps({"query": "people"}).encode()

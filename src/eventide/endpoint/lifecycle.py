@@ -12,17 +12,21 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from eventide.endpoint.address import Address
 from eventide.endpoint.auth import Gate
 from eventide.endpoint.discovery import Published, clear, new_token
 from eventide.endpoint.limits import Limits
-from eventide.endpoint.routes import Routes, Words
+from eventide.endpoint.questions import Questions, Words
+from eventide.endpoint.round_counts import RoundCounts
 from eventide.endpoint.server import Server
 from eventide.engine.running import Running
 from eventide.errors import EngineError
 from eventide.storage.local import LocalStorage
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +34,8 @@ log = logging.getLogger(__name__)
 class Endpoint:
     """Where a running engine can be asked. Made by `listen`; as a context it is closed in the end."""
 
-    def __init__(self, server: Server, routes: Routes, published: Published, temporary: Path | None) -> None:
-        self._server, self._routes, self._published, self._temporary = server, routes, published, temporary
+    def __init__(self, server: Server, questions: Questions, published: Published, temporary: Path | None) -> None:
+        self._server, self._questions, self._published, self._temporary = server, questions, published, temporary
         self._lock = threading.Lock()
         self.closed = False
 
@@ -64,7 +68,7 @@ class Endpoint:
             # First nobody is told to come, then nobody is let in.
             self._published.withdraw()
             self._server.close()
-            self._routes.close()
+            self._questions.close()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -86,10 +90,19 @@ def listen(
         raise EngineError("the engine has ended, and can be asked nothing: let it listen while it runs")
     asked = address or Address()
     token = new_token()
-    routes = Routes(running, words)
+    questions, counts = Questions(running, words), RoundCounts()
     permitted = limits or Limits()
+
+    def application(at: Address) -> ASGIApp:
+        # Loaded by whoever asks first.
+        from eventide.endpoint.application import application_of, endpoint_routes
+        from eventide.endpoint.metrics import Metrics
+
+        gate = Gate(at, token, permitted, time.monotonic)
+        return application_of(endpoint_routes(questions, Metrics(running, counts)), gate, permitted)
+
     try:
-        server = Server(asked, lambda at: Gate(at, token, permitted, time.monotonic), routes.answer, permitted)
+        server = Server(asked, application, permitted)
     except OSError as error:
         raise EngineError(
             f"cannot listen at {asked.shown}: {error.strerror or error}. Name another address, or port 0 for a free one"
@@ -102,7 +115,8 @@ def listen(
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         raise
-    endpoint = Endpoint(server, routes, published, temporary)
+    running.on_round(counts)
+    endpoint = Endpoint(server, questions, published, temporary)
     running.on_end(endpoint.close)
     log.info("listening", extra={"url": endpoint.url, "token_file": str(endpoint.token_file)})
     return endpoint

@@ -38,7 +38,7 @@ from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.streams.progress import StreamTime
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.drop_ratio.permitted import permitted_ratio
 from eventide.plan.declared.driver_memory import size_words
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.profile.amounts import percent, spoken
@@ -186,7 +186,7 @@ class Losses:
 
 def beyond_permitted(streams: Iterable[Stream], status: Iterable[StreamStatus]) -> list[str]:
     """What to tell of streams that lost more rows than their declaration permits, and what to do about it."""
-    permitted = {stream.name: _permitted(stream.policy) for stream in streams}
+    permitted = {stream.name: permitted_ratio(stream.policy) for stream in streams}
     said = []
     for one in status:
         ratio, share = permitted.get(one.name), one.late / max(1, one.rows)
@@ -197,13 +197,6 @@ def beyond_permitted(streams: Iterable[Stream], status: Iterable[StreamStatus]) 
                 "time before they are read, name the column that says when a row came (ARRIVAL BY), or wait (DELAY)"
             )
     return said
-
-
-def _permitted(policy: object) -> float | None:
-    """The share of rows that a policy may lose, whatever is wrapped around it."""
-    while policy is not None and not isinstance(policy, DropRatio):
-        policy = getattr(policy, "inner", None)
-    return None if policy is None else policy.ratio
 
 
 def _rows(count: int) -> str:

@@ -257,7 +257,7 @@ class Standing:
         return tuple(sorted(behind, key=_least))
 
     def _of_stream(self, stream: Stream, need: Need) -> StreamWait:
-        time, said = self._as_it_is(stream)
+        time, said = self.as_it_is(stream)
         beat = known(time.heartbeat)
 
         def told(reason: Reason, holders: tuple[Holder, ...] = (), count: int = 0) -> StreamWait:
@@ -318,13 +318,13 @@ class Standing:
 
     def left_out(self, stream: Stream) -> tuple[LeftOut, ...]:
         """The sources that nobody waits for, by rule."""
-        return self._as_it_is(stream)[0].left_out()
+        return self.as_it_is(stream)[0].left_out()
 
     def source(self, stream: Stream, number: int) -> str | None:
         """The name of a source as a person reads it."""
-        return name_of(self._as_it_is(stream)[0], number)
+        return name_of(self.as_it_is(stream)[0], number)
 
-    def _as_it_is(self, stream: Stream) -> tuple[StreamTime, Instants]:
+    def as_it_is(self, stream: Stream) -> tuple[StreamTime, Instants]:
         """The time of a stream and the heartbeats of its sources as of the last round: asked once, then only read."""
         with self._lock:
             if stream.name not in self._now:

@@ -1,16 +1,11 @@
-"""What can be asked of an engine, and answers kept for those who ask again.
+"""What can be asked of a running engine, and answers kept for those who ask again.
 
-What can be asked of an engine, and the answers.
+Law: one prod is answered at a time, so that rounds never queue behind many; status and why never wait for a round. Rows
+of an answer are the objects that `eventide run --json` prints.
 
-Law: `ROUTES` is all there is; every other path is refused, and every other method. One prod is answered at a time, so
-that rounds never queue behind many; status and why never wait for a round. Rows of an answer are the objects that
-`eventide run --json` prints.
-
-Answers of the last round, for those who ask again.
-
-Law: an early answer is made of what the last committed round left, so until the next one the same prod has the same
-answer; it is given again without asking the engine, which would have to keep every answer until a round has scored it.
-A dashboard over a silent stream so costs nothing. What is remembered is of one round, and is bounded.
+An early answer is made of what the last committed round left, so until the next one the same prod has the same answer;
+it is given again without asking the engine, which would have to keep every answer until a round has scored it. A
+dashboard over a silent stream so costs nothing. What is remembered is of one round, and is bounded.
 
 >>> remembered = Remembered()
 >>> remembered.keep(3, "plan", "speeds", Prod(), Answered(3, Timing.TIMELY, b"{}"))
@@ -20,18 +15,17 @@ A dashboard over a silent stream so costs nothing. What is remembered is of one 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from eventide.endpoint.http import Request, Response, as_json
+from eventide.endpoint.json_text import as_json
 from eventide.endpoint.limits import HttpError
-from eventide.endpoint.prod_request import PROD_KEYS, asked_of, named, names, parameters_of, prod_of, times_of
+from eventide.endpoint.prod_request import named, names, prod_of, times_of
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.introspection.why import OpenWindow
 from eventide.engine.introspection.why_data import operator_data, window_data
@@ -42,6 +36,7 @@ from eventide.plan.declared.query import Query
 from eventide.sinks.lines import Lines
 
 MOST, MOST_BYTES = 256, 4 << 20
+"""Answers that are remembered, and their size."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +80,6 @@ def _key(query: str, prod: Prod) -> Hashable:
     return query, prod.up_to, prod.after, frozenset(prod.groups.items())
 
 
-log = logging.getLogger(__name__)
-
 MOST_ROWS = 100_000
 """An answer with more rows is refused: it would be nobody's glance at a query."""
 WAITS = 30.0
@@ -97,8 +90,8 @@ LEFT_OUT = ("rows", "heartbeat")
 Words = Callable[[OpenWindow], str]
 
 
-class Routes:
-    """Answers requests for one engine; `words` tells an open window in a sentence."""
+class Questions:
+    """Answers questions for one engine, in whatever thread; `words` tells an open window in a sentence."""
 
     def __init__(self, running: Running, words: Words | None = None) -> None:
         self._running = running
@@ -107,32 +100,14 @@ class Routes:
         self._remembered = Remembered()
         self._lines: dict[str, tuple[pa.Schema, Lines]] = {}
 
-    def answer(self, request: Request) -> Response:
-        """The answer to a request that may be asked; never raises."""
-        try:
-            path, _, query = request.target.partition("?")
-            if path not in ROUTES:
-                raise HttpError(404, "there is no such path", f"there are: {', '.join(ROUTES)}")
-            method, route = ROUTES[path]
-            if request.method != method:
-                raise HttpError(405, f"{path} takes {method}", f"send {method} {path}", Allow=method)
-            return route(self, query, request.body)
-        except HttpError as refusal:
-            return Response.refusing(refusal)
-        except Exception as error:
-            # One request that goes wrong is no reason to fall silent; what it was is for our eyes.
-            log.warning("request failed", extra={"why": f"{type(error).__name__}: {error}"})
-            return Response.refusing(HttpError(500, "the engine could not answer this", "its log says more"))
-
     def close(self) -> None:
         """Let go of what was made to write answers, which must be gone before the interpreter is."""
         if self._turn.acquire(timeout=1.0):
             self._lines.clear()
             self._turn.release()
 
-    def _prod(self, query: str, body: bytes) -> Response:
-        parameters_of(query, ())
-        asked = asked_of(body, PROD_KEYS)
+    def prod(self, asked: Mapping[str, Any]) -> bytes:
+        """Early results as a line of JSON; `asked` has the keys of a prod's body."""
         if not self._turn.acquire(timeout=WAITS):
             raise HttpError(503, "others are asking, one after another", "ask again", Retry_After="1")
         try:
@@ -145,7 +120,7 @@ class Routes:
         finally:
             self._turn.release()
         head = as_json({"query": name, "round": found.round, "timing": found.timing.value}).rstrip(b"}\n")
-        return Response(200, head + b',"rows":[' + found.rows + b"]}\n")
+        return head + b',"rows":[' + found.rows + b"]}\n"
 
     def _answered(self, name: str, prod: Prod) -> Answered:
         """From the engine, or as it answered before if nothing has happened since."""
@@ -175,24 +150,25 @@ class Routes:
             self._lines[found.query] = table.schema, lines
         return lines.of(table).rstrip(b"\n").replace(b"\n", b",")
 
-    def _status(self, query: str, body: bytes) -> Response:
-        parameters_of(query, ())
-        return Response.of(self._running.status().as_json())
+    def status(self) -> dict[str, Any]:
+        """How the engine stands."""
+        return self._running.status().as_json()
 
-    def _why(self, query: str, body: bytes) -> Response:
+    def why(self, query: str | None) -> dict[str, Any]:
+        """Why the open windows of a query are open, or what an operator waits for."""
         engine = self._running.engine
-        name = named(engine, parameters_of(query, ("query",)).get("query"))
+        name = named(engine, query)
         told: dict[str, Any] = {"query": name, "round": engine.state.round, "clock": engine.state.clock}
         if engine.program.operator(name) is not None:
             standing = engine.state.standing(engine.program, engine.scheduling)
-            return Response.of(told | ((standing and operator_data(standing, name)) or {}))
+            return told | ((standing and operator_data(standing, name)) or {})
         words = self._words
         windows = self._running.why(name)
         told["windows"] = [window_data(one) | ({} if words is None else {"words": words(one)}) for one in windows]
-        return Response.of(told)
+        return told
 
-    def _queries(self, query: str, body: bytes) -> Response:
-        parameters_of(query, ())
+    def queries(self) -> dict[str, Any]:
+        """What can be asked: names, groups with their types, and what times are."""
         engine = self._running.engine
         told = []
         for name in names(engine):
@@ -206,12 +182,4 @@ class Routes:
                     "prods_itself": isinstance(step, Query) and step.prods is not None,
                 }
             )
-        return Response.of({"queries": told})
-
-
-ROUTES: dict[str, tuple[str, Callable[[Routes, str, bytes], Response]]] = {
-    "/prod": ("POST", Routes._prod),
-    "/status": ("GET", Routes._status),
-    "/why": ("GET", Routes._why),
-    "/queries": ("GET", Routes._queries),
-}
+        return {"queries": told}
