@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from eventide.endpoint.address import Address
 from eventide.endpoint.auth import Gate, TokenBucket
 from eventide.endpoint.limits import HttpError, Limits
 from eventide.endpoint.questions import Questions
+from eventide.endpoint.serving import LimitedProtocol
 from tests.endpoint.asking import Asked, answer_on, asked
 
 GOOD = {"host": "localhost", "authorization": "Bearer secret"}
@@ -218,9 +220,11 @@ def test_many_clients_at_once_are_answered_or_told_to_come_again(tmp_path: Path)
 def test_a_client_that_does_not_take_its_answer_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventide.endpoint.serving.ANSWER_SECONDS", 0.3)
     monkeypatch.setattr(Questions, "status", lambda _: {"long": "x" * 20_000_000})
+    cut, lost = threading.Event(), LimitedProtocol.connection_lost
+    monkeypatch.setattr(LimitedProtocol, "connection_lost", lambda self, error: (lost(self, error), cut.set()))
     with asked(tmp_path) as engine, engine.connect() as connection:
         connection.sendall(engine.head("GET /status HTTP/1.1").encode())
-        time.sleep(1.0)
+        assert cut.wait(60)
         came = 0
         with suppress(ConnectionError):
             while piece := connection.recv(1 << 20):
