@@ -221,7 +221,12 @@ def test_a_client_that_does_not_take_its_answer_is_cut_off(tmp_path: Path, monke
     monkeypatch.setattr("eventide.endpoint.serving.ANSWER_SECONDS", 0.3)
     monkeypatch.setattr(Questions, "status", lambda _: {"long": "x" * 20_000_000})
     cut, lost = threading.Event(), LimitedProtocol.connection_lost
-    monkeypatch.setattr(LimitedProtocol, "connection_lost", lambda self, error: (lost(self, error), cut.set()))
+
+    def losing(self: LimitedProtocol, error: Exception | None) -> None:
+        lost(self, error)
+        cut.set()
+
+    monkeypatch.setattr(LimitedProtocol, "connection_lost", losing)
     with asked(tmp_path) as engine, engine.connect() as connection:
         connection.sendall(engine.head("GET /status HTTP/1.1").encode())
         assert cut.wait(60)
