@@ -30,8 +30,8 @@ COLUMNS = {"a": "DECIMAL(10, 2)", "b": "DECIMAL(5, 3)", "n": "INT", "s": "STRING
 )
 def test_sqlglot_has_another_type(sql: str, ours: str, theirs: str) -> None:
     assert Types(COLUMNS).of(parsed(sql, "q")) == ours
-    schema = {"t": COLUMNS}
+    schema: dict[str, object] = {"t": COLUMNS}
     query = qualify(sqlglot.parse_one(f"SELECT {sql} AS x FROM t", read="spark"), schema=schema, dialect="spark")
-    (column,) = annotate_types(query, schema=schema, dialect="spark").selects
+    (column,) = annotate_types(query, schema=schema, dialect="spark").find_all(sqlglot.exp.Alias)
     assert column.type is not None
     assert column.type.sql() == theirs
