@@ -122,7 +122,7 @@ class AggregateValue:
         """Nothing is held."""
 
 
-class Asker:
+class IdlePoller:
     """A thread that prods at random moments; how long each answer took, and how much of its own processor time."""
 
     def __init__(self, running: Running, ask: Ask, gap: float) -> None:
@@ -132,7 +132,7 @@ class Asker:
         self._thread = threading.Thread(target=self._work, args=(running, ask, gap), name="asker", daemon=True)
         self._failure: BaseException | None = None
 
-    def start(self) -> Asker:
+    def start(self) -> IdlePoller:
         """Prod until told to end."""
         self._thread.start()
         return self
@@ -194,7 +194,7 @@ class Feeding:
         size = self._sizes.files
         mine = range(number * size, (number + 1) * size)
         pace = median(self._round_ms[-3 * size :] or [FIRST_ROUND_MS]) / 1000 / LOAD
-        asker = None if ask is None else Asker(self.engine, ask, self._sizes.gap).start()
+        asker = None if ask is None else IdlePoller(self.engine, ask, self._sizes.gap).start()
         began = monotonic()
         shown = dict(zip(mine, feed([self._data.files[i] for i in mine], self.task.data.folder, pace), strict=True))
         last = shown[mine[-1]]

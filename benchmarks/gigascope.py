@@ -29,7 +29,7 @@ import pyarrow as pa
 from benchmarks.harness import finish, options, say, scratch, show_table
 from benchmarks.virtual_time import SECOND, Arrival, play
 from eventide.eventtime.policies.on_demand import OnDemand
-from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.plan.declared.join import Band, Join, JoinKind, Side
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
@@ -120,7 +120,7 @@ def _table(random: np.random.Generator, clock: int, count: int, size: Size) -> p
     )
 
 
-def peak(query: tuple[Program, str], size: Size, asking: Asking, folder: Path) -> int:
+def peak(query: tuple[Program, str], size: Size, asking: IdlePolling, folder: Path) -> int:
     """The most memory that is held between two rounds."""
     program, told = query
     return play(program, (told,), packets(size, seed=3), size.until, folder, Scheduling(asking)).peak_bytes
@@ -141,8 +141,8 @@ def explained(interval: list[int], bytes_held: list[int]) -> float:
 
 def measured(name: str, query: tuple[Program, str], size: Size, intervals: tuple[int, ...], folder: Path) -> Any:
     """The peaks of one query."""
-    held = [peak(query, size, Asking.every(one * SECOND), folder / f"{name}-{one}") for one in intervals]
-    asked = peak(query, size, Asking.on_demand(), folder / f"{name}-asked")
+    held = [peak(query, size, IdlePolling.every(one * SECOND), folder / f"{name}-{one}") for one in intervals]
+    asked = peak(query, size, IdlePolling.on_demand(), folder / f"{name}-asked")
     rows = [*((f"every {one} s", _shown(size)) for one, size in zip(intervals, held, strict=True))]
     show_table(f"{name}: peak memory", ("timestamps", "held"), [*rows, ("on demand", _shown(asked))])
     return {

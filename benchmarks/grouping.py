@@ -29,7 +29,7 @@ from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.grouping import expected_delay, group, partition
 from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix
 from eventide.eventtime.policies.skew.per_source import distributed_sensors, global_counter
-from eventide.eventtime.policies.wrappers.source_groups import Grouped
+from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 
 GAP = 200.0
 Assignment = tuple[int, ...]
@@ -154,7 +154,7 @@ def measured_delay(skew: Skew, assignment: Assignment, rows: int, seed: int) -> 
     """The mean delay of heartbeats when the generator runs on sources that speak at random, in step with the clock."""
     random = np.random.default_rng(seed)
     n = len(assignment)
-    generator = Grouped(DeclaredSkew(group(skew, assignment), clock_unit=1), assignment).start()
+    generator = MergedSources(DeclaredSkew(group(skew, assignment), clock_unit=1), assignment).start()
     clock, total, weight = 0.0, 0.0, 0
     for _ in range(rows):
         clock += random.exponential(GAP / n)

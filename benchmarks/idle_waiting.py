@@ -35,7 +35,7 @@ import pyarrow as pa
 from benchmarks.harness import as_duration, as_percent, finish, options, say, scratch, show_table
 from benchmarks.idle_waiting_spark import on_spark
 from benchmarks.virtual_time import SECOND, Arrival, Played, play
-from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps, columns
@@ -51,7 +51,7 @@ class Scenario:
     """How time is found; `rate` is that of periodic timestamps, per second."""
 
     name: str
-    asking: Asking
+    asking: IdlePolling
     latent: bool = False
 
     @property
@@ -80,9 +80,9 @@ def scenarios(rates: tuple[float, ...]) -> list[Scenario]:
     >>> [one.name for one in scenarios((1.0,))]
     ['A', 'B 1/s', 'C', 'D']
     """
-    periodic = [Scenario(f"B {rate:g}/s", Asking.every(round(SECOND / rate))) for rate in rates]
-    latent = Scenario("D", Asking.on_demand(), latent=True)
-    return [Scenario("A", Asking.never()), *periodic, Scenario("C", Asking.on_demand()), latent]
+    periodic = [Scenario(f"B {rate:g}/s", IdlePolling.every(round(SECOND / rate))) for rate in rates]
+    latent = Scenario("D", IdlePolling.on_demand(), latent=True)
+    return [Scenario("A", IdlePolling.never()), *periodic, Scenario("C", IdlePolling.on_demand()), latent]
 
 
 def poisson(seconds: float, seed: int) -> list[tuple[int, str, int]]:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import as_duration, show_table
 from eventide.engine.spark.engine import SparkEngine
-from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.launch.spark_session import local_session
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.rows import Rows
@@ -36,10 +36,10 @@ PATIENCE = 300.0
 """Seconds to wait for these."""
 
 SCENARIOS = {
-    "A": (Asking.never(), False),
-    "B 1/s": (Asking.every(1_000_000), False),
-    "C": (Asking.on_demand(), False),
-    "D": (Asking.on_demand(), True),
+    "A": (IdlePolling.never(), False),
+    "B 1/s": (IdlePolling.every(1_000_000), False),
+    "C": (IdlePolling.on_demand(), False),
+    "D": (IdlePolling.on_demand(), True),
 }
 
 
@@ -90,7 +90,7 @@ def on_spark(folder: Path, seconds: float) -> dict[str, Any]:
     return {"latency_ms": latency, "a_over_c": latency["A"] / latency["C"], "c_over_d": latency["C"] / latency["D"]}
 
 
-def _mean_latency(spark: SparkSession, asking: Asking, latent: bool, folder: Path, seconds: float) -> float:
+def _mean_latency(spark: SparkSession, asking: IdlePolling, latent: bool, folder: Path, seconds: float) -> float:
     slow = folder / "slow"
     slow.mkdir(parents=True)
     sink = Latencies()

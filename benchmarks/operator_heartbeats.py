@@ -29,7 +29,7 @@ import pyarrow as pa
 from benchmarks.harness import as_duration, finish, options, say, scratch, show_table
 from benchmarks.virtual_time import SECOND, Arrival, Played, play
 from eventide.eventtime.policies.fixed_delay import FixedDelay
-from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.program import Program
@@ -108,7 +108,7 @@ def _rows(random: np.random.Generator, case: Case, start: int, count: int) -> pa
     )
 
 
-def run(case: Case, folder: Path) -> dict[Level, Played]:
+def run(case: Case, folder: Path) -> dict[HeartbeatScope, Played]:
     """Each way over the same rows."""
     return {
         level: play(
@@ -120,7 +120,7 @@ def run(case: Case, folder: Path) -> dict[Level, Played]:
             Scheduling(heartbeats=level),
             tick=ROUND,
         )
-        for level in (Level.QUERY, Level.OPERATOR, Level.MEMORY)
+        for level in (HeartbeatScope.QUERY, HeartbeatScope.OPERATOR, HeartbeatScope.MEMORY)
     }
 
 
@@ -155,11 +155,11 @@ def measured(name: str, case: Case, folder: Path) -> dict[str, Any]:
     latency = {level.value: latency_ms(played, case.behind) for level, played in found.items()}
     peak = {level.value: played.peak_rows for level, played in found.items()}
     show_table(
-        f"{name}: S3 is {case.behind} s behind, {len(answers[Level.QUERY]):,} results",
+        f"{name}: S3 is {case.behind} s behind, {len(answers[HeartbeatScope.QUERY]):,} results",
         ("heartbeats", "latency", "peak rows"),
         [(level.value, as_duration(latency[level.value]), f"{peak[level.value]:,}") for level in found],
     )
-    return {"latency_ms": latency, "peak_rows": peak, "results": len(answers[Level.QUERY])}
+    return {"latency_ms": latency, "peak_rows": peak, "results": len(answers[HeartbeatScope.QUERY])}
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from eventide.api.stream import stream
     from eventide.errors import DeclarationError, EventideError, InputError, LostRowsWarning, SnapshotError
     from eventide.eventtime.arrivals import Arrivals
-    from eventide.eventtime.heartbeat import Heartbeats, Pacemaker, Policy, Snapshot
+    from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Snapshot
     from eventide.eventtime.instant import FOREVER, NEVER
     from eventide.eventtime.policies.drop_ratio.policy import DropRatio
     from eventide.eventtime.policies.own_progress import OwnProgress
@@ -63,11 +63,11 @@ __all__ = [
     "DropRatio",
     "EventideError",
     "FutureGuard",
+    "HeartbeatGenerator",
     "Heartbeats",
     "InputError",
     "LostRowsWarning",
     "OwnProgress",
-    "Pacemaker",
     "Policy",
     "Snapshot",
     "SnapshotError",
@@ -89,11 +89,11 @@ __getattr__ = lazy_import(
         "DropRatio": "eventide.eventtime.policies.drop_ratio.policy",
         "EventideError": "eventide.errors",
         "FutureGuard": "eventide.eventtime.policies.wrappers.future_guard",
+        "HeartbeatGenerator": "eventide.eventtime.heartbeat",
         "Heartbeats": "eventide.eventtime.heartbeat",
         "InputError": "eventide.errors",
         "LostRowsWarning": "eventide.errors",
         "OwnProgress": "eventide.eventtime.policies.own_progress",
-        "Pacemaker": "eventide.eventtime.heartbeat",
         "Policy": "eventide.eventtime.heartbeat",
         "Snapshot": "eventide.eventtime.heartbeat",
         "SnapshotError": "eventide.errors",

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import gigascope, idle_waiting, operator_heartbeats
 from benchmarks.virtual_time import SECOND, Held, Played
-from eventide.eventtime.scheduling.labels import Level
-from eventide.eventtime.scheduling.options import Asking
+from eventide.eventtime.scheduling.labels import HeartbeatScope
+from eventide.eventtime.scheduling.options import IdlePolling
 
 
 @pytest.mark.slow
@@ -45,14 +45,16 @@ def test_memory_of_a_merge_grows_with_the_interval_and_on_demand_needs_no_more_t
     size = gigascope.Size(rate=20, flows=5, seconds=13, round=SECOND)
     peaks = [
         gigascope.peak(gigascope.merge_query(), size, asking, tmp_path / str(number))
-        for number, asking in enumerate((Asking.every(12 * SECOND), Asking.every(2 * SECOND), Asking.on_demand()))
+        for number, asking in enumerate(
+            (IdlePolling.every(12 * SECOND), IdlePolling.every(2 * SECOND), IdlePolling.on_demand())
+        )
     ]
     assert peaks[0] > 2 * peaks[1] >= 2 * peaks[2] > 0
 
 
 def test_the_full_outer_join_of_flows_is_told_in_the_benchmark(tmp_path: Path) -> None:
     size = gigascope.Size(rate=10, flows=5, seconds=4, round=SECOND)
-    assert gigascope.peak(gigascope.join_query(), size, Asking.on_demand(), tmp_path) > 0
+    assert gigascope.peak(gigascope.join_query(), size, IdlePolling.on_demand(), tmp_path) > 0
 
 
 @pytest.mark.slow
@@ -63,7 +65,7 @@ def test_memory_aware_heartbeats_hold_back_a_join_that_proliferates_and_the_resu
     found = operator_heartbeats.run(case, tmp_path)
     answers = [operator_heartbeats.rows_told(played) for played in found.values()]
     assert answers[0] == answers[1] == answers[2] != []
-    assert found[Level.MEMORY].peak_rows < found[Level.OPERATOR].peak_rows
+    assert found[HeartbeatScope.MEMORY].peak_rows < found[HeartbeatScope.OPERATOR].peak_rows
 
 
 def test_the_share_of_waiting_is_that_of_the_clock() -> None:

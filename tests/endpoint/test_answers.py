@@ -14,7 +14,7 @@ from eventide.endpoint.limits import HttpError
 from eventide.endpoint.prod_request import PROD_KEYS, asked_of
 from eventide.engine.early.prodding import EarlyResults
 from eventide.eventtime.early.prod import Prod
-from eventide.sinks.lines import Lines
+from eventide.sinks.lines import LineWriter
 from tests.endpoint.asking import ROWS, Answer, Asked, asked
 
 
@@ -50,7 +50,7 @@ def test_a_prod_gives_early_rows_of_what_it_asks_for(
 def test_the_rows_are_those_that_run_json_would_print(engine: Asked) -> None:
     found = engine.engine.prod("most", Prod())
     table = found.table().drop_columns(["rows", "heartbeat"])
-    lines = Lines("json", table.schema).of(table).splitlines()
+    lines = LineWriter("json", table.schema).of(table).splitlines()
     answer = engine.post({"query": "most"})
     assert [json.loads(line) for line in lines] == answer.data["rows"]
     assert list(answer.data["rows"][0])[:5] == ["query", "kind", "window_start", "window_end", "round"]

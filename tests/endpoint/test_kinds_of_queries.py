@@ -20,7 +20,7 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.language.script import read_script
-from eventide.sinks.lines import Lines
+from eventide.sinks.lines import LineWriter
 from eventide.sinks.memory import Memory
 
 SCRIPT = """
@@ -77,7 +77,7 @@ def test_the_same_prod_has_the_same_answer(
 ) -> None:
     engine, client = both
     table = engine.prod(query, prod).table().drop_columns(["rows", "heartbeat"])
-    lines = Lines("json", table.schema).of(table).decode().splitlines()
+    lines = LineWriter("json", table.schema).of(table).decode().splitlines()
     told = client.prod(query, **more)["rows"]
     assert sorted(json.dumps(row) for row in told) == sorted(json.dumps(json.loads(line)) for line in lines)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import Bench
+from eventide.duckdb.executor import SqlExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.relation import Relation, Summary
@@ -53,7 +53,7 @@ class ClusterHere(LocalBackend):
         self.said.append(sql)
         return super().ask(sql, tables)
 
-    def sql(self, portable: bool) -> Bench:
+    def sql(self, portable: bool) -> SqlExecutor:
         return _Asked(self)
 
     def store(

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from tests.engine.scenarios import SharedWorkbench
 
 
 @pytest.fixture(scope="module")
-def workbench() -> Iterator[Workbench]:
+def workbench() -> Iterator[DuckDBExecutor]:
     """One for all scenarios of a module."""
     shared = SharedWorkbench()
     yield shared

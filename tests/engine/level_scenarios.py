@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eventide.eventtime.instant import NEVER
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
-from eventide.testing.oracle import Answer, Result, Round, answers
+from eventide.testing.oracle import OracleAnswer, Result, Round, answers
 from eventide.testing.questions import Aggregate, Condition, Question, Row
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import Scenario, orders, play_round, questions, scenarios
@@ -87,7 +87,9 @@ def brute_force(plan: Plan) -> tuple[AggregateValue, int]:
     return told, late
 
 
-def _results_as_rounds(question: Question, shape: Window, rounds: list[Round], given: list[Answer]) -> list[Round]:
+def _results_as_rounds(
+    question: Question, shape: Window, rounds: list[Round], given: list[OracleAnswer]
+) -> list[Round]:
     """The results of a level as the rounds of the stream that they are."""
     found, before, reached, arrived = [], NEVER, NEVER, list[Row]()
     for one, answer in zip(rounds, given, strict=True):

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.operators.frontier import Frontier
-from eventide.engine.operators.operator import Input, Operator, Output
+from eventide.engine.operators.frontier import OperatorFrontier
+from eventide.engine.operators.operator import InputProgress, Operator, Output
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.engine_state import restored, saved_data, state_files
 from eventide.engine.round.placement import placed
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.sql.reduce import MALFORMED, batch_view, kept_text
 from eventide.storage.storage import Storage
@@ -39,7 +39,7 @@ def executing(backend: Any = BACKEND, shared: bool = False) -> Iterator[Executor
         storage.remove_folder("")
 
 
-def came(operator: Operator, port: Bound, rows: pa.Table, clock: int | None = None) -> Relation:
+def came(operator: Operator, port: BoundQuery, rows: pa.Table, clock: int | None = None) -> Relation:
     """Rows of what a port reads, as they come to an operator; at a clock, where they have no time of their own."""
     name = port.query.name
     layout, renames = operator.layout(name), operator.renames(name)
@@ -56,9 +56,12 @@ def came(operator: Operator, port: Bound, rows: pa.Table, clock: int | None = No
     return operator.executor.of_table(layout, named.rename_columns([column.name for column in own]))
 
 
-def inputs(**frontiers: Frontier | int) -> list[Input]:
+def inputs(**frontiers: OperatorFrontier | int) -> list[InputProgress]:
     """How far the inputs of an operator have come, by port."""
-    return [Input(port, one if isinstance(one, Frontier) else Frontier(one)) for port, one in frontiers.items()]
+    return [
+        InputProgress(port, one if isinstance(one, OperatorFrontier) else OperatorFrontier(one))
+        for port, one in frontiers.items()
+    ]
 
 
 def emitted(output: Output) -> pa.Table:

@@ -24,8 +24,8 @@ from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.eventtime.scheduling.labels import Level
-from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.eventtime.scheduling.labels import HeartbeatScope
+from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.plan.binding import through
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
 from eventide.plan.declared.program import Operator, Program
@@ -49,7 +49,13 @@ POLICIES: tuple[Policy, ...] = (
 )
 PROMISING: tuple[Policy, ...] = (Punctuated(), Punctuated(OwnProgress()), Idle(Punctuated(), after=5))
 KINDS = ("window", "window", "source", "rows", "merge", "join", "lookup", "same", "count", "results", "ends")
-ASKING = (Asking.on_demand(), Asking.on_demand(), Asking.every(1), Asking.every(5), Asking.never())
+ASKING = (
+    IdlePolling.on_demand(),
+    IdlePolling.on_demand(),
+    IdlePolling.every(1),
+    IdlePolling.every(5),
+    IdlePolling.never(),
+)
 AGGREGATES = named_as(n="count(*)", total="sum(v)", squares="sum(cast(v AS BIGINT) * v)")
 
 
@@ -334,5 +340,12 @@ def stories(draw: st.DrawFn) -> Story:
         tick, restart = draw(st.booleans()), draw(st.integers(0, 4)) == 0
         rounds.append(Given(clock, rows, over, tick, restart, dies))
     asking = draw(st.sampled_from(ASKING))
-    scheduling = Scheduling(asking, draw(st.sampled_from((Level.OPERATOR, Level.OPERATOR, Level.QUERY, Level.MEMORY))))
+    scheduling = Scheduling(
+        asking,
+        draw(
+            st.sampled_from(
+                (HeartbeatScope.OPERATOR, HeartbeatScope.OPERATOR, HeartbeatScope.QUERY, HeartbeatScope.MEMORY)
+            )
+        ),
+    )
     return Story(program, tuple(rounds), scheduling, draw(st.sampled_from((None, None, 1, 3))))

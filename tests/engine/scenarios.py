@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.fixed_delay import FixedDelay
@@ -23,7 +23,7 @@ from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, Window
 from eventide.testing.oracle import Result, Round, answers
 from eventide.testing.questions import Aggregate, Condition, Question, Row
-from eventide.testing.trial import Taken, Trial
+from eventide.testing.trial import Trial, TrialOutput
 
 SCHEMA = pa.schema([("t", pa.int64()), ("source", pa.string()), ("k", pa.string()), ("v", pa.int32())])
 STREAM = Stream("s", columns("t BIGINT, source STRING, k STRING, v INT"), time="t", source=("source",))
@@ -198,7 +198,7 @@ def played(scenario: Scenario, trial: Trial) -> list[Outcome]:
     return story
 
 
-class SharedWorkbench(Workbench):
+class SharedWorkbench(DuckDBExecutor):
     """One for many scenarios: to make one takes longer than a round."""
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ def _plain(question: Question, result: Result) -> tuple[Any, ...]:
     return (question.name, result.start, result.end, result.rows, *result.group, *result.values)
 
 
-def _outcome(scenario: Scenario, taken: Taken) -> Outcome:
+def _outcome(scenario: Scenario, taken: TrialOutput) -> Outcome:
     shown = {
         question.name: ["query", "window_start", "window_end", "rows", *question.groups]
         + [aggregate.name for aggregate in question.aggregates]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.errors import EngineError
@@ -38,10 +38,10 @@ conditions = st.builds(Comparison, expressions(1), st.just("<"), expressions(1))
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Workbench]:
+def bench() -> Iterator[DuckDBExecutor]:
     workbench = SharedWorkbench()
     yield workbench
-    Workbench.close(workbench)
+    DuckDBExecutor.close(workbench)
 
 
 def batch(given: list[Row], first: int = 0) -> pa.Table:
@@ -104,7 +104,7 @@ MIXED: list[Row] = [
 @example(Column("a"), Column("b"), LAZY, [MIXED])
 @given(words, words, conditions, st.lists(st.lists(rows, min_size=1, max_size=5), min_size=1, max_size=3))
 def test_every_row_is_rejected_or_counts_whatever_a_query_computes(
-    bench: Workbench, value: Word, group: Word, where: Word, rounds: list[list[Row]]
+    bench: DuckDBExecutor, value: Word, group: Word, where: Word, rounds: list[list[Row]]
 ) -> None:
     program = asking(value, group, where)
     with tempfile.TemporaryDirectory() as folder, Trial(program, Path(folder), workbench=bench) as trial:

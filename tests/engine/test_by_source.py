@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.instant import NEVER
@@ -147,7 +147,7 @@ def agree(story: Story, trial: Trial) -> None:
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories())
-def test_groups_close_with_their_own_source_as_brute_force_says(workbench: Workbench, story: Story) -> None:
+def test_groups_close_with_their_own_source_as_brute_force_says(workbench: DuckDBExecutor, story: Story) -> None:
     with tempfile.TemporaryDirectory() as folder, Trial(story.program, Path(folder), workbench=workbench) as trial:
         agree(story, trial)
 

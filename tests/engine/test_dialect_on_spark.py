@@ -15,7 +15,7 @@ from eventide.plan.duckdb.transpile import same_answer, to_duckdb
 from eventide.plan.expressions.columns import Column, spark_type
 from eventide.plan.expressions.parse import parsed
 from eventide.plan.expressions.spark_dialect import SPARK
-from eventide.plan.expressions.spark_types import Types
+from eventide.plan.expressions.spark_types import SparkTypes
 from eventide.plan.sql.failing_rows import fails
 from eventide.sources.arrow_types import spark_type_of
 from tests.engine.partial_runs import alike, duck
@@ -105,7 +105,7 @@ def test_reading_and_writing_sparks_sql_changes_no_answer(words: SparkSession) -
 
 @pytest.mark.spark
 def test_types_told_from_the_words_alone_are_never_wrong(words: SparkSession) -> None:
-    types = Types({column.name: column.type for column in ALL_COLUMNS})
+    types = SparkTypes({column.name: column.type for column in ALL_COLUMNS})
     for sources, told in ((EXPRESSIONS, 120), (AGGREGATES[:-2], 20)):
         schema = words.sql(f"SELECT {', '.join(f'{sql} AS c{n}' for n, sql in enumerate(sources))} FROM words").schema
         known = {sql: types.of(parsed(sql, "a test")) for sql in sources}

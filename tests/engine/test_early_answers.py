@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, Timing
@@ -72,7 +72,7 @@ def prodded_plans(draw: st.DrawFn) -> tuple[Plan, dict[int, int]]:
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(prodded_plans())
 def test_early_answers_are_those_of_the_rows_that_have_arrived(
-    workbench: Workbench, asked: tuple[Plan, dict[int, int]]
+    workbench: DuckDBExecutor, asked: tuple[Plan, dict[int, int]]
 ) -> None:
     plan, prods = asked
     with tempfile.TemporaryDirectory() as folder, Trial(plan.program, Path(folder), workbench=workbench) as trial:
@@ -94,7 +94,7 @@ def test_early_answers_on_spark_are_those_of_the_rows_that_have_arrived(
         played(plan, trial, prods)
 
 
-def test_a_prod_for_a_query_that_is_not_there_is_refused(workbench: Workbench) -> None:
+def test_a_prod_for_a_query_that_is_not_there_is_refused(workbench: DuckDBExecutor) -> None:
     stream = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t")
     sums = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
     program = Program((stream,), (sums, Query("most", "sums", SameWindow(), named_as(most="max(total)"))))

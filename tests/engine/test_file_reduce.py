@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.engine import SparkEngine
 from eventide.engine.spark.file_reduce import FileReduce, FileTask, _reduced_by_worker, reduced, shared_out
@@ -191,7 +191,7 @@ def test_a_row_that_breaks_a_query_is_found_as_ever(spark: SparkSession, tmp_pat
 def test_a_worker_does_what_this_process_does(spark: SparkSession, tmp_path: Path) -> None:
     file = put(tmp_path, "a.parquet", pa.table({"v": [1, 2, 3]}), 0)
     task = FileTask("rows", 'SELECT sum(v)::BIGINT AS s FROM "rows"', (Column("v", "BIGINT"),), (str(file),))
-    bench = Workbench(threads=2)
+    bench = DuckDBExecutor(threads=2)
     here = reduced(task, bench)
     bench.close()
     assert pa.ipc.open_stream(here.partials).read_all().to_pylist() == [{"s": 6}]

@@ -7,9 +7,9 @@ import tempfile
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.operators.frontier import Frontier
+from eventide.engine.operators.frontier import OperatorFrontier
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.join import Band, Join, JoinKind, Side
@@ -53,7 +53,7 @@ def program(names: tuple[str, ...]) -> Program:
     )
 
 
-def keeps(promised: Frontier, results: Results) -> None:
+def keeps(promised: OperatorFrontier, results: Results) -> None:
     for row in results.table().to_pylist():
         assert row["window_end"] - 1 > promised.time, (promised, row)
         for name, least in promised.least.items():
@@ -62,10 +62,10 @@ def keeps(promised: Frontier, results: Results) -> None:
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios(rounds=5))
-def test_later_rows_keep_what_was_promised(workbench: Workbench, scenario: Scenario) -> None:
+def test_later_rows_keep_what_was_promised(workbench: DuckDBExecutor, scenario: Scenario) -> None:
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(program(scenario.names), LocalBackend(workbench), folder, {})
-        promised: dict[str, Frontier] = {}
+        promised: dict[str, OperatorFrontier] = {}
         for brought, given_beats, _ in scenario.rounds:
             rows = {
                 name: pa.table({"t": [t for t, _ in part], "v": pa.array([v for _, v in part], pa.int32())})
@@ -74,10 +74,10 @@ def test_later_rows_keep_what_was_promised(workbench: Workbench, scenario: Scena
             beats = {name: beat for name, beat in zip(scenario.names, given_beats, strict=True) if beat is not None}
             done = engine.round(rows, clock=0, heartbeats=beats)
             for name, results in done.results.items():
-                keeps(promised.get(name, Frontier()), results)
+                keeps(promised.get(name, OperatorFrontier()), results)
             now = {name: operator.frontier for name, operator in engine.state.operators.items()}
             assert all(promised[name].time <= now[name].time for name in promised)
             promised = now
         for name, results in engine.end(clock=0).results.items():
-            keeps(promised.get(name, Frontier()), results)
+            keeps(promised.get(name, OperatorFrontier()), results)
         engine.close()

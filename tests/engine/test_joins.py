@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.operators.frontier import Frontier
-from eventide.engine.operators.join import Join
-from eventide.engine.operators.operator import Input, Output
+from eventide.engine.operators.frontier import OperatorFrontier
+from eventide.engine.operators.join import JoinOperator
+from eventide.engine.operators.operator import InputProgress, Output
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.placement import state_bytes
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound.join import BoundJoin, bind_join
-from eventide.plan.declared.join import Band, JoinKind, Side
-from eventide.plan.declared.join import Join as DeclaredJoin
+from eventide.plan.declared.join import Band, Join, JoinKind, Side
 from eventide.plan.declared.query import named_as
 from eventide.plan.declared.stream import Derived, Stream, TimeKind, Timestamps, columns
 from eventide.plan.declared.window import Window
@@ -71,7 +70,7 @@ rounds = st.lists(
 
 def bound_join(bands: tuple[OracleBand, ...], keyed: bool = False, **words: Any) -> BoundJoin:
     keys = ("k",) if keyed else ()
-    join = DeclaredJoin("j", Side("a", keys=keys), Side("b", keys=keys), tuple(band.band for band in bands), **words)
+    join = Join("j", Side("a", keys=keys), Side("b", keys=keys), tuple(band.band for band in bands), **words)
     return bind_join(join, A, B, BACKEND.type_of)
 
 
@@ -82,18 +81,18 @@ def executor() -> Iterator[Executor]:
         yield found
 
 
-def came_to(run: Join, side: int, given: list[Row]) -> Relation:
+def came_to(run: JoinOperator, side: int, given: list[Row]) -> Relation:
     """Rows as they come through the port of a side."""
     mine = [{"t": row.t, "k": row.k, "v": row.v} for row in given if row.side == side]
     return came(run, run.bound.ports[side], pa.Table.from_pylist(mine, ROWS))
 
 
-def held(run: Join) -> int:
+def held(run: JoinOperator) -> int:
     """How many rows are held."""
     return sum(side.rows for side in run.held)
 
 
-def step(run: Join, given: list[Row], heartbeats: tuple[int, int]) -> tuple[Join, pa.Table, int]:
+def step(run: JoinOperator, given: list[Row], heartbeats: tuple[int, int]) -> tuple[JoinOperator, pa.Table, int]:
     """One round: what is emitted, and how many rows were late."""
     late = 0
     for side, port in enumerate(run.bound.ports):
@@ -129,7 +128,7 @@ def test_pairs_and_rows_alone_are_told_as_brute_force_tells_them(
 ) -> None:
     bound = bound_join(BANDS[band], keyed, kind=kind, condition=condition, where=where, select=SELECT)
     oracle = Oracle(kind, BANDS[band], keyed, CONDITIONS[condition], WHERES[where])
-    run = Join.start(bound, executor)
+    run = JoinOperator.start(bound, executor)
     if one_by_one:
         rounds = [part for one in rounds for part in (*(([row], 0, 0, "") for row in one[0]), ([], *one[1:]))]
     heartbeats = (NEVER, NEVER)
@@ -155,7 +154,7 @@ def test_pairs_and_rows_alone_are_told_as_brute_force_tells_them(
         assert run.holds.tolist() == sorted(oracle.holds)
         run = in_files(in_one_part(run) if then == "whole" else run)
         if then == "restart":
-            run = restarted(Join.start(bound, executor), run)
+            run = restarted(JoinOperator.start(bound, executor), run)
         assert held(run) == oracle.holds.total()
         assert run.frontier.time == oracle.promised
     assert held(run) == 0
@@ -174,7 +173,7 @@ def _order(row: tuple[Any, ...]) -> list[tuple[bool, int]]:
     return [(value is not None, value or 0) for value in (row[1], row[0], *row[2:])]
 
 
-def of(bound: BoundJoin, **sides: Any) -> list[Input]:
+def of(bound: BoundJoin, **sides: Any) -> list[InputProgress]:
     """How far both inputs have come."""
     return inputs(**{f"{bound.name}__{side}": one for side, one in sides.items()})
 
@@ -188,13 +187,13 @@ def test_a_row_behind_its_heartbeat_counts_while_its_epoch_is_open_and_keeps_wha
     executor: Executor,
 ) -> None:
     bound = bound_join(BANDS["epochs"], select=SELECT)
-    run, _, _ = step(Join.start(bound, executor), [], (12, 7))
+    run, _, _ = step(JoinOperator.start(bound, executor), [], (12, 7))
     promised = run.frontier
     # Both are in the epoch from 7 to 13, which is over for neither side; only the row at 7 is too late for a reader.
     run, told, late = step(run, [Row(0, 9, None, 1), Row(0, 7, None, 2), Row(1, 8, None, 3)], (12, 7))
     assert late == 1
     assert told.select(["at", "bt"]).to_pylist() == [{"at": 9, "bt": 8}]
-    assert promised == Frontier(7, {"at": 8, "bt": 8, "first": 4})
+    assert promised == OperatorFrontier(7, {"at": 8, "bt": 8, "first": 4})
     _, told, late = step(run, [Row(0, 13, None, 1), Row(0, 6, None, 2)], (14, 13))
     assert late == 1
     assert told.column("at").to_pylist() == [13]
@@ -202,7 +201,7 @@ def test_a_row_behind_its_heartbeat_counts_while_its_epoch_is_open_and_keeps_wha
 
 def test_columns_that_both_inputs_have_get_the_name_of_the_input_before_them() -> None:
     other = Stream("b", columns("t BIGINT, w STRING"), time="t")
-    bound = bind_join(DeclaredJoin("j", Side("a"), Side("b"), (Band("t", "t"),)), A, other, BACKEND.type_of)
+    bound = bind_join(Join("j", Side("a"), Side("b"), (Band("t", "t"),)), A, other, BACKEND.type_of)
     assert [(column.name, column.type) for column in bound.outputs] == [
         ("a_t", "BIGINT"), ("k", "INT"), ("v", "INT"), ("b_t", "BIGINT"), ("w", "STRING"),
     ]  # fmt: skip
@@ -212,11 +211,11 @@ def test_times_are_compared_in_microseconds_and_spans_cover_both_rows(executor: 
     timed = Stream("a", columns("ts TIMESTAMP, v INT"), time="ts")
     dated = Stream("b", columns("day DATE, w INT"), time="day")
     band = Band("date_trunc('DAY', ts)", "day + INTERVAL 1 DAY")
-    bound = bind_join(DeclaredJoin("j", Side("a"), Side("b"), (band,)), timed, dated, BACKEND.type_of)
+    bound = bind_join(Join("j", Side("a"), Side("b"), (band,)), timed, dated, BACKEND.type_of)
     day, hour = 86_400_000_000, 3_600_000_000
     left = pa.table({"ts": pa.array([3 * day + hour], pa.timestamp("us", "UTC")), "v": pa.array([1], pa.int32())})
     right = pa.table({"day": pa.array([2, 3], pa.date32()), "w": pa.array([5, 6], pa.int32())})
-    run = Join.start(bound, executor)
+    run = JoinOperator.start(bound, executor)
     for port, table in zip(bound.ports, (left, right), strict=True):
         run, _ = run.ingest(port.query.name, came(run, port, table))
     run, output = run.advance(of(bound, left=3 * day, right=2 * day - 1))
@@ -229,10 +228,10 @@ def test_times_are_compared_in_microseconds_and_spans_cover_both_rows(executor: 
 
 
 def test_a_stream_joins_itself(executor: Executor) -> None:
-    join = DeclaredJoin("j", Side("a", "x"), Side("a", "y"), (Band("t", "t", 1, 2),), select=named_as(v="x.v", w="y.v"))
+    join = Join("j", Side("a", "x"), Side("a", "y"), (Band("t", "t", 1, 2),), select=named_as(v="x.v", w="y.v"))
     bound = bind_join(join, A, A, BACKEND.type_of)
     rows = [Row(side, t, None, t) for side in (0, 1) for t in (1, 2, 4)]
-    run, told, _ = step(Join.start(bound, executor), rows, (4, 4))
+    run, told, _ = step(JoinOperator.start(bound, executor), rows, (4, 4))
     assert [(row["v"], row["w"]) for row in told.to_pylist()] == [(1, 2), (2, 4)]
     # Rows 3 and 4 could still have row 5 and 6 for partners; none is before them.
     assert held(run) == 1
@@ -241,9 +240,9 @@ def test_a_stream_joins_itself(executor: Executor) -> None:
 def test_rows_without_a_time_of_their_own_are_joined_by_the_clock(executor: Executor) -> None:
     latent = Stream("a", columns("v INT"), timestamps=Timestamps.LATENT)
     timed = Stream("b", columns("ts TIMESTAMP, w INT"), time="ts")
-    join = DeclaredJoin("j", Side("a"), Side("b"), (Band("_time", "ts", -5, 0),), JoinKind.LEFT)
+    join = Join("j", Side("a"), Side("b"), (Band("_time", "ts", -5, 0),), JoinKind.LEFT)
     bound = bind_join(join, latent, timed, BACKEND.type_of)
-    run = Join.start(bound, executor)
+    run = JoinOperator.start(bound, executor)
     left = pa.table({"v": pa.array([1], pa.int32())})
     run, _ = run.ingest("j__left", came(run, bound.ports[0], left, clock=100))
     assert run.would_emit(of(bound, left=99, right=90))
@@ -261,11 +260,11 @@ def test_results_of_queries_are_joined_by_their_groups_with_time(executor: Execu
         Derived.of(name, columns("tb BIGINT, n BIGINT"), TimeKind.SEQUENCE, Window(60), (("tb", lambda t: t // 60),))
         for name in ("flow1", "flow2")
     ]
-    join = DeclaredJoin("j", Side("flow1"), Side("flow2"), (Band("tb", "tb"),), JoinKind.FULL)
+    join = Join("j", Side("flow1"), Side("flow2"), (Band("tb", "tb"),), JoinKind.FULL)
     bound = bind_join(join, flows[0], flows[1], BACKEND.type_of)
     assert [column.name for column in bound.outputs] == ["flow1_tb", "flow1_n", "flow2_tb", "flow2_n"]
     assert dict(bound.results.carries) == {"flow1_tb": None, "flow2_tb": None}
-    run = Join.start(bound, executor)
+    run = JoinOperator.start(bound, executor)
     for side, epochs in enumerate(([0, 1], [1])):
         port = bound.ports[side]
         table = pa.table(
@@ -277,7 +276,7 @@ def test_results_of_queries_are_joined_by_their_groups_with_time(executor: Execu
         )  # fmt: skip
         run, ingested = run.ingest(port.query.name, came(run, port, table))
         assert ingested.late_rows == 0
-    run, output = run.advance(of(bound, left=Frontier(119, {"tb": 2}), right=Frontier(119, {"tb": 2})))
+    run, output = run.advance(of(bound, left=OperatorFrontier(119, {"tb": 2}), right=OperatorFrontier(119, {"tb": 2})))
     assert [
         (row["window_start"], row["window_end"], row["flow1_tb"], row["flow2_tb"]) for row in emitted_rows(output)
     ] == [
@@ -285,7 +284,7 @@ def test_results_of_queries_are_joined_by_their_groups_with_time(executor: Execu
         (60, 120, 1, 1),
     ]
     assert held(run) == 0
-    assert run.frontier == Frontier(119, {"flow1_tb": 2, "flow2_tb": 2})
+    assert run.frontier == OperatorFrontier(119, {"flow1_tb": 2, "flow2_tb": 2})
 
 
 def test_a_row_whose_band_is_null_is_emitted_alone_at_once_and_not_held(executor: Executor) -> None:
@@ -295,18 +294,18 @@ def test_a_row_whose_band_is_null_is_emitted_alone_at_once_and_not_held(executor
         for name in ("flow1", "flow2")
     )
     bound = bind_join(
-        DeclaredJoin("j", Side("flow1"), Side("flow2"), (Band("tb", "tb"),), JoinKind.LEFT),
+        Join("j", Side("flow1"), Side("flow2"), (Band("tb", "tb"),), JoinKind.LEFT),
         left,
         right,
         BACKEND.type_of,
     )
-    run = Join.start(bound, executor)
+    run = JoinOperator.start(bound, executor)
     table = pa.table({"tb": [None, 1], "window_start": [60, 60], "window_end": [120, 120]})
     run, _ = run.ingest("j__left", came(run, bound.ports[0], table))
     run, output = run.advance(of(bound, left=59, right=59))
     assert [row["flow1_tb"] for row in emitted_rows(output)] == [None]
     assert held(run) == 1
-    run, output = run.advance(of(bound, left=Frontier(119, {"tb": 2}), right=Frontier(119, {"tb": 2})))
+    run, output = run.advance(of(bound, left=OperatorFrontier(119, {"tb": 2}), right=OperatorFrontier(119, {"tb": 2})))
     assert [row["flow1_tb"] for row in emitted_rows(output)] == [1]
     assert held(run) == 0
 
@@ -314,7 +313,7 @@ def test_a_row_whose_band_is_null_is_emitted_alone_at_once_and_not_held(executor
 def test_a_value_that_cannot_be_computed_is_lost_and_the_row_is_told(executor: Executor) -> None:
     bound = bound_join((SAME,), select=named_as(ratio="a.v div b.v", bv="b.v"))
     rows = [Row(0, 1, None, 6), Row(1, 1, None, 0), Row(1, 1, None, 2)]
-    _, told, _ = step(Join.start(bound, executor), rows, (1, 1))
+    _, told, _ = step(JoinOperator.start(bound, executor), rows, (1, 1))
     assert [tuple(row.values())[2:] for row in told.to_pylist()] == [
         (2, None, 0, "a.v div b.v fails"),
         (2, 3, 2, None),
@@ -344,11 +343,11 @@ def test_a_value_that_cannot_be_computed_is_lost_and_the_row_is_told(executor: E
 def test_what_could_not_be_joined_is_refused_with_the_way_out(words: dict[str, Any], said: str) -> None:
     plain: dict[str, Any] = {"name": "j", "left": Side("a"), "right": Side("b"), "bands": (Band("t", "t"),)}
     with pytest.raises(DeclarationError) as refused:
-        bind_join(DeclaredJoin(**plain | words), A, B, BACKEND.type_of)
+        bind_join(Join(**plain | words), A, B, BACKEND.type_of)
     assert said in str(refused.value)
 
 
 def test_times_and_plain_numbers_are_not_compared() -> None:
     timed = Stream("b", columns("t TIMESTAMP"), time="t")
     with pytest.raises(DeclarationError, match="'a' counts in plain numbers and 'b' in times"):
-        bind_join(DeclaredJoin("j", Side("a"), Side("b"), (Band("t", "t"),)), A, timed, BACKEND.type_of)
+        bind_join(Join("j", Side("a"), Side("b"), (Band("t", "t"),)), A, timed, BACKEND.type_of)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from eventide.engine.operators.frontier import Frontier
-from eventide.engine.operators.join import Join
-from eventide.engine.operators.lookup import Lookup
-from eventide.engine.operators.operator import Input
+from eventide.engine.operators.frontier import OperatorFrontier
+from eventide.engine.operators.join import JoinOperator
+from eventide.engine.operators.lookup import LookupOperator
+from eventide.engine.operators.operator import InputProgress
 from eventide.engine.relations.executor import Executor
-from eventide.engine.spark.backend import SparkBackend, SparkBench
+from eventide.engine.spark.backend import SparkBackend, SparkExecutor
 from eventide.plan.declared.join import JoinKind
 from eventide.plan.declared.query import named_as
 from eventide.plan.sql.join import driver_exact
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STARTS: dict[str, Callable[[Executor], Any]] = {
-    "band": lambda executor: Join.start(
+    "band": lambda executor: JoinOperator.start(
         bound_join(BANDS["around"], True, kind=JoinKind.FULL, condition="10 div a.v >= b.v", select=test_joins.SELECT),
         executor,
     ),
-    "epochs": lambda executor: Join.start(
+    "epochs": lambda executor: JoinOperator.start(
         bound_join(BANDS["several"], kind=JoinKind.LEFT, select=named_as(ratio="a.v div b.v", at="a.t")), executor
     ),
-    "lookup": lambda executor: Lookup.start(test_lookups.bound_lookup(True, "v IS NULL"), executor),
+    "lookup": lambda executor: LookupOperator.start(test_lookups.bound_lookup(True, "v IS NULL"), executor),
 }
 
 
 class SparkAlone(SparkBackend):
     """Spark, also for what DuckDB would compute as well."""
 
-    def sql(self, portable: bool) -> SparkBench:
+    def sql(self, portable: bool) -> SparkExecutor:
         """Spark's own answer."""
         return super().sql(False)  # type: ignore[return-value]
 
@@ -70,7 +70,9 @@ def test_spark_joins_as_duckdb_does(name: str, spark: SparkSession) -> None:
                 for side, port in enumerate(run.bound.ports):
                     came_to: Any = test_lookups.came_to if name == "lookup" else test_joins.came_to
                     run, _ = run.ingest(port.query.name, came_to(run, side, rows))
-                reached = [Input(port.query.name, Frontier(10 * number + 4)) for port in run.bound.ports]
+                reached = [
+                    InputProgress(port.query.name, OperatorFrontier(10 * number + 4)) for port in run.bound.ports
+                ]
                 run, output = run.advance(reached)
                 tables.append(emitted(output))
             told.append(pa.concat_tables(tables).to_pylist())

@@ -10,7 +10,7 @@ import pytest
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.steady_clock import BELIEVED_AFTER, LEAP, SteadyClock
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
@@ -81,9 +81,9 @@ def test_a_glitch_of_the_clock_makes_no_honest_row_late(tmp_path: Path) -> None:
 ARRIVING = Stream("s", columns("t TIMESTAMP, at TIMESTAMP"), time="t", arrival="at", policy=ClockSkew(5 * SECOND))
 
 
-def clocks(*rounds: list[int], time: StreamTime | None = None) -> list[int]:
+def clocks(*rounds: list[int], time: StreamProgress | None = None) -> list[int]:
     """The clock of a stream after each round of rows that arrived then, a cell each."""
-    time = time or StreamTime.start(ARRIVING)
+    time = time or StreamProgress.start(ARRIVING)
     found = []
     for arrived in rounds:
         cells = {"__n": [1] * len(arrived), "__lo": arrived, "__hi": arrived, "__at": arrived}
@@ -109,7 +109,7 @@ def test_several_cells_of_a_round_beyond_a_silence_are_believed_at_once() -> Non
 
 
 def test_a_leap_that_waits_to_be_confirmed_is_remembered_by_the_record() -> None:
-    time = StreamTime.start(ARRIVING)
+    time = StreamProgress.start(ARRIVING)
     assert clocks([0], [DAY], time=time) == [0, 0]
-    again = StreamTime.restored(ARRIVING, time.saved(), time.sources)
+    again = StreamProgress.restored(ARRIVING, time.saved(), time.sources)
     assert clocks([DAY + 9], time=again) == [DAY + 9]

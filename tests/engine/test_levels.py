@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_MEMORY
@@ -47,7 +47,7 @@ def test_a_result_is_never_late_for_the_query_above(plan: Plan) -> None:
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans())
-def test_local_engine_answers_plans_as_brute_force_does(workbench: Workbench, plan: Plan) -> None:
+def test_local_engine_answers_plans_as_brute_force_does(workbench: DuckDBExecutor, plan: Plan) -> None:
     with tempfile.TemporaryDirectory() as folder, Trial(plan.program, Path(folder), workbench=workbench) as trial:
         agree(plan, trial)
 

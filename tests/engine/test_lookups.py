@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.operators.lookup import Lookup
+from eventide.engine.operators.lookup import LookupOperator
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.placement import state_rows
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound.lookup import BoundLookup, bind_lookup
-from eventide.plan.declared.join import Lookup as DeclaredLookup
-from eventide.plan.declared.join import Side
+from eventide.plan.declared.join import Lookup, Side
 from eventide.plan.declared.query import named_as
 from eventide.plan.declared.stream import Stream, columns
 from tests.engine.join_oracle import Row
@@ -39,7 +38,7 @@ rounds = st.lists(
 
 def bound_lookup(keeps_all: bool, removed: str | None) -> BoundLookup:
     sides = Side("orders", keys=("k",)), Side("prices", keys=("k",))
-    lookup = DeclaredLookup("priced", *sides, keeps_all, removed, select=SELECT)
+    lookup = Lookup("priced", *sides, keeps_all, removed, select=SELECT)
     return bind_lookup(lookup, ORDERS, PRICES, BACKEND.type_of)
 
 
@@ -50,7 +49,7 @@ def executor() -> Iterator[Executor]:
         yield found
 
 
-def came_to(run: Lookup, side: int, given: list[Row]) -> Relation:
+def came_to(run: LookupOperator, side: int, given: list[Row]) -> Relation:
     """Rows as they come through the port of a side."""
     mine = [{"t": row.t, "k": row.k, "v": row.v} for row in given if row.side == side]
     return came(run, run.bound.ports[side], pa.Table.from_pylist(mine, ROWS))
@@ -77,7 +76,7 @@ def test_every_row_is_told_with_the_version_of_its_key_as_of_its_time(
     keeps_all: bool, removed: bool, rounds: list[tuple[list[Row], int | None, int | None, str]], executor: Executor
 ) -> None:
     bound = bound_lookup(keeps_all, "v IS NULL" if removed else None)
-    run = Lookup.start(bound, executor)
+    run = LookupOperator.start(bound, executor)
     heartbeats = (NEVER, NEVER)
     waiting, versions = list[Row](), list[Row]()
     for number, (given_rows, left, right, then) in enumerate([*rounds, ([], FOREVER, FOREVER, "")]):
@@ -108,7 +107,7 @@ def test_every_row_is_told_with_the_version_of_its_key_as_of_its_time(
         assert run.frontier.time == max(promised.time, min(heartbeats[0], *(row.t - 1 for row in waiting), FOREVER))
         run = in_files(in_one_part(run) if then == "whole" else run)
         if then == "restart":
-            run = restarted(Lookup.start(bound, executor), run)
+            run = restarted(LookupOperator.start(bound, executor), run)
             assert run.holds.tolist() == sorted({row.t for row in waiting})
     assert state_rows(run) == 0
     assert run.frontier.is_over
@@ -120,7 +119,7 @@ def _split(waiting: list[Row], heartbeat: int) -> tuple[list[Row], list[Row]]:
 
 
 def test_versions_that_later_ones_have_replaced_are_freed(executor: Executor) -> None:
-    run = Lookup.start(bound_lookup(keeps_all=True, removed="v IS NULL"), executor)
+    run = LookupOperator.start(bound_lookup(keeps_all=True, removed="v IS NULL"), executor)
     most = 0
     for t in range(60):
         run = _told_of(run, [Row(1, t, key, t) for key in range(5)], t)
@@ -131,7 +130,7 @@ def test_versions_that_later_ones_have_replaced_are_freed(executor: Executor) ->
     assert state_rows(run) == 1
 
 
-def _told_of(run: Lookup, versions: list[Row], heartbeat: int) -> Lookup:
+def _told_of(run: LookupOperator, versions: list[Row], heartbeat: int) -> LookupOperator:
     """One more round, in which versions come."""
     run, _ = run.ingest("priced__right", came_to(run, 1, versions))
     return run.advance(inputs(priced__left=heartbeat, priced__right=heartbeat))[0]
@@ -139,11 +138,11 @@ def _told_of(run: Lookup, versions: list[Row], heartbeat: int) -> Lookup:
 
 def test_a_version_that_has_ended_does_not_come_back_after_a_restart(executor: Executor) -> None:
     bound = bound_lookup(keeps_all=True, removed="v IS NULL")
-    run = in_files(_told_of(Lookup.start(bound, executor), [Row(1, 1, 0, 5), Row(1, 9, 1, 6)], 0))
+    run = in_files(_told_of(LookupOperator.start(bound, executor), [Row(1, 1, 0, 5), Row(1, 9, 1, 6)], 0))
     # The version that has ended is freed with its end, once versions are many; its file held another one, too.
     run = in_files(_told_of(run, [Row(1, 5, 0, None), Row(1, 10, 2, 7), Row(1, 11, 2, 8)], 20))
     assert run.state["right"].least("__t") == 9
-    run = restarted(Lookup.start(bound, executor), run)
+    run = restarted(LookupOperator.start(bound, executor), run)
     run, _ = run.ingest("priced__left", came_to(run, 0, [Row(0, 21, 0, 1), Row(0, 21, 1, 2)]))
     _, output = run.advance(inputs(priced__left=21, priced__right=21))
     assert emitted(output).select(["v", "price"]).to_pylist() == [{"v": 1, "price": None}, {"v": 2, "price": 6}]
@@ -161,5 +160,5 @@ def test_a_version_that_has_ended_does_not_come_back_after_a_restart(executor: E
 def test_a_lookup_that_cannot_work_is_refused_with_the_way_out(words: dict[str, Any], said: str) -> None:
     plain: dict[str, Any] = {"rows": Side("orders", keys=("k",)), "versions": Side("prices", keys=("k",))}
     with pytest.raises(DeclarationError) as refused:
-        bind_lookup(DeclaredLookup("priced", **plain | words), ORDERS, PRICES, BACKEND.type_of)
+        bind_lookup(Lookup("priced", **plain | words), ORDERS, PRICES, BACKEND.type_of)
     assert said in str(refused.value)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.relations.segments import MOST_SEGMENTS
 from eventide.engine.round.engine import Engine
@@ -40,7 +40,7 @@ def agree(scenario: Scenario, trial: Trial) -> None:
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
-def test_local_engine_merges_as_brute_force_does(workbench: Workbench, scenario: Scenario) -> None:
+def test_local_engine_merges_as_brute_force_does(workbench: DuckDBExecutor, scenario: Scenario) -> None:
     with tempfile.TemporaryDirectory() as folder, Trial(scenario.program, Path(folder), workbench=workbench) as trial:
         agree(scenario, trial)
 

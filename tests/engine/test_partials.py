@@ -15,7 +15,7 @@ from eventide.plan.aggregates.split import over_rows, split
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.aggregate_call import Split
 from eventide.plan.expressions.parse import parsed
-from eventide.plan.expressions.spark_types import Types
+from eventide.plan.expressions.spark_types import SparkTypes
 from eventide.sources.arrow_types import arrow_type, spark_type_of
 from tests.engine.aggregate_cases import CASES, random_rows
 from tests.engine.partial_runs import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 CLOSE = 1e-9
 AT_ONCE = 60
 DDL = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
-TYPES = Types({column.name: column.type for column in COLUMNS})
+TYPES = SparkTypes({column.name: column.type for column in COLUMNS})
 
 
 @pytest.fixture(scope="module")

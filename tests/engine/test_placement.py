@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.operators.join import Join
+from eventide.engine.operators.join import JoinOperator
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
@@ -43,7 +43,7 @@ def cluster() -> Iterator[Executor]:
 
 def operator(executor: Executor, sizes: tuple[int, int]) -> Operator:
     """A join with so many rows of each side, in two segments where that goes."""
-    run = Join.start(BOUND, executor)
+    run = JoinOperator.start(BOUND, executor)
     state = dict(run.state)
     for side, size in zip(("left", "right"), sizes, strict=True):
         for count in (size // 2, size - size // 2):
@@ -127,7 +127,7 @@ def test_state_comes_back_once_it_would_take_a_small_part_of_what_is_free(
 def test_a_file_that_packs_well_counts_as_what_it_would_take_in_memory(cluster: Executor) -> None:
     """Else it would go, come back, and go again: of equal values a file holds next to nothing."""
     cluster.files.begin(0)
-    run = Join.start(BOUND, cluster)
+    run = JoinOperator.start(BOUND, cluster)
     layout = run.state["left"].layout
     table = pa.table([pa.repeat(pa.scalar(1, field.type), 20_000) for field in layout.schema], schema=layout.schema)
     written = cluster.files.persisted(Relation.of_table(layout, table))

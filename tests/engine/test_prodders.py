@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.early.prod import Prod
@@ -35,7 +35,7 @@ EVERY, HALF, WITHIN = Prods(every=SECOND), Prods(points=(0.5,), estimate=True), 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans(), prods=st.sampled_from([Prods(every=5), Prods(points=(0.3, 1.0), estimate=True), WITHIN]))
-def test_declared_prods_change_no_final_answer(workbench: Workbench, plan: Plan, prods: Prods) -> None:
+def test_declared_prods_change_no_final_answer(workbench: DuckDBExecutor, plan: Plan, prods: Prods) -> None:
     over_rows = any(isinstance(question.window, RowWindow) for question in plan.levels)
     prods = Prods(every=5) if over_rows else prods
     prodded = replace(plan.program, queries=tuple(replace(q, prods=prods) for q in plan.program.queries))

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
-from eventide.engine.early.given import MOST, EarlyTold, ToldAnswers
+from eventide.duckdb.executor import DuckDBExecutor
+from eventide.engine.early.given import MOST, EarlyEmission, UnscoredAnswers
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
@@ -30,7 +30,7 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.sinks.memory import Memory
-from eventide.testing.trial import Shown
+from eventide.testing.trial import RecordingSink
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, shown
 from tests.engine.scenarios import SCHEMA
 from tests.engine.small_streams import in_a_thread
@@ -46,9 +46,9 @@ Asked = tuple[int, str, EarlyResults, int]
 class Rounds:
     """A plan on the local engine, round by round, and whoever asks it; compared with brute force in the end."""
 
-    def __init__(self, plan: Plan, folder: str, workbench: Workbench) -> None:
+    def __init__(self, plan: Plan, folder: str, workbench: DuckDBExecutor) -> None:
         self.plan = plan
-        self._shown = Shown()
+        self._shown = RecordingSink()
         self._told: list[Asked] = []
         sinks = {question.name: self._shown for question in plan.levels}
         backend = LocalBackend(workbench)
@@ -95,7 +95,7 @@ def without_restarts(plan: Plan) -> Plan:
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(plans(), st.sets(st.tuples(st.integers(0, 5), st.sampled_from(STEPS)), max_size=6))
 def test_in_the_middle_of_a_round_a_prod_has_the_answer_of_the_round_before(
-    workbench: Workbench, plan: Plan, moments: set[tuple[int, str]]
+    workbench: DuckDBExecutor, plan: Plan, moments: set[tuple[int, str]]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         rounds = Rounds(without_restarts(plan), folder, workbench)
@@ -113,7 +113,7 @@ def test_in_the_middle_of_a_round_a_prod_has_the_answer_of_the_round_before(
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(plans())
-def test_whoever_asks_while_rounds_go_by_has_the_answer_of_one_of_them(workbench: Workbench, plan: Plan) -> None:
+def test_whoever_asks_while_rounds_go_by_has_the_answer_of_one_of_them(workbench: DuckDBExecutor, plan: Plan) -> None:
     with tempfile.TemporaryDirectory() as folder:
         rounds, over, failures = Rounds(without_restarts(plan), folder, workbench), threading.Event(), []
 
@@ -180,8 +180,8 @@ def test_a_query_in_the_place_of_another_of_its_name_is_not_scored_by_what_that_
 
 
 def test_of_very_many_answers_the_last_wait_for_a_round() -> None:
-    told = ToldAnswers()
-    answers = [EarlyTold(SUMS, 0, pa.table({}), Moment(clock)) for clock in range(MOST + 2)]
+    told = UnscoredAnswers()
+    answers = [EarlyEmission(SUMS, 0, pa.table({}), Moment(clock)) for clock in range(MOST + 2)]
     for answer in answers:
         told.add(answer)
     assert told.all() == tuple(answers[2:])

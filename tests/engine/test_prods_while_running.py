@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eventide.engine.checkpoint.garbage import Garbage
-from eventide.engine.early.prodding import EarlyResults, Prodding
+from eventide.engine.early.prodding import EarlyEvaluation, EarlyResults
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.engine import Engine
@@ -248,7 +248,7 @@ def test_slices_on_the_cluster_stay_until_they_were_read_and_then_go(spark: Spar
         for clock, time in enumerate((11, 21, 31, 41), start=2):
             engine.round(numbers(time), clock)
         assert before <= set(slices.rglob("*.parquet"))
-        answer = Prodding(snapshot, engine.executor.apart(files)).answer("sums", Prod())
+        answer = EarlyEvaluation(snapshot, engine.executor.apart(files)).answer("sums", Prod())
     engine.round(numbers(51), 6)
     engine.close()
     engine.backend.close()

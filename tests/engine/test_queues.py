@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.early import Prods
@@ -75,7 +75,7 @@ def batch(rows: list[tuple[int, str, int]], window: Window) -> dict[tuple[int, s
 @settings(max_examples=12)
 @given(STEPS, st.integers(1, 5), SIDELINES, WINDOWS)
 def test_every_row_counts_once_whatever_waits_or_is_set_aside(
-    workbench: Workbench, steps: list[Step], room: int, sideline: Sideline | None, window: Window
+    workbench: DuckDBExecutor, steps: list[Step], room: int, sideline: Sideline | None, window: Window
 ) -> None:
     """Finals are the batch query over all rows that were not late, each once; `Trial` checks the grammar on the way."""
     given: list[tuple[int, str, int]] = []

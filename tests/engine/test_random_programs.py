@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import RoundReport
@@ -20,7 +20,7 @@ from eventide.eventtime.instant import NEVER
 from eventide.plan.declared.rows import Rows
 from eventide.report.stopped_run import read_standing
 from eventide.report.why import window_words
-from eventide.testing.trial import Shown
+from eventide.testing.trial import RecordingSink
 from tests.engine.random_programs import Given, Story, names_of, stories
 
 FAR = 60
@@ -34,9 +34,9 @@ class DeathError(Exception):
 class Player:
     """Runs a story, and notes what comes out: results by step, late rows by (reader, stream, value)."""
 
-    def __init__(self, story: Story, folder: str, bench: Workbench) -> None:
+    def __init__(self, story: Story, folder: str, bench: DuckDBExecutor) -> None:
         self.story, self.folder, self.bench = story, folder, bench
-        self.sink = Shown()
+        self.sink = RecordingSink()
         self.dies_after: str | None = None
         self.told: dict[str, Counter[tuple[Any, ...]]] = {step.name: Counter() for step in story.program.steps}
         self.late: Counter[tuple[str, str, int]] = Counter()
@@ -117,7 +117,7 @@ class Player:
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_however_it_is_run_a_program_tells_what_a_batch_query_over_accepted_rows_gives(
-    workbench: Workbench, story: Story
+    workbench: DuckDBExecutor, story: Story
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         player = Player(story, folder, workbench)
@@ -141,7 +141,7 @@ def closings(player: Player, clock: int) -> dict[tuple[str, int], set[int]]:
 
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
-def test_under_every_schedule_windows_close_when_they_are_said_to(workbench: Workbench, story: Story) -> None:
+def test_under_every_schedule_windows_close_when_they_are_said_to(workbench: DuckDBExecutor, story: Story) -> None:
     story = replace(story, flush_rows=None)
     with tempfile.TemporaryDirectory() as folder:
         player = Player(story, folder, workbench)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import Scenario, expected, played, scenarios
@@ -26,7 +26,7 @@ def agree(scenario: Scenario, trial: Trial) -> None:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
-def test_local_engine_answers_as_brute_force_does(workbench: Workbench, scenario: Scenario) -> None:
+def test_local_engine_answers_as_brute_force_does(workbench: DuckDBExecutor, scenario: Scenario) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         Trial(scenario.program, Path(folder), workbench=workbench) as trial,

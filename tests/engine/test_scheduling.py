@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.scheduling.trace import TraceLine
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.policies.on_demand import OnDemand
-from eventide.eventtime.scheduling.labels import Level
-from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.eventtime.scheduling.labels import HeartbeatScope
+from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.language.script import scheduling_of
 from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.program import Program
@@ -29,7 +29,7 @@ from eventide.plan.declared.window import Window
 from eventide.testing.trial import Trial
 
 SKEW = 3
-ALWAYS = Scheduling(Asking.every(1))
+ALWAYS = Scheduling(IdlePolling.every(1))
 
 A = Stream("a", columns("t BIGINT, v INT"), time="t", policy=OnDemand(SKEW))
 B = Stream("b", columns("t BIGINT, v INT"), time="t", policy=OnDemand(SKEW))
@@ -56,7 +56,9 @@ def stories(draw: st.DrawFn) -> Rounds:
     return rounds
 
 
-def told(rounds: Rounds, scheduling: Scheduling, bench: Workbench, restart: bool = False) -> tuple[AggregateValue, int]:
+def told(
+    rounds: Rounds, scheduling: Scheduling, bench: DuckDBExecutor, restart: bool = False
+) -> tuple[AggregateValue, int]:
     """What comes out, with the number of the round, and how many rows were late."""
     found: AggregateValue = []
     late = 0
@@ -80,14 +82,14 @@ def told(rounds: Rounds, scheduling: Scheduling, bench: Workbench, restart: bool
 
 
 @pytest.fixture(scope="module")
-def bench() -> Workbench:
-    return Workbench()
+def bench() -> DuckDBExecutor:
+    return DuckDBExecutor()
 
 
 @limits(max_examples=6, deadline=None)
 @given(rounds=stories())
 def test_asking_on_demand_tells_everything_in_the_round_in_which_asking_always_would(
-    rounds: Rounds, bench: Workbench
+    rounds: Rounds, bench: DuckDBExecutor
 ) -> None:
     always, late = told(rounds, ALWAYS, bench)
     assert late == 0
@@ -97,11 +99,11 @@ def test_asking_on_demand_tells_everything_in_the_round_in_which_asking_always_w
 
 @limits(max_examples=4, deadline=None)
 @given(rounds=stories())
-def test_other_levels_tell_the_same_rows_no_earlier(rounds: Rounds, bench: Workbench) -> None:
+def test_other_levels_tell_the_same_rows_no_earlier(rounds: Rounds, bench: DuckDBExecutor) -> None:
     # A stream that never spoke holds the whole query for ever.
     rounds = [(100, {name: [(100, 0)] for name in "abc"}), *rounds, (rounds[-1][0] + 100, {})]
     first, _ = told(rounds, Scheduling(), bench)
-    for level in (Level.QUERY, Level.MEMORY):
+    for level in (HeartbeatScope.QUERY, HeartbeatScope.MEMORY):
         other, late = told(rounds, Scheduling(heartbeats=level), bench)
         assert late == 0
         assert sorted((query, row) for query, _, row in other) == sorted((query, row) for query, _, row in first)
@@ -140,7 +142,7 @@ def test_the_trace_says_who_waited_for_whom_and_nobody_is_asked_where_nobody_wai
 def test_without_timestamps_the_clock_alone_makes_no_round_and_periodic_ones_make_one_when_due(tmp_path: Path) -> None:
     streams = tuple(Stream(name, columns("v INT"), timestamps=Timestamps.INTERNAL) for name in "ab")
     program = Program(streams, operators=(Rows("both", ("a", "b")),))
-    for name, asking, made in (("never", Asking.never(), []), ("every", Asking.every(10), [20])):
+    for name, asking, made in (("never", IdlePolling.never(), []), ("every", IdlePolling.every(10), [20])):
         engine = Engine(
             program, LocalBackend(), str(tmp_path / name), {"both": Nobody()}, scheduling=Scheduling(asking)
         )
@@ -162,7 +164,7 @@ def test_a_checkpoint_of_joins_says_which_heartbeats_it_goes_on_with(tmp_path: P
     engine.close()
     engine.backend.close()
     with pytest.raises(CheckpointError) as refused:
-        Engine(program, LocalBackend(), str(tmp_path), sinks, scheduling=Scheduling(heartbeats=Level.QUERY))
+        Engine(program, LocalBackend(), str(tmp_path), sinks, scheduling=Scheduling(heartbeats=HeartbeatScope.QUERY))
     assert "begun with 'operator'" in refused.value.__notes__[0]
 
 

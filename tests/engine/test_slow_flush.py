@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.fixed_delay import FixedDelay
-from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns
@@ -32,7 +32,7 @@ SUMS = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
 HOURS = Query("hours", "sums", Window(40), named_as(n="count(*)"))
 
 
-def outcomes(scenario: Scenario, workbench: Workbench, flush_rows: int | None) -> list[Outcome]:
+def outcomes(scenario: Scenario, workbench: DuckDBExecutor, flush_rows: int | None) -> list[Outcome]:
     with (
         tempfile.TemporaryDirectory() as folder,
         Trial(scenario.program, Path(folder), workbench=workbench, flush_rows=flush_rows) as trial,
@@ -42,7 +42,7 @@ def outcomes(scenario: Scenario, workbench: Workbench, flush_rows: int | None) -
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios(), most=st.integers(1, 4))
-def test_the_same_is_told_a_few_results_at_a_time(workbench: Workbench, scenario: Scenario, most: int) -> None:
+def test_the_same_is_told_a_few_results_at_a_time(workbench: DuckDBExecutor, scenario: Scenario, most: int) -> None:
     # A window that waits takes in what would have revised it, so the two differ where windows are retained.
     questions = tuple(replace(question, retain=0) for question in scenario.questions)
     rounds = (*(one for one in scenario.rounds if not one.end), Round(end=True))
@@ -86,8 +86,10 @@ def test_a_limit_of_nothing_is_refused(tmp_path: Path) -> None:
         Engine(Program((S,), (SUMS,)), LocalBackend(), str(tmp_path), flush_rows=0)
 
 
-@pytest.mark.parametrize("asking", [Asking.never(), Asking.every(1_000)], ids=str)
-def test_what_waits_is_told_in_silence_also_where_silent_streams_are_not_asked(tmp_path: Path, asking: Asking) -> None:
+@pytest.mark.parametrize("asking", [IdlePolling.never(), IdlePolling.every(1_000)], ids=str)
+def test_what_waits_is_told_in_silence_also_where_silent_streams_are_not_asked(
+    tmp_path: Path, asking: IdlePolling
+) -> None:
     engine = Engine(Program((S,), (SUMS,)), LocalBackend(), str(tmp_path), flush_rows=1, scheduling=Scheduling(asking))
     rows = pa.table({"t": [1, 11, 21, 31], "k": ["x"] * 4, "v": pa.array([1] * 4, pa.int32())})
     told = [engine.round({"s": rows}, clock=5)]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER
@@ -91,7 +91,7 @@ def test_time_moves_only_past_sources_that_promise_it_or_are_left_out_by_a_rule(
     stream = Stream(
         "s", columns("t BIGINT, who STRING"), time="t", source=("who",), policy=policy, known=KNOWN if waits else ()
     )
-    time, clock = StreamTime.start(stream), 0
+    time, clock = StreamProgress.start(stream), 0
     heard: Heard = {name: [] for name in NAMES}
     promised = dict.fromkeys(NAMES, NEVER)
     for later, rows, over, restart in steps:
@@ -113,7 +113,7 @@ def test_time_moves_only_past_sources_that_promise_it_or_are_left_out_by_a_rule(
                 assert promised[name] >= after, f"{name} left the minimum without a rule"
         time.reach(after, clock)
         if restart:
-            time = StreamTime.restored(stream, json.loads(json.dumps(time.saved())), time.sources)
+            time = StreamProgress.restored(stream, json.loads(json.dumps(time.saved())), time.sources)
 
 
 def rows(*given: tuple[int, str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.relations.backend import ClusterStep, StoredRows, Target
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.engine.spark import state_tasks
@@ -37,11 +37,11 @@ def stored(folder: Path, name: str, rows: pa.Table = ROWS, **options: object) ->
 
 
 @pytest.fixture(scope="module")
-def bench() -> Workbench:
-    return Workbench(threads=1)
+def bench() -> DuckDBExecutor:
+    return DuckDBExecutor(threads=1)
 
 
-def test_steps_read_files_tables_and_each_other(tmp_path: Path, bench: Workbench) -> None:
+def test_steps_read_files_tables_and_each_other(tmp_path: Path, bench: DuckDBExecutor) -> None:
     files = StateFiles((stored(tmp_path, "a.parquet"), stored(tmp_path, "b.parquet")), LAYOUT)
     target = Target(str(tmp_path / "out"), LAYOUT)
     steps = (
@@ -57,7 +57,7 @@ def test_steps_read_files_tables_and_each_other(tmp_path: Path, bench: Workbench
     assert sorted(found.column("__t").to_pylist()) == [2, 2, 3, 3]
 
 
-def test_a_worker_is_left_as_it_was_found(tmp_path: Path, bench: Workbench) -> None:
+def test_a_worker_is_left_as_it_was_found(tmp_path: Path, bench: DuckDBExecutor) -> None:
     task = StateTask(
         (TaskStep("n", "SELECT count(*) AS n FROM held", None, ()),),
         {"held": StateFiles((stored(tmp_path, "a.parquet"),), LAYOUT)},
@@ -69,7 +69,7 @@ def test_a_worker_is_left_as_it_was_found(tmp_path: Path, bench: Workbench) -> N
     assert bench.connection.execute(views).fetchall() == []
 
 
-def test_a_step_whose_needs_wrote_nothing_is_not_run(tmp_path: Path, bench: Workbench) -> None:
+def test_a_step_whose_needs_wrote_nothing_is_not_run(tmp_path: Path, bench: DuckDBExecutor) -> None:
     files = StateFiles((stored(tmp_path, "a.parquet"),), LAYOUT)
     steps = (
         TaskStep("none", "SELECT * FROM held WHERE __t > 9", Target(str(tmp_path / "none"), LAYOUT), ()),
@@ -81,7 +81,7 @@ def test_a_step_whose_needs_wrote_nothing_is_not_run(tmp_path: Path, bench: Work
 
 
 def test_rows_are_numbered_through_all_batches(
-    tmp_path: Path, bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, bench: DuckDBExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state_tasks, "BATCH_ROWS", 2048)
     target = Target(str(tmp_path / "out"), NUMBERED, sequence=7)
@@ -92,14 +92,16 @@ def test_rows_are_numbered_through_all_batches(
     assert set(found.column("__seq").to_pylist()) == {7}
 
 
-def test_files_that_an_older_spark_would_write_are_read_as_the_driver_does(tmp_path: Path, bench: Workbench) -> None:
+def test_files_that_an_older_spark_would_write_are_read_as_the_driver_does(
+    tmp_path: Path, bench: DuckDBExecutor
+) -> None:
     path = stored(tmp_path, "a.parquet", use_deprecated_int96_timestamps=True)
     step = TaskStep("most", 'SELECT max("at") AS "at" FROM held', None, ())
     [answer] = run(StateTask((step,), {"held": StateFiles((path,), LAYOUT)}, {}), bench)
     assert from_bytes(answer.small).column("at").cast(pa.int64()).to_pylist() == [7]
 
 
-def test_a_value_that_breaks_a_step_is_told_and_leaves_no_file(tmp_path: Path, bench: Workbench) -> None:
+def test_a_value_that_breaks_a_step_is_told_and_leaves_no_file(tmp_path: Path, bench: DuckDBExecutor) -> None:
     target = Target(str(tmp_path / "out"), Layout(columns("v INT")))
     step = TaskStep("rows", "SELECT CAST('x' || v AS INTEGER) AS v FROM held", target, ())
     files = StateFiles((stored(tmp_path, "a.parquet"),), LAYOUT)

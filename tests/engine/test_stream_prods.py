@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
@@ -91,7 +91,7 @@ def by_hand(trial: Trial, asks: tuple[Ask, ...]) -> list[tuple[Any, ...]]:
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(STORIES, st.booleans(), st.booleans())
 def test_prods_in_rows_are_answered_as_if_asked_by_hand(
-    workbench: Workbench, story: Story, beside: bool, restarted: bool
+    workbench: DuckDBExecutor, story: Story, beside: bool, restarted: bool
 ) -> None:
     plain = Program((replace(S, prods=None),), (SUMS, MOST_OF))
     queries = (replace(SUMS, prods=Prods(by="asks")), replace(MOST_OF, prods=Prods(by="asks")))
@@ -122,7 +122,7 @@ def test_prods_in_rows_are_answered_as_if_asked_by_hand(
             assert told(here.early) == wanted
 
 
-def test_of_too_many_prods_the_widest_is_asked(workbench: Workbench, caplog: pytest.LogCaptureFixture) -> None:
+def test_of_too_many_prods_the_widest_is_asked(workbench: DuckDBExecutor, caplog: pytest.LogCaptureFixture) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         Trial(Program((S,), (SUMS,)), Path(folder), workbench=workbench) as trial,
@@ -135,7 +135,7 @@ def test_of_too_many_prods_the_widest_is_asked(workbench: Workbench, caplog: pyt
     assert "more than 1000 different prods" in caplog.text
 
 
-def test_windows_over_counts_of_rows_are_prodded_by_rows_too(workbench: Workbench) -> None:
+def test_windows_over_counts_of_rows_are_prodded_by_rows_too(workbench: DuckDBExecutor) -> None:
     last = Query("last", "s", RowWindow(4), named_as(total="sum(v)"))
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -145,7 +145,7 @@ def test_windows_over_counts_of_rows_are_prodded_by_rows_too(workbench: Workbenc
         assert [row[5] for row in told(trial.taken().early)] == [11]
 
 
-def test_a_stream_that_is_stamped_by_the_clock_asks_up_to_the_clock(workbench: Workbench) -> None:
+def test_a_stream_that_is_stamped_by_the_clock_asks_up_to_the_clock(workbench: DuckDBExecutor) -> None:
     s = Stream("s", columns("ts TIMESTAMP, v INT"), time="ts", policy=Punctuated())
     button = Stream("button", columns("who STRING"), timestamps=Timestamps.INTERNAL)
     sums = Query("sums", "s", Window(10), named_as(total="sum(v)"), prods=Prods(by="button"))
@@ -159,7 +159,7 @@ def test_a_stream_that_is_stamped_by_the_clock_asks_up_to_the_clock(workbench: W
         assert [row["total"] for t in trial.taken().early for row in t.to_pylist()] == [1]
 
 
-def test_a_prod_may_name_a_number_that_no_group_can_have(workbench: Workbench) -> None:
+def test_a_prod_may_name_a_number_that_no_group_can_have(workbench: DuckDBExecutor) -> None:
     asks = Stream("asks", columns("at BIGINT, d BIGINT"), time="at", policy=Punctuated())
     sums = replace(SUMS, groups=named_as("d"), prods=Prods(by="asks"))
     with (

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from eventide.engine.checkpoint.record import RoundRecord
 from eventide.engine.introspection.open_windows import OpenTime
-from eventide.engine.introspection.why import OperatorWait, QueryWait, Standing, StreamWait, streams_of
+from eventide.engine.introspection.why import OperatorWait, ProgressReport, QueryWait, StreamWait, streams_of
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Policy
@@ -33,8 +33,8 @@ from eventide.eventtime.policies.skew.per_source import distributed_sensors
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.eventtime.scheduling.labels import Level
-from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.eventtime.scheduling.labels import HeartbeatScope
+from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query, named_as
@@ -62,11 +62,11 @@ FAR = 60
 """Past every length of these policies and times: what has not closed so long after waits for a row."""
 
 
-def stood(policy: Policy, rounds: list[tuple[int, list[tuple[int, int]]]]) -> Standing:
+def stood(policy: Policy, rounds: list[tuple[int, list[tuple[int, int]]]]) -> ProgressReport:
     """A stream after some rounds of (clock, rows as (source, time)), and a query over windows of 10 above it."""
     stream = Stream("s", columns("t BIGINT, who STRING"), time="t", source=("who",), policy=policy)
     program = Program((stream,), (Query("q", "s", Window(10), named_as(n="count(*)")),))
-    time = StreamTime.start(stream)
+    time = StreamProgress.start(stream)
     time.sources = pa.array(["a", "b", "c"])
     clock, panes = 0, set[int]()
     for later, rows in rounds:
@@ -83,7 +83,7 @@ def stood(policy: Policy, rounds: list[tuple[int, list[tuple[int, int]]]]) -> St
     held = np.array(sorted(pane for pane in panes if pane >= bound), dtype=np.int64)
     opened = OpenTime("q", TimeKind.SEQUENCE, Window(10), 10, bound, held)
     nobody = np.zeros(0, dtype=np.int64)
-    return Standing(program, record, lambda _: time.sources, lambda _: opened, lambda _: nobody, Scheduling())
+    return ProgressReport(program, record, lambda _: time.sources, lambda _: opened, lambda _: nobody, Scheduling())
 
 
 some_rounds = st.lists(
@@ -261,7 +261,7 @@ def test_an_outer_join_waits_until_no_partner_can_come(tmp_path: Path) -> None:
     assert window_words(window).endswith("closes when no partner can come any more for a row that join both keeps")
 
 
-def stood_after(tmp_path: Path, program: Program, given: Mapping[str, int], scheduling: Scheduling) -> Standing:
+def stood_after(tmp_path: Path, program: Program, given: Mapping[str, int], scheduling: Scheduling) -> ProgressReport:
     """A program after one round at clock 10 that brings each stream a row of source `a` at a time."""
     engine = Engine(program, LocalBackend(), str(tmp_path), scheduling=scheduling)
     tables = {name: rows((time, "a", 1))["fleet"] for name, time in given.items()}
@@ -277,12 +277,17 @@ def streams(**policies: Policy) -> tuple[Stream, ...]:
     return tuple(Stream(name, declared, time="t", source=("who",), policy=p) for name, p in policies.items())
 
 
-ASKED = [(Asking.on_demand(), 15), (Asking.every(4), 16), (Asking.every(9), 18), (Asking.never(), None)]
+ASKED = [
+    (IdlePolling.on_demand(), 15),
+    (IdlePolling.every(4), 16),
+    (IdlePolling.every(9), 18),
+    (IdlePolling.never(), None),
+]
 
 
 @pytest.mark.parametrize(("asking", "closes"), ASKED)
 def test_silence_closes_windows_only_when_silent_streams_are_asked(
-    tmp_path: Path, asking: Asking, closes: int | None
+    tmp_path: Path, asking: IdlePolling, closes: int | None
 ) -> None:
     program = Program(streams(s=OnDemand(0)), (Query("q", "s", Window(10), named_as(n="count(*)")),))
     [window] = stood_after(tmp_path, program, {"s": 5}, Scheduling(asking)).windows("q")
@@ -294,7 +299,7 @@ def test_a_query_that_goes_by_other_streams_names_the_one_that_is_behind(tmp_pat
     both = Rows("both", ("tens", "slow"), named_as("v"))
     tens = Query("tens", "fast", Window(10), named_as(v="cast(count(*) AS INT)"))
     program = Program(streams(fast=OwnProgress(), slow=OwnProgress()), (tens,), (both,))
-    standing = stood_after(tmp_path, program, {"fast": 12, "slow": 3}, Scheduling(heartbeats=Level.QUERY))
+    standing = stood_after(tmp_path, program, {"fast": 12, "slow": 3}, Scheduling(heartbeats=HeartbeatScope.QUERY))
     first, second = standing.window("tens", 0), standing.window("tens", 10)
     assert first is not None
     assert second is not None

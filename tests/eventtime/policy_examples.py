@@ -25,7 +25,7 @@ from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.minimum import Minimum
-from eventide.eventtime.policies.wrappers.source_groups import Grouped, Groupwise
+from eventide.eventtime.policies.wrappers.source_groups import MergedSources, PerGroup
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 
 TEN_SENSORS = distributed_sensors(deviation=range(1, 11), latency=[3] * 10)
@@ -50,7 +50,7 @@ EXAMPLES: dict[str, Policy] = {
     "on demand of known sources": OnDemand(max_skew=5, known=2),
     "punctuated, with nothing promised": Punctuated(OwnProgress()),
     "declared skew": DeclaredSkew(TEN_SENSORS),
-    "declared skew of groups": Grouped(DeclaredSkew(group(TEN_SENSORS, TWO_GROUPS)), TWO_GROUPS),
+    "declared skew of groups": MergedSources(DeclaredSkew(group(TEN_SENSORS, TWO_GROUPS)), TWO_GROUPS),
     "estimated skew": EstimatedSkew(clock_unit=5, units_ahead=4),
     "drop ratio": DropRatio(0.01),
     "drop ratio of nearly all": DropRatio(0.9),
@@ -64,8 +64,8 @@ EXAMPLES: dict[str, Policy] = {
     "future guard": FutureGuard(FixedDelay(5), ahead=10),
     "future guard by peers": FutureGuard(FixedDelay(5), ahead=10, against="peers"),
     "minimum": Minimum((FixedDelay(5), Idle(OwnProgress(), after=8), Kim(0.1))),
-    "group-wise": Groupwise(FixedDelay(5), group_of=(0, 1, 0)),
-    "group-wise without groups": Groupwise(Kim(0.1)),
+    "group-wise": PerGroup(FixedDelay(5), group_of=(0, 1, 0)),
+    "group-wise without groups": PerGroup(Kim(0.1)),
     "expected sources": Expected(OwnProgress(slack=2), sources=(0, 2)),
     "expected sources that are given up": Expected(DropRatio(0.05), sources=(1, 5), wait=20),
     "expected among declared bounds": Timeout(Expected(DeclaredSkew(TEN_SENSORS), (1, 2), wait=9), after=30),

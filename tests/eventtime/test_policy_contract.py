@@ -15,7 +15,7 @@ from eventide.errors import SnapshotError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy
 from eventide.eventtime.instant import FOREVER, NEVER, shift
-from eventide.eventtime.reason import Bare, Explains, left_out_of, reason_of
+from eventide.eventtime.reason import BareAmounts, Explains, left_out_of, reason_of
 from tests.eventtime.policy_examples import EXAMPLES
 
 Round = tuple[int, list[tuple[int, int]], int]
@@ -188,9 +188,9 @@ def test_every_policy_says_why_and_changes_nothing_by_that(policy: Policy, round
     for one in rounds:
         [_, answer] = asked(generator, [one])
         for source in range(len(answer.by_source) + 1):
-            assert "{" not in reason_of(generator, min(source, 9)).words(Bare())
+            assert "{" not in reason_of(generator, min(source, 9)).words(BareAmounts())
         for out in left_out_of(generator):
             assert len(out.sources) > 0
-            assert out.reason.words(Bare())
+            assert out.reason.words(BareAmounts())
         asked(unasked, [one])
     assert json.dumps(generator.snapshot()) == json.dumps(unasked.snapshot())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.language.from_clause.join_conditions import Input, take_apart
+from eventide.language.from_clause.join_conditions import JoinInput, take_apart
 from eventide.language.from_clause.join_scope import qualified
 from eventide.language.scope.relations import over_stream
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.expressions.parse import parsed
 
 LEFT, RIGHT = (Stream(name, columns("t BIGINT, v INT"), time="t") for name in ("l", "r"))
-SIDES = [Input(stream.name, over_stream(stream, {stream.name})) for stream in (LEFT, RIGHT)]
+SIDES = [JoinInput(stream.name, over_stream(stream, {stream.name})) for stream in (LEFT, RIGHT)]
 
 numbers = st.integers(-6, 6).map(lambda n: f"({n})")
 factors = st.sampled_from(["1", "2", "3", "-1", "-2"])

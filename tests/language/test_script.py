@@ -16,7 +16,7 @@ from eventide.language.grammar.source_text import (
     ShowStatement,
     StreamStatement,
 )
-from eventide.language.script import Function, Output, Script, read_script
+from eventide.language.script import Function, OutputTarget, Script, read_script
 from eventide.plan.declared.query import Named
 from eventide.plan.declared.stream import Future, Input, Timestamps
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
@@ -42,7 +42,7 @@ def test_the_shortest_useful_file_has_two_statements() -> None:
     assert (stream.time, stream.source, stream.input) == ("ts", (), Input("json", "in"))
     [only] = script.program.queries
     assert (only.name, only.window, only.select) == ("query_1", Window(MINUTE), (Named("count", "COUNT(*)"),))
-    assert script.outputs == (Output("query_1"),)
+    assert script.outputs == (OutputTarget("query_1"),)
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "-- nothing\n/* at all */", ";;"])
@@ -121,11 +121,11 @@ def test_outputs() -> None:
         "INTO CONSOLE OPTIONS (rows 50); SELECT count(*) FROM N [RANGE 5] INTO memory"
     )
     assert script.outputs == (
-        Output("a", "parquet", "out"),
-        Output("b", "csv", "b"),
-        Output("query_1", "json", "c"),
-        Output("query_2", "console", None, (("rows", "50"),)),
-        Output("query_3", "memory"),
+        OutputTarget("a", "parquet", "out"),
+        OutputTarget("b", "csv", "b"),
+        OutputTarget("query_1", "json", "c"),
+        OutputTarget("query_2", "console", None, (("rows", "50"),)),
+        OutputTarget("query_3", "memory"),
     )
 
 

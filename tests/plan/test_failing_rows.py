@@ -14,16 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.errors import DataFaultError
-from eventide.plan.bound.query import Bound, bind
+from eventide.plan.bound.query import BoundQuery, bind
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream
 from eventide.plan.declared.window import Window
 from eventide.plan.duckdb.macros import MACROS
 from eventide.plan.expressions.columns import columns
 from eventide.plan.expressions.parse import SPARK, parsed
-from eventide.plan.expressions.spark_types import Types
+from eventide.plan.expressions.spark_types import SparkTypes
 from eventide.plan.sql.evaluation_order import in_evaluation_order, may_fail
 from eventide.plan.sql.failing_rows import RowExpressions, fail_safe_form, fails
 from eventide.plan.sql.reduce import MALFORMED, batch_view, broken_text
@@ -33,15 +33,15 @@ from tests.plan.spark_model import COLUMNS, Row, Word, fails_for, rows, words
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TYPES = Types({column.name: column.type for column in columns(COLUMNS)})
+TYPES = SparkTypes({column.name: column.type for column in columns(COLUMNS)})
 SCHEMA = pa.schema(
     [("__t", pa.int64()), ("a", pa.int32()), ("b", pa.int32()), ("s", pa.string()), ("xs", pa.list_(pa.int32()))]
 )
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Workbench]:
-    workbench = Workbench()
+def bench() -> Iterator[DuckDBExecutor]:
+    workbench = DuckDBExecutor()
     yield workbench
     workbench.close()
 
@@ -55,7 +55,7 @@ def in_order(sql: str) -> str:
     return in_evaluation_order(parsed(sql, "a test"), TYPES).sql(SPARK)
 
 
-def raises(bench: Workbench, sql: str, row: Row) -> bool:
+def raises(bench: DuckDBExecutor, sql: str, row: Row) -> bool:
     try:
         bench.ask(f"SELECT {sql} AS x FROM r", {"r": table([row])})
     except DataFaultError:
@@ -66,7 +66,7 @@ def raises(bench: Workbench, sql: str, row: Row) -> bool:
 @settings(max_examples=150)
 @given(words, st.lists(rows, min_size=1, max_size=6))
 def test_a_row_fails_where_spark_fails_and_the_value_of_all_others_is_spark_s(
-    bench: Workbench, word: Word, given: list[Row]
+    bench: DuckDBExecutor, word: Word, given: list[Row]
 ) -> None:
     sql = in_order(word.sql())
     asked = f"SELECT __t, {fails(sql)} AS broken, CASE WHEN {fails(sql)} THEN NULL ELSE {sql} END AS x FROM r"
@@ -80,7 +80,7 @@ def test_a_row_fails_where_spark_fails_and_the_value_of_all_others_is_spark_s(
 @settings(max_examples=50)
 @given(words, rows)
 def test_the_order_of_evaluation_that_is_written_out_is_the_one_that_raises(
-    bench: Workbench, word: Word, row: Row
+    bench: DuckDBExecutor, word: Word, row: Row
 ) -> None:
     assert raises(bench, in_order(word.sql()), row) is fails_for(word, row)
 
@@ -183,7 +183,7 @@ def mixed() -> pa.Table:
 
 
 def asked_of_all(expressions: Sequence[str]) -> str:
-    types = Types({column.name: column.type for column in columns(MIXED)})
+    types = SparkTypes({column.name: column.type for column in columns(MIXED)})
     told = []
     for i, sql in enumerate(expressions):
         spoken = in_evaluation_order(parsed(sql, "a test"), types).sql(SPARK)
@@ -192,7 +192,7 @@ def asked_of_all(expressions: Sequence[str]) -> str:
 
 
 @pytest.mark.parametrize("sql", FAILING)
-def test_an_expression_fails_for_these_rows_on_the_local_engine(bench: Workbench, sql: str) -> None:
+def test_an_expression_fails_for_these_rows_on_the_local_engine(bench: DuckDBExecutor, sql: str) -> None:
     answer = bench.ask(asked_of_all([sql]), {"broken_mixed": mixed()})
     assert {row["__t"] for row in answer.to_pylist() if row["x0"]} == FAILING[sql]
 
@@ -215,9 +215,9 @@ def test_no_macro_fails_in_a_way_that_cannot_be_tried() -> None:
 STREAM = Stream("S", columns("t BIGINT, s STRING, a INT, b INT, x DOUBLE"), time="t")
 
 
-def bound(select: str, where: str | None = None, group: str | None = None, window: Window | None = None) -> Bound:
+def bound(select: str, where: str | None = None, group: str | None = None, window: Window | None = None) -> BoundQuery:
     query = Query("q", "S", window or Window(10), named_as(v=select), named_as(g=group) if group else (), where)
-    types = Types({column.name: column.type for column in STREAM.columns})
+    types = SparkTypes({column.name: column.type for column in STREAM.columns})
     return bind(query, STREAM, lambda sql: types.of(parsed(sql, "a test")) or "INT")
 
 
@@ -231,7 +231,7 @@ def test_a_query_that_no_row_can_break_has_no_other_form(select: str, where: str
     assert fail_safe_form(query) is query
 
 
-def told(bench: Workbench, query: Bound, row: dict[str, Any]) -> str | None:
+def told(bench: DuckDBExecutor, query: BoundQuery, row: dict[str, Any]) -> str | None:
     """The reason why a row is rejected, or None."""
     fields = [(column.name, arrow_type(column.type)) for column in STREAM.columns]
     table = pa.Table.from_pylist([{"t": 1, **row}], schema=pa.schema([*fields, (MALFORMED, pa.string())]))
@@ -264,13 +264,13 @@ def told(bench: Workbench, query: Bound, row: dict[str, Any]) -> str | None:
     ],
 )
 def test_the_reason_names_the_innermost_expression_that_fails_and_why(
-    bench: Workbench, select: str, where: str | None, group: str | None, row: dict[str, Any], reason: str | None
+    bench: DuckDBExecutor, select: str, where: str | None, group: str | None, row: dict[str, Any], reason: str | None
 ) -> None:
     found = told(bench, bound(select, where, group), row)
     assert found == (None if reason is None else f"query 'q': {reason}")
 
 
-def test_a_row_in_the_gap_between_windows_breaks_nothing(bench: Workbench) -> None:
+def test_a_row_in_the_gap_between_windows_breaks_nothing(bench: DuckDBExecutor) -> None:
     query, gaps = (bound("sum(CAST(s AS INT))", window=window) for window in (Window(1), Window(1, 10)))
     assert told(bench, query, {"s": "x"}) is not None
     assert told(bench, gaps, {"s": "x"}) is None

@@ -12,7 +12,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from eventide.plan.expressions.parse import parsed
-from eventide.plan.expressions.spark_types import Types
+from eventide.plan.expressions.spark_types import SparkTypes
 
 COLUMNS = {"a": "DECIMAL(10, 2)", "b": "DECIMAL(5, 3)", "n": "INT", "s": "STRING"}
 
@@ -29,7 +29,7 @@ COLUMNS = {"a": "DECIMAL(10, 2)", "b": "DECIMAL(5, 3)", "n": "INT", "s": "STRING
     ],
 )
 def test_sqlglot_has_another_type(sql: str, ours: str, theirs: str) -> None:
-    assert Types(COLUMNS).of(parsed(sql, "q")) == ours
+    assert SparkTypes(COLUMNS).of(parsed(sql, "q")) == ours
     schema: dict[str, object] = {"t": COLUMNS}
     query = qualify(sqlglot.parse_one(f"SELECT {sql} AS x FROM t", read="spark"), schema=schema, dialect="spark")
     (column,) = annotate_types(query, schema=schema, dialect="spark").find_all(sqlglot.exp.Alias)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eventide.profile.dry_run import Outcome
-from eventide.profile.files import Columns
+from eventide.profile.files import ColumnNames
 from eventide.profile.profiling import Profile, profile
 from eventide.profile.reading import read
 from eventide.profile.report import keeps, recommend
@@ -16,7 +16,7 @@ from eventide.profile.report import keeps, recommend
 def found(tmp_path: Path) -> Profile:
     path = tmp_path / "rows.csv"
     path.write_text("t,a,s\n" + "".join(f"{at - 7 * (at % 3 == 0)},{at},{at % 3}\n" for at in range(300)))
-    [reading] = read([str(path)], Columns("t", "a", ("s",)), "s")
+    [reading] = read([str(path)], ColumnNames("t", "a", ("s",)), "s")
     return profile(reading, 0.1)
 
 
@@ -51,7 +51,7 @@ def test_the_watermark_is_the_best_constant_rounded_up_to_milliseconds(found: Pr
 def test_a_stream_in_order_needs_no_waiting(tmp_path: Path) -> None:
     path = tmp_path / "ordered.csv"
     path.write_text("t\n" + "".join(f"2024-01-01 00:00:{at:02}\n" for at in range(60)))
-    [reading] = read([str(path)], Columns("t"))
+    [reading] = read([str(path)], ColumnNames("t"))
     advice = recommend(profile(reading, 0.01, names=["own_progress"]))
     assert advice.sentences[0].startswith("All rows arrived in the order of their times")
     assert 'to_timestamp("t")' in advice.spark

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from eventide.results.accuracy import Accuracy
 from eventide.results.breakdown import ByPoint
-from eventide.results.error import Guarded, InPairs, errors
+from eventide.results.error import FailSafeComparison, PairwiseComparison, errors
 
 STRUCT = pa.struct([("x", pa.float64()), ("inner", pa.list_(pa.string()))])
 MAP = pa.map_(pa.string(), pa.float64())
@@ -73,7 +73,7 @@ def fails(early: pa.Array, final: pa.Array) -> Any:
 def test_a_comparison_that_fails_or_gives_nonsense_knows_nothing(
     comparison: Any, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    guarded = Guarded("word", comparison)
+    guarded = FailSafeComparison("word", comparison)
     words = pa.array(["a", "b", "c"])
     assert np.isnan(guarded(words, words)).all()
     assert np.isnan(guarded(words, words)).all()
@@ -85,11 +85,14 @@ def test_a_comparison_that_fails_or_gives_nonsense_knows_nothing(
     "given", [[0.5, 2], np.array([0.5, 2]), pa.array([0.5, 2.0]), pa.chunked_array([[0.5], [2.0]])]
 )
 def test_errors_may_come_in_any_kind_of_array(given: Any) -> None:
-    assert Guarded("v", lambda early, final: given)(pa.array([1, 2]), pa.array([3, 4])).tolist() == [0.5, 2.0]
+    assert FailSafeComparison("v", lambda early, final: given)(pa.array([1, 2]), pa.array([3, 4])).tolist() == [
+        0.5,
+        2.0,
+    ]
 
 
 def test_a_pair_for_which_a_function_fails_is_unknown_and_the_others_are_not() -> None:
-    guarded = Guarded("v", InPairs(lambda early, final: early / final, "share"))
+    guarded = FailSafeComparison("v", PairwiseComparison(lambda early, final: early / final, "share"))
     found = guarded(pa.array([1, 2, 3]), pa.array([2, 0, 6]))
     assert found[[0, 2]].tolist() == [0.5, 0.5]
     assert math.isnan(found[1])

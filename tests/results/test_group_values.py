@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eventide.errors import DeclarationError
 from eventide.results.accuracy import filtered
 from eventide.results.group_values import group_value
-from eventide.sinks.lines import Lines
+from eventide.sinks.lines import LineWriter
 
 TIMES = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1))
 GROUPS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
@@ -37,7 +37,7 @@ GROUPS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     ("type", "values"), GROUPS, ids=lambda value: str(value) if isinstance(value, pa.DataType) else ""
 )
 def test_what_a_result_shows_of_a_group_names_that_group(type: pa.DataType, values: st.SearchStrategy[Any]) -> None:
-    written = Lines("json", pa.schema([("g", type)]))
+    written = LineWriter("json", pa.schema([("g", type)]))
 
     @given(st.lists(st.none() | values, min_size=1, max_size=8))
     def check(held: list[Any]) -> None:

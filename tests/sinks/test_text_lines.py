@@ -25,7 +25,7 @@ from pyarrow import types
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.results.results import Results
 from eventide.sinks import Directory
-from eventide.sinks.lines import Lines
+from eventide.sinks.lines import LineWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,7 +139,7 @@ def read_json(text: str) -> Any:
 
 
 def text_of(format: str, table: pa.Table) -> str:
-    lines = Lines(format, table.schema)
+    lines = LineWriter(format, table.schema)
     return lines.head + lines.of(table).decode()
 
 

@@ -15,7 +15,7 @@ from eventide.sources.options import text_options
 from eventide.sources.text.csv_lines import FailSafeCsv, QuickCsv
 from eventide.sources.text.json_lines import FailSafeJson, QuickJson
 from eventide.sources.text.lines import LineBlocks, as_block, lines_of
-from eventide.sources.text.reader import Careful, Quick, TextParser
+from eventide.sources.text.reader import BlockParser, LineParser, TextParser
 from tests.sources.nasty_lines import (
     COLUMNS,
     NESTED_COLUMNS,
@@ -33,7 +33,7 @@ QUICK_CSV, CAREFUL_CSV = QuickCsv(*SHAPE), FailSafeCsv(*SHAPE)
 QUICK_JSON, CAREFUL_JSON = QuickJson(DECLARED), FailSafeJson(DECLARED)
 
 
-def agree(quick: Quick, fail_safe: Careful, lines: list[str]) -> int:
+def agree(quick: BlockParser, fail_safe: LineParser, lines: list[str]) -> int:
     """Wherever the quick way is sure it says what the fail-safe way says; how many times that was."""
     rows, sure = quick.rows(pa.array(lines, pa.string()), "".join(line + "\n" for line in lines).encode())
     found = [fail_safe.rows(line) for line, known in zip(lines, sure.tolist(), strict=True) if known]

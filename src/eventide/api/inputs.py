@@ -51,7 +51,7 @@ class ArrowRows:
 
     def __init__(self, stream: Stream, batches: Iterable[pa.RecordBatch | pa.Table], waits: bool) -> None:
         self._stream = stream
-        self._next = _Drawn(batches) if waits else _AtHand(batches)
+        self._next = _DrawnBatches(batches) if waits else _ReadyBatches(batches)
         self._rest: Batches | None = None
         self._rows = 0
         self._noted = 0
@@ -109,7 +109,7 @@ class ArrowRows:
         self._next.close()
 
 
-class _AtHand:
+class _ReadyBatches:
     """Batches that are all there."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch | pa.Table]) -> None:
@@ -122,7 +122,7 @@ class _AtHand:
         """Nothing to let go of."""
 
 
-class _Drawn:
+class _DrawnBatches:
     """Batches that a thread draws from an iterator which may let it wait."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch | pa.Table]) -> None:

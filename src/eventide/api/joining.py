@@ -14,10 +14,10 @@ from eventide.api.rows import EventRows
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.from_clause.join_forms import with_version
 from eventide.language.from_clause.join_scope import called, joined_output, kind_of, see
-from eventide.language.from_clause.joins import JoinReader, Step
+from eventide.language.from_clause.joins import JoinReader, JoinStep
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.scope.expression_text import column_of, conjuncts, unused
-from eventide.language.scope.relations import Called, Clock, Pending, Scope, ScopeRelation, common_clock
+from eventide.language.scope.relations import Clock, NamedInput, Pending, Scope, ScopeRelation, common_clock
 from eventide.language.scope.resolver import Resolver
 from eventide.plan.declared.join import JoinKind
 from eventide.plan.declared.query import RESERVED
@@ -76,22 +76,22 @@ def joined(
     on: str | Sequence[str],
     within: Length | None,
     how: str,
-) -> Joining:
+) -> EventJoin:
     """A join of two inputs."""
     kind = _kind(how)
     owner = f"the join of {alias_of(left)!r} and {alias_of(right)!r}"
     names, conditions = _equalities(left, right, on, owner)
     if within is not None:
         conditions.append(_within(left, right, within, owner))
-    return Joining.of(left, right, kind, tuple(conditions), names)
+    return EventJoin.of(left, right, kind, tuple(conditions), names)
 
 
-def looked_up(rows: Node, versions: Node, on: str | Sequence[str], how: str) -> Joining:
+def looked_up(rows: Node, versions: Node, on: str | Sequence[str], how: str) -> EventJoin:
     """Rows with the versions that hold at their times."""
     kind = _kind(how)
     owner = f"the lookup of {alias_of(rows)!r} in {alias_of(versions)!r}"
     names, conditions = _equalities(rows, versions, on, owner)
-    return Joining.of(rows, versions, kind, tuple(conditions), names, as_of=_time_of(rows, owner))
+    return EventJoin.of(rows, versions, kind, tuple(conditions), names, as_of=_time_of(rows, owner))
 
 
 def _kind(how: str) -> JoinKind:
@@ -120,7 +120,7 @@ def _equalities(left: Node, right: Node, on: str | Sequence[str], owner: str) ->
 
 
 @dataclass(frozen=True)
-class Joining(EventRows):
+class EventJoin(EventRows):
     """A join; `where` and `select` speak of the columns of both inputs, `"north.speed"`, or by a name only one has."""
 
     conditions: tuple[exp.Expr, ...] = ()
@@ -143,7 +143,7 @@ class Joining(EventRows):
         shared: tuple[str, ...],
         after: tuple[exp.Expr, ...] = (),
         as_of: exp.Expr | None = None,
-    ) -> Joining:
+    ) -> EventJoin:
         """The join with all columns: those that are equal by name once, then those of the left, then of the right."""
         sides, read = [], []
         for one in (left, right):
@@ -159,7 +159,7 @@ class Joining(EventRows):
         is_inner = kind is JoinKind.INNER
         on = [*conditions, *(after if is_inner else ())]
         reader = JoinReader(SourceText(""), lambda table, computed: sides[0][1], lambda *given: _nothing())
-        step = Step(NOWHERE if as_of is None else with_version(as_of), kind, inputs[1], sides[1][1], on, [])
+        step = JoinStep(NOWHERE if as_of is None else with_version(as_of), kind, inputs[1], sides[1][1], on, [])
         with _plainly():
             join = reader.pair(sides[0], sides[1], step, scope, [] if is_inner else list(after))
         pending = Pending(join, dict(sides), tuple(inputs), preferred, frozenset())
@@ -171,12 +171,12 @@ class Joining(EventRows):
             conditions=conditions, after=after, pending=pending, given=(left, right), kind=kind, as_of=as_of,
         )  # fmt: skip
 
-    def where(self, condition: Expression) -> Joining:  # type: ignore[override]
+    def where(self, condition: Expression) -> EventJoin:  # type: ignore[override]
         """Only pairs for which this holds."""
         said = conjuncts(parsed(condition_text(condition, None, "this join"), "this join"))
         left, right = self.given
         shared, after = tuple(self._pending.preferred), (*self.after, *said)
-        made = Joining.of(left, right, self.kind, self.conditions, shared, after, self.as_of)
+        made = EventJoin.of(left, right, self.kind, self.conditions, shared, after, self.as_of)
         return replace(made, name=self.name)
 
     filter = where  # type: ignore[assignment]
@@ -196,10 +196,10 @@ class Joining(EventRows):
         join, shown, clock = joined_output(pending, outputs)
         return EventRows(join, self.inputs, shown, clock, self.name)
 
-    def named(self, name: str) -> Joining:
+    def named(self, name: str) -> EventJoin:
         """The same under a name."""
         found = super().named(name)
-        assert isinstance(found, Joining)
+        assert isinstance(found, EventJoin)
         return found
 
     @property
@@ -227,7 +227,7 @@ def _time_of(node: Node, owner: str) -> exp.Column:
     return column_of(name, alias_of(node))
 
 
-def _all_columns(inputs: list[Called], shared: tuple[str, ...], kind: JoinKind) -> list[tuple[str, exp.Expr]]:
+def _all_columns(inputs: list[NamedInput], shared: tuple[str, ...], kind: JoinKind) -> list[tuple[str, exp.Expr]]:
     left, right = inputs
     outputs: list[tuple[str, exp.Expr]] = []
     for name in shared:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from eventide.api.query import ContinuousQuery, Waiting
+from eventide.api.query import ContinuousQuery, QueueOptions
 from eventide.api.rows import EventRows
 from eventide.api.startable import UNNAMED, Startable
 from eventide.errors import DeclarationError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
     """The streams that are read, and the program."""
     told = [one for one in asked if isinstance(one, EventRows | ContinuousQuery)]
-    placing = Placing(frozenset(map(id, told)))
+    placing = ProgramNames(frozenset(map(id, told)))
     if len(placing.told) < len(told):
         raise DeclarationError("a query cannot be started twice in one engine: leave it out, or start it apart")
     for one in told:
@@ -42,7 +42,7 @@ def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
 
 
 @dataclass
-class Placing:
+class ProgramNames:
     """Gives everything its place in a program; what is `told` goes by its own name."""
 
     told: frozenset[int]
@@ -77,7 +77,7 @@ class Placing:
         if node.asking is not None:
             self.place(node.asking, name)
 
-    def behind_queue(self, query: Query, wanted: Waiting) -> Query:
+    def behind_queue(self, query: Query, wanted: QueueOptions) -> Query:
         """A query that reads its rows from a queue, which is put in before it."""
         name = unused(f"{query.name}_queue", self._taken)
         streams = tuple(stream.declared for stream in self.streams.values())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eventide.api.arguments import Expression, Length, length
 from eventide.api.column_text import is_column, order_text
-from eventide.api.rows import Reading
+from eventide.api.rows import ReadableRows
 from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
@@ -30,7 +30,7 @@ __all__ = ["UNNAMED", "ContinuousQuery", "GivenSink"]
 
 
 @dataclass(frozen=True)
-class Waiting:
+class QueueOptions:
     """How the rows of a query wait before expensive functions."""
 
     functions: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class ContinuousQuery(Reading, Startable):
+class ContinuousQuery(ReadableRows, Startable):
     """A window aggregate over a stream, a merge, a join or another query, ready to start. Made by `agg`.
 
     It can be read as a stream can: its rows are its final results, and their time is the end of their window.
@@ -47,7 +47,7 @@ class ContinuousQuery(Reading, Startable):
 
     stream: Node
     declared: Query
-    queue: Waiting | None = None
+    queue: QueueOptions | None = None
     asking: EventStream | None = None
     """The stream whose rows prod it."""
 
@@ -128,7 +128,7 @@ class ContinuousQuery(Reading, Startable):
         """
         aside = sideline or one_in is not None or within is not None
         long = None if within is None else length(within, TimeKind.TIMESTAMP, "queued(within=...)")
-        return replace(self, queue=Waiting(expensive, rows, Sideline(one_in, long) if aside else None))
+        return replace(self, queue=QueueOptions(expensive, rows, Sideline(one_in, long) if aside else None))
 
     def prodded(
         self,

@@ -37,7 +37,7 @@ from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import check_columns, parsed
 
 if TYPE_CHECKING:
-    from eventide.api.joining import Joining
+    from eventide.api.joining import EventJoin
     from eventide.api.running_query import RunningQuery
 
 
@@ -199,11 +199,11 @@ class QueryBuilder:
         on: str | Sequence[str] = (),
         within: Length | None = None,
         how: str = "inner",
-    ) -> Joining:
+    ) -> EventJoin:
         """Pairs of the rows that pass; see `EventStream.join`. They go by the name of the stream."""
         return self.select().join(other, on, within, how)
 
-    def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> Joining:
+    def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> EventJoin:
         """The rows that pass, with the versions that hold at their times; see `EventStream.lookup`."""
         return self.select().lookup(table, on, how)
 

@@ -30,13 +30,13 @@ from eventide.plan.declared.stream import TimeKind
 from eventide.plan.expressions.columns import Column
 
 if TYPE_CHECKING:
-    from eventide.api.joining import Joining
+    from eventide.api.joining import EventJoin
     from eventide.api.nodes import Node
     from eventide.api.query import ContinuousQuery
     from eventide.api.query_builder import QueryBuilder
 
 
-class Reading:
+class ReadableRows:
     """What every stream, and whatever gives rows, can be asked for."""
 
     def where(self, condition: Expression) -> QueryBuilder:
@@ -91,7 +91,7 @@ class Reading:
         on: str | Sequence[str] = (),
         within: Length | None = None,
         how: str = "inner",
-    ) -> Joining:
+    ) -> EventJoin:
         """Pairs of rows whose times belong together.
 
         `on` names columns that are equal on both sides, or is a condition over both: `"north.car = south.car"`. Its
@@ -102,7 +102,7 @@ class Reading:
 
         return joined(self._read, readable(other), on, within, how)
 
-    def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> Joining:
+    def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> EventJoin:
         """Each row with the version of its key that holds at its time, as JOIN .. FOR SYSTEM_TIME AS OF in SQL.
 
         `table` is a stream of versions: a row of it holds for its key from its time on, until the next one. `on` names
@@ -144,7 +144,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class EventRows(Reading, Startable):
+class EventRows(ReadableRows, Startable):
     """Rows of one or several inputs. `declared` is the plan node; its inputs get their names in `plan`."""
 
     declared: Operator
@@ -189,6 +189,6 @@ def readable(given: Node | QueryBuilder) -> Node:
 
     if isinstance(given, QueryBuilder):
         return given.select()
-    if not isinstance(given, Reading):
+    if not isinstance(given, ReadableRows):
         raise DeclarationError(f"{given!r} gives no rows: give a stream made by eventide.stream(df, time='ts')")
     return given._read

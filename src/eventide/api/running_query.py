@@ -37,9 +37,9 @@ from eventide.errors import EngineError, EventideError, LostRowsWarning
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER
 from eventide.plan.declared.stream import TimeKind
-from eventide.report.status import Losses
+from eventide.report.status import LossReport
 from eventide.report.why import WhyOpen, window_words
-from eventide.results.accuracy import Summary
+from eventide.results.accuracy import AccuracySummary
 from eventide.results.early_columns import EarlyColumns, readings
 from eventide.results.group_values import microseconds
 from eventide.results.results import Kind
@@ -114,7 +114,7 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         self, engine: Running, sinks: Mapping[str, Sink], folders: Mapping[str, Path], checkpoint: str | None = None
     ) -> None:
         self.engine = engine
-        self.losses = Losses()
+        self.losses = LossReport()
         """Late rows by stream, and rejected rows by reason, since it was started."""
         self.losses.watch(engine)
         self._checkpoint = checkpoint
@@ -253,7 +253,7 @@ class RunningQuery:
         """Let other processes ask this query, and those started with it; see `RunningQueries.listen`."""
         return self.together.listen(host, port)
 
-    def accuracy(self) -> Summary | None:
+    def accuracy(self) -> AccuracySummary | None:
         """How early results have done so far, measured by the final ones; None if there were none."""
         return self.together.engine.accuracy(self.name)
 

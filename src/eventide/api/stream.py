@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from eventide.api.arguments import Length, length
 from eventide.api.inputs import ArrowData, Given, SparkRows, given_rows
-from eventide.api.rows import Reading
+from eventide.api.rows import ReadableRows
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
@@ -73,7 +73,7 @@ def stream(
 
 
 @dataclass(frozen=True)
-class EventStream(Reading):
+class EventStream(ReadableRows):
     """A stream to ask queries of. `declared` is its plan node; make one with `eventide.stream`."""
 
     declared: Stream

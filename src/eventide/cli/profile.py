@@ -69,14 +69,14 @@ def profile(
 ) -> None:
     """Show the disorder of a recording, and what each policy would have lost and waited on it."""
     from eventide.profile.amounts import ratio
-    from eventide.profile.command import Request, run_profile
-    from eventide.profile.files import Columns
+    from eventide.profile.command import ProfileRequest, run_profile
+    from eventide.profile.files import ColumnNames
     from eventide.profile.recording import chosen
 
     run_profile(
-        Request(
+        ProfileRequest(
             files=files,
-            columns=Columns(time, arrival, tuple(source.split(",")) if source else (), run),
+            columns=ColumnNames(time, arrival, tuple(source.split(",")) if source else (), run),
             drop_ratio=ratio(drop_ratio),
             round=chosen(round),
             unit=unit,

@@ -33,8 +33,8 @@ from eventide.language.grammar.source_text import (
     FunctionStatement,
     Place,
     QueryStatement,
+    ScriptStatement,
     SetStatement,
-    Statement,
     StreamStatement,
 )
 from eventide.language.grammar.spelling import nearest
@@ -58,14 +58,14 @@ INSTANT = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Refusal:
+class BindingFailure:
     """Why a query or operator does not run, and its name."""
 
     step: str
     error: EventideError
 
 
-def refusal_of(program: Program, outputs: Collection[str], functions: Sequence[Function]) -> Refusal | None:
+def refusal_of(program: Program, outputs: Collection[str], functions: Sequence[Function]) -> BindingFailure | None:
     """The first query or operator that the local engine would stop at; None where all of it runs."""
     if (
         not program.steps
@@ -83,7 +83,7 @@ def refusal_of(program: Program, outputs: Collection[str], functions: Sequence[F
         )
         error = _tried(part, [name for name in outputs if name in names], functions)
         if error is not None:
-            return Refusal(step.name, error)
+            return BindingFailure(step.name, error)
     return None
 
 
@@ -294,7 +294,7 @@ def _place(places: dict[str, Place], name: str) -> tuple[int, int]:
     return place.line, place.column
 
 
-def _in(statement: Statement, error: EventideError) -> bool:
+def _in(statement: ScriptStatement, error: EventideError) -> bool:
     name = statement.key if isinstance(statement, SetStatement) else getattr(statement, "name", "")
     return repr(name) in str(error)
 

@@ -34,7 +34,7 @@ from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.results.results import Results
 from eventide.sinks.by_name import check_sink, sink_of
-from eventide.sinks.lines import Lines
+from eventide.sinks.lines import LineWriter
 from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class JsonLines:
 
     def __init__(self, output: BinaryIO) -> None:
         self._output = output
-        self._lines: dict[str, tuple[list[str], Lines]] = {}
+        self._lines: dict[str, tuple[list[str], LineWriter]] = {}
         self._lock = threading.Lock()
         self.written = 0
 
@@ -62,7 +62,7 @@ class JsonLines:
         if results.query not in self._lines:
             names = [name for name in results.schema.names if name not in LEFT_OUT]
             schema = pa.schema([results.schema.field(name) for name in names])
-            self._lines[results.query] = names, Lines("json", schema)
+            self._lines[results.query] = names, LineWriter("json", schema)
         names, lines = self._lines[results.query]
         text = b"".join(lines.of(pa.Table.from_batches([batch]).select(names)) for batch in results.batches())
         try:
@@ -104,9 +104,9 @@ def outputs_of(
 ) -> Outputs:
     """The sinks of a script. `json_to`: results for the console go there as JSON. `below`: the screen's last line.
 
-    >>> from eventide.language.script import Output
+    >>> from eventide.language.script import OutputTarget
     >>> from eventide.plan.declared.program import Program
-    >>> outputs_of(Script(Program(()), (Output("q", "csv", "out"),))).sinks["q"].format
+    >>> outputs_of(Script(Program(()), (OutputTarget("q", "csv", "out"),))).sinks["q"].format
     'csv'
     """
     check_outputs(script)
@@ -133,9 +133,9 @@ def outputs_of(
 def check_outputs(script: Script) -> None:
     """Refuse a script that sends results where they cannot go; nothing is made.
 
-    >>> from eventide.language.script import Output
+    >>> from eventide.language.script import OutputTarget
     >>> from eventide.plan.declared.program import Program
-    >>> check_outputs(Script(Program(()), (Output("q", "console", None, (("rows", "many"),)),)))
+    >>> check_outputs(Script(Program(()), (OutputTarget("q", "console", None, (("rows", "many"),)),)))
     Traceback (most recent call last):
         ...
     eventide.errors.DeclarationError: query 'q': rows='many' is not a number of rows

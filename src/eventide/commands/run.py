@@ -44,7 +44,7 @@ from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine
 from eventide.launch.stderr import passing, say, say_warnings
 from eventide.launch.user_functions import Failures
 from eventide.plan.declared.program import Program
-from eventide.report.status import Losses, StatusLine, beyond_permitted
+from eventide.report.status import LossReport, StatusLine, beyond_permitted
 from eventide.sources.files.files import FORMATS
 
 MEANING = {
@@ -179,7 +179,7 @@ def _run(script: Script, request: RunRequest) -> None:
     given = said("--checkpoint", request.checkpoint) or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
     line, failures = StatusLine(), Failures()
-    losses = Losses(functions=[function.name for function in script.functions])
+    losses = LossReport(functions=[function.name for function in script.functions])
     if request.json and was_closed(sys.stdout):
         raise DeclarationError("--json has nowhere to write: standard output is closed")
     json_to = sys.stdout.buffer if request.json else None
@@ -248,7 +248,7 @@ def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
 
 
 def _tell_the_end(
-    engine: Running, line: StatusLine, losses: Losses, checkpoint: str | None, bounded: bool, ended_before: bool
+    engine: Running, line: StatusLine, losses: LossReport, checkpoint: str | None, bounded: bool, ended_before: bool
 ) -> None:
     status = engine.status()
     for sentence in (*losses.sentences(checkpoint), *beyond_permitted(engine.engine.program.streams, status.streams)):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, kind_of_times, known
-from eventide.engine.introspection.why import OpenWindow, Standing
+from eventide.engine.introspection.why import OpenWindow, ProgressReport
 from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
 from eventide.errors import DeclarationError
 from eventide.launch.settings import RunSettings, script_of
@@ -53,7 +53,7 @@ def why_file(file: str, query: str, window: str | None, checkpoint: str, as_json
         print(state_words(**state))
 
 
-def states_of(standing: Standing, query: str) -> list[dict[str, Any]]:
+def states_of(standing: ProgressReport, query: str) -> list[dict[str, Any]]:
     """Where the state is of a query and of all that it reads, and how large."""
     found = []
     for name in below(standing.program, query):
@@ -65,7 +65,7 @@ def states_of(standing: Standing, query: str) -> list[dict[str, Any]]:
     return found
 
 
-def _tell_operator(standing: Standing, name: str, as_json: bool) -> None:
+def _tell_operator(standing: ProgressReport, name: str, as_json: bool) -> None:
     """A merge or join has no windows: what is told is how far it is, and what it waits for."""
     found = standing.operator(name)
     if found is None:
@@ -82,7 +82,7 @@ def _tell_operator(standing: Standing, name: str, as_json: bool) -> None:
         print(state_words(**state))
 
 
-def lines(standing: Standing, opened: OpenQuery, windows: list[OpenWindow], start: int | None) -> list[str]:
+def lines(standing: ProgressReport, opened: OpenQuery, windows: list[OpenWindow], start: int | None) -> list[str]:
     """What is told of these windows."""
     plain = opened.kind is TimeKind.SEQUENCE
     if not windows and start is not None:
@@ -126,7 +126,7 @@ def start_of(text: str, opened: OpenQuery) -> int:
     return round(found.timestamp() * 1_000_000)
 
 
-def _data(standing: Standing, query: str, windows: list[OpenWindow]) -> dict[str, Any]:
+def _data(standing: ProgressReport, query: str, windows: list[OpenWindow]) -> dict[str, Any]:
     streams = [stream for stream in standing.program.streams if stream.name in below(standing.program, query)]
     left = [{"stream": one.name, **out} for one in streams for out in left_out_data(standing, one)]
     return {

@@ -4,7 +4,7 @@ Laws. A statement given in Spark's dialect has Spark's answer. Tables are looked
 number of threads may ask at once: each statement has a connection to itself while it runs, with the names of its own
 tables, and no one waits for the statement of another.
 
->>> bench = Workbench()
+>>> bench = DuckDBExecutor()
 >>> bench.ask("SELECT sum(v) AS total FROM t", {"t": pa.table({"v": [1, 2]})}).column("total").to_pylist()
 [3]
 """
@@ -27,7 +27,7 @@ from eventide.plan.expressions.columns import Column
 from eventide.sources.arrow_types import spark_type_of
 
 
-class Bench(Protocol):
+class SqlExecutor(Protocol):
     """Whoever answers Spark's SQL over Arrow tables."""
 
     def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
@@ -35,7 +35,7 @@ class Bench(Protocol):
         ...
 
 
-class Workbench:
+class DuckDBExecutor:
     """One DuckDB in memory, in UTC; spills to disk when a statement needs more than its memory.
 
     Functions that are registered on its `connection` are known to all statements. Without `files` it cannot open any.

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from eventide.endpoint.round_counts import BUCKETS, Counted, RoundCounts
 from eventide.engine.introspection.source_times import source_times
 from eventide.engine.introspection.status import Status, StreamStatus
-from eventide.engine.introspection.why import Standing
+from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.running import Running
 from eventide.eventtime.instant import EDGE
 from eventide.eventtime.policies.drop_ratio.permitted import permitted_ratio
@@ -70,7 +70,7 @@ def _rows(status: Status) -> Iterator[Metric]:
         yield _counter(name, words, "stream", {one.name: getattr(one, of) for one in status.streams})
 
 
-def _times(streams: list[tuple[StreamStatus, Stream]], standing: Standing | None) -> Iterator[Metric]:
+def _times(streams: list[tuple[StreamStatus, Stream]], standing: ProgressReport | None) -> Iterator[Metric]:
     """Heartbeats, lags and silences; of streams whose times are numbers, in these numbers."""
     seconds: dict[tuple[str, str], float | None] = {}
     numbers: dict[tuple[str, str], float | None] = {}

@@ -33,7 +33,7 @@ from eventide.engine.running import Running
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.early.prod import Prod, Timing
 from eventide.plan.declared.query import Query
-from eventide.sinks.lines import Lines
+from eventide.sinks.lines import LineWriter
 
 MOST, MOST_BYTES = 256, 4 << 20
 """Answers that are remembered, and their size."""
@@ -98,7 +98,7 @@ class Questions:
         self._words = words
         self._turn = threading.Lock()
         self._remembered = Remembered()
-        self._lines: dict[str, tuple[pa.Schema, Lines]] = {}
+        self._lines: dict[str, tuple[pa.Schema, LineWriter]] = {}
 
     def close(self) -> None:
         """Let go of what was made to write answers, which must be gone before the interpreter is."""
@@ -146,7 +146,7 @@ class Questions:
         schema, lines = self._lines.get(found.query, (None, None))
         if lines is None or not table.schema.equals(schema):
             # Planning them takes longer than writing a few rows; they are used by one prod at a time.
-            lines = Lines("json", table.schema)
+            lines = LineWriter("json", table.schema)
             self._lines[found.query] = table.schema, lines
         return lines.of(table).rstrip(b"\n").replace(b"\n", b",")
 

@@ -30,7 +30,7 @@ from eventide.engine.round.report import RoundReport
 from eventide.errors import EngineError, EventideError
 from eventide.eventtime.early.prod import Prod
 from eventide.plan.declared.query import Query
-from eventide.results.accuracy import Summary
+from eventide.results.accuracy import AccuracySummary
 from eventide.sinks.sink import Sink
 
 
@@ -128,7 +128,7 @@ class Running(ABC):
             self._going_on(what)
             return self.engine.prod(query, prod)
 
-    def accuracy(self, query: str) -> Summary | None:
+    def accuracy(self, query: str) -> AccuracySummary | None:
         """How the early results of a query have done, as of the last round; None if nobody has asked for any."""
         self.engine.program.query(query)
         state = self.engine.early.states.get(query)

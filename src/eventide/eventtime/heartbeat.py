@@ -77,10 +77,6 @@ class HeartbeatGenerator(Protocol):
         ...
 
 
-Pacemaker = HeartbeatGenerator
-"""The public name of the interface in `eventide`."""
-
-
 @runtime_checkable
 class Policy(Protocol):
     """A declaration of how heartbeats are to be found: frozen, comparable, without state."""

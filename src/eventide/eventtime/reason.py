@@ -8,9 +8,10 @@ A generator may have two methods, `why` and `left_out`. One that has neither, an
 one; else by the least that is true of every policy.
 
 >>> reason = Reason("bound", "{lag:length} behind {sender:source}", {"lag": 2, "sender": 7})
->>> reason.words(Bare())
+>>> reason.words(BareAmounts())
 '2 behind source 7'
->>> reason.unless(Reason("idle after", "not waited for after {after:wait} of silence", {"after": 30})).words(Bare())
+>>> idle = Reason("idle after", "not waited for after {after:wait} of silence", {"after": 30})
+>>> reason.unless(idle).words(BareAmounts())
 '2 behind source 7; not waited for after 30 of silence'
 """
 
@@ -31,7 +32,7 @@ EXPECTED = "expected"
 """The rule of a source that is waited for before it has spoken."""
 
 
-class Speaker(Protocol):
+class AmountFormatter(Protocol):
     """Tells amounts in words."""
 
     def length(self, amount: int) -> str:
@@ -55,7 +56,7 @@ class Speaker(Protocol):
         ...
 
 
-class Bare:
+class BareAmounts:
     """Tells amounts as the numbers they are."""
 
     def length(self, amount: int) -> str:
@@ -83,7 +84,7 @@ class Reason:
     common: bool = False
     lifted: tuple[Reason, ...] = ()
 
-    def words(self, speaker: Speaker) -> str:
+    def words(self, speaker: AmountFormatter) -> str:
         """The text, with its amounts as the speaker tells them."""
         return "; ".join((_filled(self, speaker), *(_filled(rule, speaker) for rule in self.lifted)))
 
@@ -129,7 +130,7 @@ def reason_of(generator: HeartbeatGenerator, source: int) -> Reason:
     """Why the heartbeat of a source is where it is.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
-    >>> reason_of(FixedDelay(5).start(), 0).words(Bare())
+    >>> reason_of(FixedDelay(5).start(), 0).words(BareAmounts())
     '5 behind the largest time of all'
     """
     if isinstance(generator, Explains):
@@ -172,7 +173,7 @@ def beyond(reason: Reason, raised_to: int, promised: NDArray[np.int64]) -> tuple
     return () if raised_to == NEVER else those(reason, promised < raised_to)
 
 
-def _filled(reason: Reason, speaker: Speaker) -> str:
+def _filled(reason: Reason, speaker: AmountFormatter) -> str:
     parts = []
     for plain, name, scale, _ in Formatter().parse(reason.text):
         parts.append(plain)

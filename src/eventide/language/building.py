@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
-from eventide.language.create_stream import Declared, Output, StreamReader, name_of, output_of
+from eventide.language.create_stream import DeclaredStream, OutputTarget, StreamReader, name_of, output_of
 from eventide.language.from_clause.read import FromReader, Interfaces
 from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
 from eventide.language.grammar.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
@@ -23,19 +23,19 @@ from eventide.language.grammar.source_text import (
     ExplainStatement,
     FunctionStatement,
     InterfaceStatement,
-    Piece,
     QueryStatement,
+    ScriptStatement,
     SetStatement,
     ShowStatement,
     SourceText,
-    Statement,
+    StatementTokens,
     StreamStatement,
 )
 from eventide.language.grammar.spelling import meant
 from eventide.language.scope.expression_text import in_spark_words, unused
 from eventide.language.scope.relations import Clock, Scope, ScopeRelation
 from eventide.language.select.aggregate_query import QueryReader
-from eventide.language.select.query_clauses import Around, needs_queue, with_prods, with_sideline
+from eventide.language.select.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
 from eventide.language.select.row_query import RowsReader, gives_rows
 from eventide.language.select.union_all import UnionReader
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
@@ -66,9 +66,9 @@ class Builder:
     """What has been said so far."""
 
     source: SourceText
-    streams: dict[str, Declared] = field(default_factory=dict)
+    streams: dict[str, DeclaredStream] = field(default_factory=dict)
     queries: dict[str, ScopeRelation] = field(default_factory=dict)
-    outputs: dict[str, Output] = field(default_factory=dict)
+    outputs: dict[str, OutputTarget] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     interfaces: Interfaces = field(default_factory=Interfaces)
@@ -78,9 +78,9 @@ class Builder:
         """Streams that were declared elsewhere: a policy of their own stays what it is."""
         for stream in streams:
             own = None if stream.policy == DropRatio(0.01) else "its declaration"
-            self.streams[stream.name.lower()] = Declared(stream, {}, None, own)
+            self.streams[stream.name.lower()] = DeclaredStream(stream, {}, None, own)
 
-    def take(self, tree: exp.Expr, piece: Piece) -> Statement:
+    def take(self, tree: exp.Expr, piece: StatementTokens) -> ScriptStatement:
         """Do what a statement says."""
         if isinstance(tree, CreateStream):
             return StreamStatement(piece.place, piece.text, self._stream(tree))
@@ -247,7 +247,7 @@ class Builder:
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
         prodded = {key for key, declared in self.streams.items() if declared.stream.prods is not None}
         names = {key: declared.stream.name for key, declared in self.streams.items()}
-        around = Around(names, {key: one.name for key, one in self.functions.items()}, bool(below & prodded))
+        around = ScriptContext(names, {key: one.name for key, one in self.functions.items()}, bool(below & prodded))
         query = with_prods(known.query, asked, self.source, kind, around)
         self.queries[name.lower()] = replace(known, query=query)
         try:
@@ -275,7 +275,7 @@ class Builder:
             "results of a query are never late" if level.over_query is not None else "say it in CREATE STREAM",
         )
 
-    def _set_policy(self, declared: Declared, query: str, asked: dict[str, Clause]) -> None:
+    def _set_policy(self, declared: DeclaredStream, query: str, asked: dict[str, Clause]) -> None:
         reader = StreamReader(self.source)
         first = next(iter(asked.values()))
         before = declared.stream.policy
@@ -305,7 +305,7 @@ class Builder:
         self.functions[name.lower()] = Function(name, file, returns, "EXPENSIVE" in clauses)
         return str(name)
 
-    def _order(self, tree: Order, piece: Piece) -> Statement:
+    def _order(self, tree: Order, piece: StatementTokens) -> ScriptStatement:
         verb = tree.this
         if verb == "SHOW":
             return ShowStatement(piece.place, piece.text, tree.args["kind"].lower())
@@ -369,7 +369,7 @@ class Builder:
             if name.lower() in there:
                 raise self.source.error(f"there is already a {other} {name!r}", node, "choose another name")
 
-    def _check_directory(self, output: Output, tree: exp.Expr) -> None:
+    def _check_directory(self, output: OutputTarget, tree: exp.Expr) -> None:
         for other in self.outputs.values():
             if output.path is not None and other.path == output.path:
                 raise self.source.error(

@@ -30,7 +30,7 @@ LIMITS = {"file": "files", "offset": "offsets", "row": "rows", "tuple": "rows"}
 
 
 @dataclass
-class Declared:
+class DeclaredStream:
     """A stream and its clauses; a window of a query may add SLACK and DRATIO."""
 
     stream: Stream
@@ -53,7 +53,7 @@ class StreamReader:
 
     source: SourceText
 
-    def read(self, tree: CreateStream) -> Declared:
+    def read(self, tree: CreateStream) -> DeclaredStream:
         """The stream, or an error at the clause that is wrong."""
         clauses = {str(clause.this): clause for clause in tree.args["clauses"]}
         columns = self._columns(tree)
@@ -69,11 +69,11 @@ class StreamReader:
             timestamps=timestamps,
             input=self._input(tree, clauses),
         )
-        declared = Declared(stream, clauses, tree)
+        declared = DeclaredStream(stream, clauses, tree)
         declared.stream = replace(stream, future=self._future(clauses, stream))
         return self.with_policy(declared, clauses)
 
-    def with_policy(self, declared: Declared, clauses: dict[str, Clause]) -> Declared:
+    def with_policy(self, declared: DeclaredStream, clauses: dict[str, Clause]) -> DeclaredStream:
         """The same stream with the policy that these clauses tell."""
         stream = declared.stream
         clock = kind_of(stream.column(stream.arrival)) if stream.arrival else TimeKind.TIMESTAMP
@@ -262,7 +262,7 @@ OTHERS = ("console", "memory")
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputTarget:
     """Where the results of a query go: `kind` is `console`, `memory`, `parquet`, `json` or `csv`."""
 
     query: str
@@ -271,14 +271,14 @@ class Output:
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
-def output_of(query: str, written: list[Clause], source: SourceText) -> Output:
+def output_of(query: str, written: list[Clause], source: SourceText) -> OutputTarget:
     """The output that the clauses behind a SELECT name."""
     clauses = {str(clause.this): clause for clause in written if clause.this != "EMIT IMMEDIATELY"}
     into = clauses.get("INTO")
     if into is None:
         for clause in clauses.values():
             raise source.error(f"{clause.this} without INTO", clause, "write INTO 'directory' FORMAT parquet")
-        return Output(query)
+        return OutputTarget(query)
     names = [part for part in into.expressions if isinstance(part, exp.Identifier)]
     paths = [part for part in into.expressions if isinstance(part, exp.Literal)]
     if "FORMAT" in clauses:
@@ -294,4 +294,4 @@ def output_of(query: str, written: list[Clause], source: SourceText) -> Output:
         raise source.error(f"{kind} needs a directory", into, f"write INTO 'directory' FORMAT {kind}")
     if kind in OTHERS and path is not None:
         raise source.error(f"{kind} writes no files", paths[0], "leave the path out")
-    return Output(query, kind, path, option_pairs(clauses.get("OPTIONS"), source))
+    return OutputTarget(query, kind, path, option_pairs(clauses.get("OPTIONS"), source))

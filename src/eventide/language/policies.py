@@ -48,7 +48,7 @@ from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
-from eventide.eventtime.policies.skew.bounds import Bound, RowBound, TimeBound
+from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
@@ -65,14 +65,14 @@ ALL = "ALL"
 
 
 @dataclass
-class Bounds:
+class SkewClauses:
     """Bounds while they are read."""
 
     amounts: Amounts
     clock: Amounts
     sources: dict[str, int] = field(default_factory=dict)
     latency: dict[str, int] = field(default_factory=dict)
-    pairs: list[tuple[str, str, Bound]] = field(default_factory=list)
+    pairs: list[tuple[str, str, SkewBound]] = field(default_factory=list)
 
     def read(self, clause: Clause) -> tuple[SkewMatrix, tuple[str, ...]]:
         """The matrix, and the names of the sources in the order of their numbers."""
@@ -81,7 +81,7 @@ class Bounds:
         if not self.sources:
             raise self.amounts.source.error("BOUNDS names no source", clause, "add SOURCE name for each of them")
         names = tuple(self.sources)
-        entries: list[list[list[Bound]]] = [[[] for _ in names] for _ in names]
+        entries: list[list[list[SkewBound]]] = [[[] for _ in names] for _ in names]
         for target, sender, bound in self.pairs:
             for i in self._numbers(sender):
                 for j in self._numbers(target):
@@ -167,7 +167,7 @@ class PolicyReader:
             raise self.amounts.source.error("ESTIMATOR without DRATIO", clauses["ESTIMATOR"], "add DRATIO and a share")
         known: tuple[str, ...] = ()
         if chosen == "BOUNDS":
-            matrix, known = Bounds(self.amounts, self.clock).read(clauses["BOUNDS"])
+            matrix, known = SkewClauses(self.amounts, self.clock).read(clauses["BOUNDS"])
             policy: Policy = DeclaredSkew(matrix)
         else:
             policy = self._simple(chosen, clauses)

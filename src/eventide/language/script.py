@@ -39,17 +39,24 @@ from dataclasses import dataclass, field, replace
 from sqlglot.errors import SqlglotError
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.eventtime.scheduling.labels import Level
-from eventide.eventtime.scheduling.options import Asking, Scheduling
+from eventide.eventtime.scheduling.labels import HeartbeatScope
+from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.language.building import Builder, Function
-from eventide.language.create_stream import Output
-from eventide.language.grammar.source_text import ExplainStatement, Piece, Place, ShowStatement, SourceText, Statement
+from eventide.language.create_stream import OutputTarget
+from eventide.language.grammar.source_text import (
+    ExplainStatement,
+    Place,
+    ScriptStatement,
+    ShowStatement,
+    SourceText,
+    StatementTokens,
+)
 from eventide.language.grammar.spelling import LENGTHS, micros
 from eventide.language.warnings import Warning
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream
 
-__all__ = ["Function", "Output", "Place", "Script", "Statement", "Warning", "errors_in", "read_script"]
+__all__ = ["Function", "OutputTarget", "Place", "Script", "ScriptStatement", "Warning", "errors_in", "read_script"]
 
 DECLARES = re.compile(r"CREATE\s+(?:STREAM|QUERY)\s+(`[^`]+`|[\w.]+)", re.IGNORECASE)
 
@@ -62,9 +69,9 @@ class Script:
     """
 
     program: Program
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[OutputTarget, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[ScriptStatement, ...] = ()
     warnings: tuple[Warning, ...] = ()
     functions: tuple[Function, ...] = ()
     questions: tuple[tuple[ShowStatement | ExplainStatement, Script], ...] = ()
@@ -115,7 +122,7 @@ class _Reader:
 
     source: SourceText
     builder: Builder
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[ScriptStatement] = field(default_factory=list)
     questions: list[tuple[ShowStatement | ExplainStatement, Script]] = field(default_factory=list)
 
     @staticmethod
@@ -126,7 +133,7 @@ class _Reader:
         builder.know(streams)
         return _Reader(source, builder)
 
-    def take(self, piece: Piece) -> None:
+    def take(self, piece: StatementTokens) -> None:
         """Do what one statement says."""
         source, builder = self.source, self.builder
         try:
@@ -167,7 +174,7 @@ def _part(builder: Builder, query: str) -> Script:
     return Script(program, outputs, functions=tuple(builder.functions.values()))
 
 
-def _so_far(builder: Builder, statements: list[Statement]) -> Script:
+def _so_far(builder: Builder, statements: list[ScriptStatement]) -> Script:
     return Script(
         builder.program(),
         tuple(builder.outputs.values()),
@@ -187,27 +194,27 @@ def scheduling_of(said: Mapping[str, str]) -> Scheduling:
     """What these settings say; what is not said has its default."""
     timestamps, heartbeats = said.get("timestamps"), said.get("heartbeats")
     return Scheduling(
-        Asking.on_demand() if timestamps is None else _asking(timestamps),
-        Level.OPERATOR if heartbeats is None else _level(heartbeats),
+        IdlePolling.on_demand() if timestamps is None else _asking(timestamps),
+        HeartbeatScope.OPERATOR if heartbeats is None else _level(heartbeats),
     )
 
 
-def _asking(said: str) -> Asking:
+def _asking(said: str) -> IdlePolling:
     words = " ".join(said.lower().replace("-", " ").split())
     if words == "on demand":
-        return Asking.on_demand()
+        return IdlePolling.on_demand()
     if words == "none":
-        return Asking.never()
+        return IdlePolling.never()
     found = _EVERY.fullmatch(words)
     if found is None or found[2] not in LENGTHS or micros(float(found[1] or 1), found[2]) <= 0:
         raise DeclarationError(
             f"SET timestamps = {said!r}: write 'on demand', 'every 1 second' (or another interval), or 'none'"
         )
-    return Asking.every(micros(float(found[1] or 1), found[2]))
+    return IdlePolling.every(micros(float(found[1] or 1), found[2]))
 
 
-def _level(said: str) -> Level:
+def _level(said: str) -> HeartbeatScope:
     try:
-        return Level(said.lower().removesuffix("-level").removesuffix("-aware"))
+        return HeartbeatScope(said.lower().removesuffix("-level").removesuffix("-aware"))
     except ValueError:
         raise DeclarationError(f"SET heartbeats = {said!r}: write 'operator', 'query' or 'memory'") from None

@@ -25,7 +25,7 @@ from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.language.create_stream import Declared
+from eventide.language.create_stream import DeclaredStream
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
 from eventide.plan.declared.join import Lookup
@@ -57,7 +57,7 @@ def warning_at(message: str, node: exp.Expr | int, source: SourceText) -> Warnin
     return Warning(message, place.line, place.column)
 
 
-def about_stream(declared: Declared, is_read: bool) -> Iterator[tuple[str, exp.Expr]]:
+def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a stream, and the clause it is about."""
     stream, clauses = declared.stream, declared.clauses
     if declared.tree is None:

@@ -6,9 +6,9 @@ himself: all loggers are below `eventide`, and a figure is an attribute of the r
 
 >>> record = logging.LogRecord("eventide.engine.running", logging.INFO, "", 0, "ended", None, None)
 >>> record.round, record.created = 41, 1_700_000_000.25
->>> Pairs().format(record)
+>>> KeyValueFormatter().format(record)
 '2023-11-14T22:13:20.250Z INFO ended round=41'
->>> Lines().format(record)
+>>> JsonFormatter().format(record)
 '{"time": "2023-11-14T22:13:20.250Z", "level": "INFO", "logger": "eventide.engine.running", "event": "ended", \
 "round": 41}'
 """
@@ -44,8 +44,8 @@ def configure(
         raise EngineError(f"cannot write the log to {os.fspath(file or '')}: {error.strerror}: name another") from error
     except ValueError as error:
         raise EngineError(f"{level!r} is no level of a log: write DEBUG, INFO, WARNING or ERROR") from error
-    handler.setFormatter(Lines() if json else Pairs())
-    for former in [former for former in root.handlers if isinstance(former.formatter, Pairs)]:
+    handler.setFormatter(JsonFormatter() if json else KeyValueFormatter())
+    for former in [former for former in root.handlers if isinstance(former.formatter, KeyValueFormatter)]:
         root.removeHandler(former)
         former.close()
     root.addHandler(handler)
@@ -54,7 +54,7 @@ def configure(
     return handler
 
 
-class Pairs(logging.Formatter):
+class KeyValueFormatter(logging.Formatter):
     """Lines for people: `key=value`, texts in quotes where they need them."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -64,7 +64,7 @@ class Pairs(logging.Formatter):
         return f"{_time(record)} {record.levelname} {record.getMessage()}{figures}{trace}"
 
 
-class Lines(Pairs):
+class JsonFormatter(KeyValueFormatter):
     """Lines for machines: one JSON object each."""
 
     def format(self, record: logging.LogRecord) -> str:

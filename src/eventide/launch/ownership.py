@@ -23,15 +23,15 @@ NAME = "owner.json"
 
 
 @dataclass(frozen=True)
-class Said:
+class CheckpointOptions:
     """How a user names a checkpoint, and says that results are to be replaced."""
 
     checkpoint: str
     replace: str
 
 
-ON_THE_COMMAND_LINE = Said("--checkpoint {}", "--replace")
-IN_PYTHON = Said("checkpoint={!r}", "replace=True")
+ON_THE_COMMAND_LINE = CheckpointOptions("--checkpoint {}", "--replace")
+IN_PYTHON = CheckpointOptions("checkpoint={!r}", "replace=True")
 
 
 def claim_outputs(
@@ -39,7 +39,7 @@ def claim_outputs(
     checkpoint: str | Storage,
     given: str | None,
     replace: bool,
-    said: Said = ON_THE_COMMAND_LINE,
+    said: CheckpointOptions = ON_THE_COMMAND_LINE,
 ) -> None:
     """Make the checkpoint the owner of the directories that its queries write to; refuse those of another."""
     directories = {query: sink for query, sink in sinks.items() if isinstance(sink, Directory)}
@@ -62,7 +62,7 @@ def claim_outputs(
         directory.claim(query, owner)
 
 
-def _id_in(storage: Storage, said: Said) -> str:
+def _id_in(storage: Storage, said: CheckpointOptions) -> str:
     try:
         return str(json.loads(storage.read(NAME))["id"])
     except (ValueError, KeyError, TypeError) as error:
@@ -72,7 +72,7 @@ def _id_in(storage: Storage, said: Said) -> str:
         ) from error
 
 
-def _refusal(query: str, directory: Directory, other: Owner | None, said: Said) -> str:
+def _refusal(query: str, directory: Directory, other: Owner | None, said: CheckpointOptions) -> str:
     theirs = None if other is None else other.checkpoint
     back = f"go on from their own ({said.checkpoint.format(theirs)})" if theirs else "keep them: name another directory"
     return (

@@ -24,7 +24,7 @@ def say(text: str) -> None:
         print(f"eventide: {text}", file=sys.stderr, flush=True)
 
 
-class _Said(logging.Handler):
+class _StderrHandler(logging.Handler):
     """Says what parts of Eventide have to tell while they work; what ends a command, the command says itself."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -35,8 +35,8 @@ class _Said(logging.Handler):
 def say_warnings() -> None:
     """Say what sources and sinks warn of, such as a file that cannot be read any more."""
     log = logging.getLogger("eventide")
-    if not any(isinstance(handler, _Said) for handler in log.handlers):
-        log.addHandler(_Said(logging.WARNING))
+    if not any(isinstance(handler, _StderrHandler) for handler in log.handlers):
+        log.addHandler(_StderrHandler(logging.WARNING))
 
 
 @contextmanager

@@ -48,13 +48,13 @@ from uuid import UUID
 import numpy as np
 from duckdb.func import FunctionNullHandling
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.errors import DeclarationError, InputError
 from eventide.language.script import Function
 from eventide.plan.declared.early import Compare, Prods
 from eventide.plan.declared.program import Program
-from eventide.results.error import InPairs
+from eventide.results.error import PairwiseComparison
 from eventide.sources.arrow_types import duckdb_type
 from eventide.storage.paths import with_place
 
@@ -177,7 +177,7 @@ def register_on_spark(spark: SparkSession, functions: Sequence[Function]) -> Non
 
 def local_backend(functions: Sequence[Function], run: bool, failures: Failures | None = None) -> LocalBackend:
     """A backend that knows functions; with `run` False only their types, for checking. `failures` is told of errors."""
-    workbench, watch = Workbench(), failures or Failures()
+    workbench, watch = DuckDBExecutor(), failures or Failures()
     for function in functions:
         signature = signature_of(function)
         if signature.takes is None:
@@ -234,7 +234,7 @@ def with_comparisons(program: Program, functions: Sequence[Function]) -> Program
     known = {function.name.lower(): function for function in functions}
 
     def found(compare: Compare) -> Compare:
-        return InPairs(loaded(known[compare.lower()]), compare) if isinstance(compare, str) else compare
+        return PairwiseComparison(loaded(known[compare.lower()]), compare) if isinstance(compare, str) else compare
 
     def compared(prods: Prods) -> Prods:
         return replace(prods, compare=tuple((value, found(compare)) for value, compare in prods.compare))

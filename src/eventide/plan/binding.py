@@ -51,11 +51,11 @@ from functools import partial
 from typing import Protocol
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.plan.bound.join import BoundJoin, bind_join
 from eventide.plan.bound.join_inputs import meeting
 from eventide.plan.bound.lookup import BoundLookup, bind_lookup, joining
-from eventide.plan.bound.query import Bound, bind
+from eventide.plan.bound.query import BoundQuery, bind
 from eventide.plan.bound.rows import BoundRows, bind_rows, check_mergeable
 from eventide.plan.declared.join import Join, Side
 from eventide.plan.declared.program import Operator, Program, Step, reads
@@ -103,7 +103,7 @@ SPAN = re.compile(r"\bwindow_(start|end)\b", re.IGNORECASE)
 BoundOperator = BoundRows | BoundJoin | BoundLookup
 
 
-class Types(Protocol):
+class TypeResolver(Protocol):
     """Whoever knows the types of expressions."""
 
     def declare(self, stream: Stream) -> None:
@@ -116,12 +116,12 @@ class Types(Protocol):
 
 
 @dataclass(frozen=True)
-class Way:
+class Edge:
     """How the rows of `source`, a stream, query or operator, come into `step`, a query or operator."""
 
     source: str
     step: str
-    bound: Bound
+    bound: BoundQuery
 
     @property
     def name(self) -> str:
@@ -139,12 +139,12 @@ class BoundProgram:
     """The queries and the running operators of a program, bound, and the ways between them."""
 
     program: Program
-    queries: Mapping[str, Bound] = field(default_factory=dict)
+    queries: Mapping[str, BoundQuery] = field(default_factory=dict)
     operators: Mapping[str, BoundOperator] = field(default_factory=dict)
-    ways: tuple[Way, ...] = ()
+    ways: tuple[Edge, ...] = ()
 
     @classmethod
-    def of(cls, program: Program, types: Types, told: Collection[str] = ()) -> BoundProgram:
+    def of(cls, program: Program, types: TypeResolver, told: Collection[str] = ()) -> BoundProgram:
         """Bind a program; `told` are the names of operators whose rows someone is told."""
         for stream in program.streams:
             types.declare(stream)
@@ -155,11 +155,11 @@ class BoundProgram:
                 whole = whole.with_step(step, types)
         return whole
 
-    def with_step(self, step: Step, types: Types) -> BoundProgram:
+    def with_step(self, step: Step, types: TypeResolver) -> BoundProgram:
         """The same, and one query or operator of the program bound, after all that it reads."""
         return self._with_query(step, types) if isinstance(step, Query) else self._with_operator(step, types)
 
-    def with_query(self, query: Query, types: Types) -> BoundProgram:
+    def with_query(self, query: Query, types: TypeResolver) -> BoundProgram:
         """The same, and one query more."""
         added = replace(self, program=self.program.with_query(query))
         for read in through(added.program, query):
@@ -184,15 +184,15 @@ class BoundProgram:
             return self.operators[name].results
         return self.program.stream(name)
 
-    def ways_from(self, source: str) -> tuple[Way, ...]:
+    def ways_from(self, source: str) -> tuple[Edge, ...]:
         """The ways by which the rows of a stream, query or operator go."""
         return tuple(way for way in self.ways if way.source == source)
 
-    def ways_into(self, step: str) -> tuple[Way, ...]:
+    def ways_into(self, step: str) -> tuple[Edge, ...]:
         """The ways by which rows come into a query or operator."""
         return tuple(way for way in self.ways if way.step == step)
 
-    def judged_by(self, way: Way) -> tuple[str, ...]:
+    def judged_by(self, way: Edge) -> tuple[str, ...]:
         """Those whose heartbeats together make a row late that comes this way.
 
         A merge is as slow as its slowest input; rows of a join may lack partners that were freed as their own input
@@ -202,7 +202,7 @@ class BoundProgram:
             return (way.source,)
         return tuple(other.source for other in self.ways_into(way.step))
 
-    def _with_query(self, query: Query, types: Types) -> BoundProgram:
+    def _with_query(self, query: Query, types: TypeResolver) -> BoundProgram:
         sources = through(self.program, query)
         inputs = self._declared(sources, types)
         if len(inputs) > 1:
@@ -211,10 +211,10 @@ class BoundProgram:
         type_of = declared_first(types.type_of)
         bounds = [bind(query, stream, partial(type_of, stream)) for stream in inputs]
         check_patterns(self.program, bounds[0])
-        ways = (Way(source, query.name, bound) for source, bound in zip(sources, bounds, strict=True))
+        ways = (Edge(source, query.name, bound) for source, bound in zip(sources, bounds, strict=True))
         return replace(self, queries={**self.queries, query.name: bounds[0]}, ways=(*self.ways, *ways))
 
-    def _with_operator(self, operator: Operator, types: Types) -> BoundProgram:
+    def _with_operator(self, operator: Operator, types: TypeResolver) -> BoundProgram:
         inputs = self._declared(operator.inputs, types)
         bound: BoundOperator
         type_of = declared_first(types.type_of)
@@ -228,10 +228,10 @@ class BoundProgram:
                 bound = bind_join(operator, left, right, type_of)
             else:
                 bound = bind_lookup(operator, left, right, type_of)
-        ways = (Way(port.stream.name, operator.name, port) for port in bound.ports)
+        ways = (Edge(port.stream.name, operator.name, port) for port in bound.ports)
         return replace(self, operators={**self.operators, operator.name: bound}, ways=(*self.ways, *ways))
 
-    def _declared(self, names: Iterable[str], types: Types) -> tuple[Stream, ...]:
+    def _declared(self, names: Iterable[str], types: TypeResolver) -> tuple[Stream, ...]:
         streams = tuple(self.rows_of(name) for name in names)
         for stream in streams:
             if stream not in self.program.streams:
@@ -275,9 +275,9 @@ def _speaks_of_span(query: Query) -> bool:
     return any(SPAN.search(text) for text in (*named, query.where or "", query.having or ""))
 
 
-def as_run(program: Program, heartbeats: Level) -> Program:
+def as_run(program: Program, heartbeats: HeartbeatScope) -> Program:
     """The program that an engine runs: with input managers, unless every operator goes by its own inputs."""
-    return program if heartbeats is Level.OPERATOR else with_input_managers(program)
+    return program if heartbeats is HeartbeatScope.OPERATOR else with_input_managers(program)
 
 
 def with_input_managers(program: Program) -> Program:

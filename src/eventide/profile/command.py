@@ -28,7 +28,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from eventide.errors import InputError
 from eventide.profile.disorder import Disorder
 from eventide.profile.dry_run import Outcome
-from eventide.profile.files import Columns
+from eventide.profile.files import ColumnNames
 from eventide.profile.profiling import FIXED_BEST, Profile, check_names, profile, trade_off
 from eventide.profile.reading import read, time_and_arrival_unit
 from eventide.profile.recording import RoundChoice
@@ -107,11 +107,11 @@ def _scaled(lengths: Mapping[str, float], scale: float) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Request:
+class ProfileRequest:
     """What the user asked for; no policies named means all."""
 
     files: list[str]
-    columns: Columns
+    columns: ColumnNames
     drop_ratio: float
     round: RoundChoice
     unit: str | None
@@ -120,7 +120,7 @@ class Request:
     plot: str | None
 
 
-def run_profile(request: Request) -> None:
+def run_profile(request: ProfileRequest) -> None:
     """Do what was asked, showing each recording as soon as it is done."""
     check_names(request.policies)
     time_and_arrival_unit(request.unit)

@@ -83,7 +83,7 @@ def parts_of(argument: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnNames:
     """The names the user gave to what a dry run needs."""
 
     time: str
@@ -95,7 +95,7 @@ class Columns:
     def named(self) -> list[str]:
         """Every column that has to be there, each once.
 
-        >>> Columns("t", source=("host", "channel"), run="host").named
+        >>> ColumnNames("t", source=("host", "channel"), run="host").named
         ['t', 'host', 'channel']
         """
         names = [self.time, self.arrival, *self.source, self.run]
@@ -126,7 +126,7 @@ def only_row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ..
     return tuple(row)
 
 
-def load(connection: duckdb.DuckDBPyConnection, argument: str, columns: Columns) -> int:
+def load(connection: duckdb.DuckDBPyConnection, argument: str, columns: ColumnNames) -> int:
     """Load the named columns of an argument into the table `loaded`, in file order; count the lines beyond reading."""
     import duckdb
 

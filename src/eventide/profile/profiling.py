@@ -4,11 +4,11 @@ Everything a dry run finds out about one recording: its disorder, and what each 
 
 >>> import tempfile
 >>> from pathlib import Path
->>> from eventide.profile.files import Columns
+>>> from eventide.profile.files import ColumnNames
 >>> from eventide.profile.reading import read
 >>> path = Path(tempfile.mkdtemp(), "ten.csv")
 >>> _ = path.write_text("at,seen\\n" + "".join(f"{t},{t + 3}\\n" for t in range(10)))
->>> [reading] = read([str(path)], Columns("at", "seen"))
+>>> [reading] = read([str(path)], ColumnNames("at", "seen"))
 >>> found = profile(reading, drop_ratio=0.1, names=["own_progress"])
 >>> {name: outcome.lag_mean for name, outcome in found.outcomes.items()}
 {'clairvoyant': 0.0, 'fixed_best': 0.0, 'own_progress': 0.9}
@@ -66,7 +66,7 @@ from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
 from eventide.profile.disorder import Disorder, disorder
 from eventide.profile.dry_run import DryRun, Outcome, Timetable, dry_runs, judged, timetable
-from eventide.profile.reading import Reading
+from eventide.profile.reading import LoadedRecording
 
 OURS = "eventide"
 CLAIRVOYANT, FIXED_BEST = "clairvoyant", "fixed_best"
@@ -191,7 +191,7 @@ def _largest_minus(plan: Timetable, delay: int) -> Instants:
 class Profile:
     """The findings. `round` is None for row at a time; `fixed_delay` is the D of `fixed_best`."""
 
-    reading: Reading
+    reading: LoadedRecording
     drop_ratio: float
     round: int | None
     disorder: Disorder
@@ -201,7 +201,7 @@ class Profile:
 
 
 def profile(
-    reading: Reading,
+    reading: LoadedRecording,
     drop_ratio: float,
     round: int | None = None,
     names: Sequence[str] = (),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError, InputError
 from eventide.eventtime.instant import Instants
-from eventide.profile.files import REASONS, UNITS, Columns, TimeColumn, load, only_row, quoted, time_column
+from eventide.profile.files import REASONS, UNITS, ColumnNames, TimeColumn, load, only_row, quoted, time_column
 from eventide.profile.recording import Recording
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class LoadedRecording:
     """A recording and what there is to say about how it was read.
 
     `unit` is that of the time column: a unit of numbers, "text", or None for timestamps. `rejects` counts the rows
@@ -36,7 +36,7 @@ class Reading:
     file: str
     run: str | None
     recording: Recording
-    columns: Columns
+    columns: ColumnNames
     unit: str | None
     notes: tuple[str, ...]
     rejects: dict[str, int]
@@ -47,7 +47,7 @@ class Reading:
         return self.unit == "none"
 
 
-def read(arguments: list[str], columns: Columns, unit: str | None = None) -> Iterator[Reading]:
+def read(arguments: list[str], columns: ColumnNames, unit: str | None = None) -> Iterator[LoadedRecording]:
     """Read every argument (a file, a directory or a glob): one reading for each, or for each of its runs.
 
     `unit` is the unit of numeric times, or `time,arrival` when the two columns differ ("ms,ns").
@@ -55,7 +55,7 @@ def read(arguments: list[str], columns: Columns, unit: str | None = None) -> Ite
     >>> import tempfile; directory = tempfile.mkdtemp()
     >>> path = Path(directory, "doors.csv")
     >>> _ = path.write_text("at,seen,door\\n100,105,north\\n,106,north\\n90,107,south\\n")
-    >>> [reading] = read([str(path)], Columns("at", "seen", ("door",)), unit="s")
+    >>> [reading] = read([str(path)], ColumnNames("at", "seen", ("door",)), unit="s")
     >>> reading.recording.time.tolist(), reading.recording.source_names, reading.rejects
     ([100000000, 90000000], ('north', 'south'), {'time missing': 1})
     """
@@ -80,7 +80,9 @@ def time_and_arrival_unit(unit: str | None) -> tuple[str | None, str | None]:
     return given[0], given[-1]
 
 
-def _read_one(argument: str, columns: Columns, time_unit: str | None, arrival_unit: str | None) -> Iterator[Reading]:
+def _read_one(
+    argument: str, columns: ColumnNames, time_unit: str | None, arrival_unit: str | None
+) -> Iterator[LoadedRecording]:
     import duckdb
 
     with duckdb.connect() as connection:
@@ -102,7 +104,7 @@ def _read_one(argument: str, columns: Columns, time_unit: str | None, arrival_un
 
 
 def _converted(
-    connection: duckdb.DuckDBPyConnection, time: TimeColumn, arrival: TimeColumn | None, columns: Columns
+    connection: duckdb.DuckDBPyConnection, time: TimeColumn, arrival: TimeColumn | None, columns: ColumnNames
 ) -> pa.Table:
     """Instants, reasons to set rows aside, and names of source and run, in file order."""
     sources = " || '|' || ".join(f"coalesce(CAST({quoted(name)} AS VARCHAR), 'NULL')" for name in columns.source)
@@ -119,12 +121,12 @@ def _converted(
 
 def _by_run(
     argument: str,
-    columns: Columns,
+    columns: ColumnNames,
     table: pa.Table,
     time: TimeColumn,
     arrival: TimeColumn | None,
     unreadable_lines: int,
-) -> Iterator[Reading]:
+) -> Iterator[LoadedRecording]:
     notes = [column.note for column in (time, arrival) if column is not None and column.note is not None]
     if arrival is None:
         notes.append("no arrival column: rows arrive in file order, and the clock is the largest time seen so far")
@@ -153,7 +155,7 @@ def _by_run(
         if rejects:
             told = ", ".join(f"{count:,} with {reason}" for reason, count in rejects.items())
             said.append(f"rows set aside: {told}")
-        yield Reading(argument, run, recording, columns, time.unit, (*notes, *said), rejects)
+        yield LoadedRecording(argument, run, recording, columns, time.unit, (*notes, *said), rejects)
 
 
 def _reasons(table: pa.Table) -> dict[str, NDArray[np.int8]]:

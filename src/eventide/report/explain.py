@@ -15,7 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from eventide.engine.round.placement import DRIVER_MEMORY
-from eventide.language.script import Output, Script
+from eventide.language.script import OutputTarget, Script
 from eventide.launch.settings import RunSettings
 from eventide.plan.declared.program import Program
 from eventide.report.plan import described
@@ -107,10 +107,10 @@ def plan_of(script: Script) -> dict[str, Any]:
     return described(script.program, outputs, script.functions, None if settings.engine == "local" else memory)
 
 
-def output_words(output: Output) -> str:
+def output_words(output: OutputTarget) -> str:
     """Where results go.
 
-    >>> output_words(Output("q", "parquet", "out")), output_words(Output("q"))
+    >>> output_words(OutputTarget("q", "parquet", "out")), output_words(OutputTarget("q"))
     ('parquet files in out', 'the console')
     """
     if output.path is not None:

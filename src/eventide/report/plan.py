@@ -44,7 +44,7 @@ from eventide.errors import DeclarationError
 from eventide.language.script import Function
 from eventide.launch.user_functions import local_backend
 from eventide.plan.binding import BoundOperator, BoundProgram, running
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.driver_memory import budget_words
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.early import in_words as prods_in_words
@@ -80,7 +80,7 @@ class BoundSteps:
     unbound: Mapping[str, Unbound] = field(default_factory=dict)
 
     @property
-    def queries(self) -> Mapping[str, Bound]:
+    def queries(self) -> Mapping[str, BoundQuery]:
         """The queries that are bound."""
         return self.plan.queries
 
@@ -88,7 +88,7 @@ class BoundSteps:
         """The operator of that name, if it is bound."""
         return self.plan.operators.get(name) or self.merges.get(name)
 
-    def ways_from(self, name: str) -> list[Bound]:
+    def ways_from(self, name: str) -> list[BoundQuery]:
         """Where the rows of a stream, query or operator go."""
         return [way.bound for way in self.plan.ways_from(name)]
 
@@ -106,7 +106,7 @@ def bound_steps(program: Program, functions: Sequence[Function] = (), told: Coll
             if (below := next((read for read in reads(step) if read in unbound), None)) is not None:
                 unbound[step.name] = Unbound(f"it reads query {below!r}", True)
                 continue
-            asking = _Asking(backend)
+            asking = _TypeLookup(backend)
             try:
                 found = whole.with_step(step, asking)
             except DeclarationError as error:
@@ -122,7 +122,7 @@ def bound_steps(program: Program, functions: Sequence[Function] = (), told: Coll
 
 
 @dataclass
-class _Asking:
+class _TypeLookup:
     """Asks for types, and knows whether one was not known."""
 
     backend: LocalBackend
@@ -169,7 +169,7 @@ def described(
     }
 
 
-def _found(query: Query, bound: BoundSteps) -> Bound | Unbound:
+def _found(query: Query, bound: BoundSteps) -> BoundQuery | Unbound:
     return bound.queries[query.name] if query.name in bound.queries else bound.unbound[query.name]
 
 
@@ -182,7 +182,7 @@ def _operator(operator: Operator, bound: BoundSteps, places: Mapping[str, str]) 
     return told | {"output": places.get(name), "reduce": reduce}
 
 
-def _stream(stream: Stream, readers: list[Bound]) -> dict[str, Any]:
+def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
     plain = stream.time_kind is TimeKind.SEQUENCE
     time = TIMES.get(stream.timestamps)
     return {
@@ -215,7 +215,7 @@ def _future(stream: Stream, plain: bool) -> str:
 
 
 def _query(
-    query: Query, bound: Bound | Unbound, readers: list[Bound], output: str | None, memory: int | None
+    query: Query, bound: BoundQuery | Unbound, readers: list[BoundQuery], output: str | None, memory: int | None
 ) -> dict[str, Any]:
     told: dict[str, Any] = {
         "name": query.name,
@@ -260,19 +260,19 @@ def closing_words(query: Query, program: Program) -> str:
     return f"with the heartbeat of all sources together; it cannot close source by source: {reason}"
 
 
-def _prods(prods: Prods, bound: Bound | Unbound) -> str:
-    plain = isinstance(bound, Bound) and bound.stream.time_kind is TimeKind.SEQUENCE
+def _prods(prods: Prods, bound: BoundQuery | Unbound) -> str:
+    plain = isinstance(bound, BoundQuery) and bound.stream.time_kind is TimeKind.SEQUENCE
     return prods_in_words(prods, lambda amount: spoken(amount, plain))
 
 
-def _window(query: Query, bound: Bound | Unbound) -> dict[str, Any]:
+def _window(query: Query, bound: BoundQuery | Unbound) -> dict[str, Any]:
     window = query.window
     if isinstance(window, RowWindow):
         words = f"the last {window.range:,} rows in the order of time, every {window.slide:,} rows"
         return {"range": window.range, "slide": window.slide, "unit": "rows", "words": words, "panes": None}
     if isinstance(window, SameWindow):
         return {"words": f"those of {query.stream}, each once more", "panes": None}
-    plain = isinstance(bound, Bound) and bound.window_kind is TimeKind.SEQUENCE
+    plain = isinstance(bound, BoundQuery) and bound.window_kind is TimeKind.SEQUENCE
 
     def length(amount: int) -> str:
         return spoken(amount, plain)
@@ -294,7 +294,7 @@ def _window(query: Query, bound: Bound | Unbound) -> dict[str, Any]:
     }
 
 
-def _temporal(bound: Bound) -> list[dict[str, Any]]:
+def _temporal(bound: BoundQuery) -> list[dict[str, Any]]:
     """The groups that carry time: one that changes inside a window is known from the start of the first open one on."""
     window = bound.query.window
     if isinstance(window, RowWindow):
@@ -309,7 +309,7 @@ def _temporal(bound: Bound) -> list[dict[str, Any]]:
     return [one if is_same_in(window, one["sql"], bound.stream) else other for one, other in both]
 
 
-def _slices(bound: Bound) -> dict[str, Any]:
+def _slices(bound: BoundQuery) -> dict[str, Any]:
     if bound.keeps_rows:
         row = ", ".join(column.name for column in bound.kept)
         why = "rows of a window are counted" if isinstance(bound.query.window, RowWindow) else "an aggregate needs them"
@@ -325,7 +325,7 @@ def _slices(bound: Bound) -> dict[str, Any]:
     return {"keep": "partials", "words": words, "partials": partials}
 
 
-def _merge(bound: Bound, memory: int | None) -> dict[str, Any]:
+def _merge(bound: BoundQuery, memory: int | None) -> dict[str, Any]:
     on_cluster = "as a Spark job over Parquet where its slices are on the cluster"
     if memory is None:
         place = "this machine, in DuckDB"

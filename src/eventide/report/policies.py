@@ -31,7 +31,7 @@ from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.minimum import Minimum
-from eventide.eventtime.policies.wrappers.source_groups import Grouped, Groupwise
+from eventide.eventtime.policies.wrappers.source_groups import MergedSources, PerGroup
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.profile.amounts import spoken
 
@@ -51,7 +51,7 @@ def _said(policy: Any, length: Length) -> str:
     if isinstance(policy, Punctuated):
         inner = "" if policy.inner is None else f", and where that says more, {_said(policy.inner, length)}"
         return f"as far as promises in the data say{inner}"
-    if isinstance(policy, Grouped | Groupwise):
+    if isinstance(policy, MergedSources | PerGroup):
         return f"for groups of sources: {_said(policy.inner, length)}"
     simple = _simple(policy, length)
     return simple if simple is not None else repr(policy)

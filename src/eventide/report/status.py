@@ -14,7 +14,7 @@ The state of all queries is told together, but for that on the cluster:
 
 What did not go into any answer, counted while an engine runs: late rows and rejects, with their reasons.
 
->>> counted = Losses()
+>>> counted = LossReport()
 >>> counted.rejected["malformed row"] = 3
 >>> counted.sentences("state")
 ['3 rows rejected: malformed row; see state/rejects']
@@ -36,7 +36,7 @@ import numpy as np
 from eventide.engine.introspection.status import QueryStatus, Status, StreamStatus
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.drop_ratio.permitted import permitted_ratio
 from eventide.plan.declared.driver_memory import size_words
@@ -86,7 +86,7 @@ class StatusLine:
             self._held = held
 
 
-def holder(stream: StreamTime) -> str | None:
+def holder(stream: StreamProgress) -> str | None:
     """The source that is least far and behind most others, and whether it is silent; None where no single one is."""
     if stream.stream.timestamps is not Timestamps.EXTERNAL or len(stream.sources) < 2:
         return None
@@ -143,10 +143,10 @@ PLACE = re.compile(r" \(query [^()]*\)$")
 
 
 @dataclass
-class Losses:
+class LossReport:
     """Late rows by stream, rejects by reason; `functions` are told by the names that they have here.
 
-    >>> counted = Losses(functions=("halfOf",))
+    >>> counted = LossReport(functions=("halfOf",))
     >>> counted.spelled("query 'q': HALFOF(v) fails")
     "query 'q': halfOf(v) fails"
     """

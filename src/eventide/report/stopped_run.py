@@ -21,7 +21,7 @@ import pyarrow as pa
 from eventide.engine.checkpoint.checkpoint import checked, decoded
 from eventide.engine.checkpoint.record import DamagedError, RoundRecord, read_document
 from eventide.engine.introspection.open_windows import OpenQuery, open_of_record
-from eventide.engine.introspection.why import Standing
+from eventide.engine.introspection.why import ProgressReport
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import Instants
 from eventide.eventtime.scheduling.options import Scheduling
@@ -37,7 +37,7 @@ ATTEMPTS = 20
 """How often a round is looked for while an engine commits one after the other."""
 
 
-def read_standing(program: Program, place: str, query: str, scheduling: Scheduling | None = None) -> Standing:
+def read_standing(program: Program, place: str, query: str, scheduling: Scheduling | None = None) -> ProgressReport:
     """How a query or operator, and all that it reads, stood after the last round of a checkpoint.
 
     `program` and `scheduling` are those that the engine runs.
@@ -104,7 +104,7 @@ def _refuse_others(record: RoundRecord, program: Program, way: dict[str, None]) 
 
 def _standing(
     program: Program, storage: Storage, record: RoundRecord, way: dict[str, None], scheduling: Scheduling
-) -> Standing:
+) -> ProgressReport:
     files = {file.name: file for file in record.files}
 
     def column(file: str, name: str) -> pa.ChunkedArray:
@@ -136,4 +136,4 @@ def _standing(
         if isinstance(operator, Lookup) and operator.name in way:
             every = times(operator.name, SIDES[LEFT])
             waiting[operator.name] = every[every > record.queries[operator.name]["frontiers"][1]["time"]]
-    return Standing(program, record, names.__getitem__, opened.__getitem__, waiting.__getitem__, scheduling)
+    return ProgressReport(program, record, names.__getitem__, opened.__getitem__, waiting.__getitem__, scheduling)

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.engine.introspection.why import (
-    Holder,
     OpenWindow,
     OperatorWait,
     QueryWait,
+    SlowSource,
     StreamWait,
     Wait,
     rows_missing,
@@ -49,7 +49,7 @@ def moment(instant: int, plain: bool = False) -> str:
 
 
 @dataclass(frozen=True)
-class Telling:
+class StreamAmounts:
     """Tells amounts of a stream; a day that was said before is not said again."""
 
     stream: Stream
@@ -100,7 +100,7 @@ def window_words(window: OpenWindow) -> str:
     unit = "rows" if hasattr(window.query, "numbered") else "window"
     said, way = _chain(window.wait)
     rows = max(window.rows, rows_missing(window.wait))
-    telling = Telling(way.stream, way.names, day, several=_meets(window.wait))
+    telling = StreamAmounts(way.stream, way.names, day, several=_meets(window.wait))
     opening = f"{unit} {start} to {end.removeprefix(day) if day else end} "
     if rows:
         more = f"{rows:,} more row{'' if rows == 1 else 's'}"
@@ -116,7 +116,7 @@ def window_words(window: OpenWindow) -> str:
 def operator_words(wait: OperatorWait, time: int | None, plain: bool) -> str:
     """The sentence about a merge or join: how far it has come, and what it waits for to go on."""
     said, way = _chain(wait)
-    telling = Telling(way.stream, way.names, several=True)
+    telling = StreamAmounts(way.stream, way.names, several=True)
     chain = ", which waits for ".join([*said[1:], _who(way, telling)])
     so_far = "has told nothing for sure yet" if time is None else f"has come up to {moment(time, plain)}"
     since = "" if way.since is None else f"; time stands since {telling.clock(way.since)}"
@@ -147,7 +147,7 @@ def _queued(wait: OperatorWait) -> str:
     return f" ({wait.queued:,} row{'' if wait.queued == 1 else 's'} before an expensive function{aside})"
 
 
-def _who(wait: StreamWait, telling: Telling) -> str:
+def _who(wait: StreamWait, telling: StreamAmounts) -> str:
     if not wait.holders:
         at = "" if wait.heartbeat is None else f" (time is at {telling.time(wait.heartbeat)})"
         return f"stream {wait.stream.name}{at}"
@@ -158,7 +158,7 @@ def _who(wait: StreamWait, telling: Telling) -> str:
     return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
 
 
-def _named(holder: Holder, wait: StreamWait, telling: Telling) -> str:
+def _named(holder: SlowSource, wait: StreamWait, telling: StreamAmounts) -> str:
     stream = f"stream {wait.stream.name}"
     name = stream if holder.name is None else f"{holder.name} of {stream}" if telling.several else holder.name
     if holder.heard is None:
@@ -191,7 +191,7 @@ def _keeping(wait: Wait) -> str | None:
     return None
 
 
-def _ending(window: OpenWindow, wait: StreamWait, telling: Telling) -> str:
+def _ending(window: OpenWindow, wait: StreamWait, telling: StreamAmounts) -> str:
     if window.closes_at is not None:
         return f"closes at {telling.clock(window.closes_at)} if nothing more arrives"
     if kept := _keeping(window.wait):

@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eventide.results.breakdown import ByGroup, ByPoint, numbered, place_of
-from eventide.results.error import Comparison, Floats, Guarded, errors
+from eventide.results.error import Comparison, FailSafeComparison, Floats, errors
 
 WINDOW = ("window_start", "window_end")
 RECENT = 50
@@ -58,7 +58,7 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ErrorEstimate:
     """What is known of an early row before the final one comes; None where nothing is."""
 
     errors: Mapping[str, float | None]
@@ -66,7 +66,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Summary:
+class AccuracySummary:
     """How early answers did: of all windows so far, but for `recent`, which is of about the last 50."""
 
     windows: int
@@ -95,7 +95,9 @@ class Accuracy:
     ) -> None:
         self.groups = groups
         self.values = dict(values)
-        self._comparisons = {name: Guarded(name, comparison) for name, comparison in (comparisons or {}).items()}
+        self._comparisons = {
+            name: FailSafeComparison(name, comparison) for name, comparison in (comparisons or {}).items()
+        }
         self._judged = np.array([judged is None or name in judged for name in self.values], dtype=bool)
         self.waiting: pa.Table | None = None
         self.by_point = ByPoint(len(self.values))
@@ -209,14 +211,14 @@ class Accuracy:
 
     # What is known
 
-    def expected(self, point: float) -> Expected:
+    def expected(self, point: float) -> ErrorEstimate:
         """What to expect of an early row at a point of the slide."""
         found = self.by_point.error(point)
-        return Expected(
+        return ErrorEstimate(
             dict(zip(self.values, map(_known, found), strict=True)), _known(self.by_point.completeness(point))
         )
 
-    def summary(self) -> Summary:
+    def summary(self) -> AccuracySummary:
         """How early answers have done.
 
         >>> Accuracy((), {"n": "n"}).summary().error is None
@@ -224,8 +226,8 @@ class Accuracy:
         """
         counts, sums, windows = self._counts, self._sums, self._counts["windows"]
         if not windows:
-            return Summary(0, None, None, None, None, counts["vanished"], counts["unforeseen"])
-        return Summary(
+            return AccuracySummary(0, None, None, None, None, counts["vanished"], counts["unforeseen"])
+        return AccuracySummary(
             windows,
             sums["error"] / windows,
             sums["recent"] / sums["recently"],

@@ -32,10 +32,10 @@ value is unknown (NaN), which changes no mean, and the first thing that went wro
 thesis, section 6.1: a function that compares an estimate and a final value, and returns a quality level.)
 
 >>> import pyarrow.compute as pc
->>> off_by = Guarded("total", lambda early, final: pc.divide(pc.abs(pc.subtract(early, final)), 100.0))
+>>> off_by = FailSafeComparison("total", lambda early, final: pc.divide(pc.abs(pc.subtract(early, final)), 100.0))
 >>> off_by(pa.array([110, 135]), pa.array([135, 135])).tolist(), off_by.fault
 ([0.25, 0.0], None)
->>> Guarded("total", lambda early, final: [-1.0])(pa.array([110]), pa.array([135])).tolist()
+>>> FailSafeComparison("total", lambda early, final: [-1.0])(pa.array([110]), pa.array([135])).tolist()
 [nan]
 """
 
@@ -170,10 +170,10 @@ def estimated(early: pa.Table, names: Sequence[str], completeness: float | Float
 log = logging.getLogger(__name__)
 
 
-class InPairs:
+class PairwiseComparison:
     """A function of two single values, as a comparison; a pair that it fails for is unknown, the others are not.
 
-    >>> apart = InPairs(lambda early, final: len(final) / len(early), "apart")
+    >>> apart = PairwiseComparison(lambda early, final: len(final) / len(early), "apart")
     >>> apart(pa.array(["ab", ""]), pa.array(["abc", "a"])), apart.raised
     ([1.5, None], 'ZeroDivisionError: division by zero')
     """
@@ -195,7 +195,7 @@ class InPairs:
             return None
 
 
-class Guarded:
+class FailSafeComparison:
     """The comparison of a value that stops nothing; `fault` says what first went wrong with it."""
 
     def __init__(self, value: str, comparison: Comparison) -> None:

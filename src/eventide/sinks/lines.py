@@ -8,10 +8,10 @@ text is `""`, a nested value is its JSON.
 
 >>> import pyarrow as pa
 >>> rows = pa.table({"at": pa.array([0], pa.timestamp("us", "UTC")), "speeds": [[51.5, None]], "note": ["a, b"]})
->>> lines = Lines("json", rows.schema)
+>>> lines = LineWriter("json", rows.schema)
 >>> print(lines.of(rows).decode(), end="")
 {"at":"1970-01-01T00:00:00.000000Z","speeds":[51.5,null],"note":"a, b"}
->>> lines = Lines("csv", rows.schema)
+>>> lines = LineWriter("csv", rows.schema)
 >>> print(lines.head + lines.of(rows).decode(), end="")
 at,speeds,note
 1970-01-01T00:00:00.000000Z,"[51.5,null]","a, b"
@@ -35,7 +35,7 @@ BYTES = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, typ
 LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
 
 
-class Lines:
+class LineWriter:
     """Writes tables of one schema as lines of one format. `head` comes before all of them."""
 
     def __init__(self, format: str, schema: pa.Schema) -> None:

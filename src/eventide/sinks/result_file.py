@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from eventide.errors import EngineError
 from eventide.results.results import Parts
 from eventide.sinks.folder import Folder, Writable
-from eventide.sinks.lines import Lines
+from eventide.sinks.lines import LineWriter
 
 CHUNK_ROWS = 2**17
 CHUNK_BYTES = 32 * 2**20
@@ -48,8 +48,8 @@ class ResultFile:
         self.schema = schema
 
     @cached_property
-    def _lines(self) -> Lines:
-        return Lines(self.format, self.schema)
+    def _lines(self) -> LineWriter:
+        return LineWriter(self.format, self.schema)
 
     def write(self, file: Writable, batches: Iterable[pa.RecordBatch], what: str) -> None:
         """Fill a file with all of these rows; an error says what they are."""

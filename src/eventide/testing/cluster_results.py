@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from eventide.engine.round.result_parts import FileRows, Piece, SparkParts
+from eventide.engine.round.result_parts import FileRows, ResultPiece, SparkParts
 from eventide.results.results import Results
 from eventide.sinks.sink import Sink
 
@@ -38,7 +38,7 @@ def on_cluster(results: Results, spark: SparkSession, folder: Path) -> Results:
     below = folder / uuid4().hex
     below.mkdir(parents=True)
     paths = list(_files(results, below))
-    pieces = [Piece(FileRows(LocalFileSystem(), str(path), 1, results.schema)) for path in paths]
+    pieces = [ResultPiece(FileRows(LocalFileSystem(), str(path), 1, results.schema)) for path in paths]
 
     def frame() -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema

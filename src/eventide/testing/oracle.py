@@ -78,7 +78,7 @@ class Result:
 
 
 @dataclass
-class Answer:
+class OracleAnswer:
     """What one round gives."""
 
     final: list[Result] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Answer:
     late: list[Row] = field(default_factory=list)
 
 
-def answers(question: Question, time: str, rounds: Sequence[Round], over_results: bool = False) -> list[Answer]:
+def answers(question: Question, time: str, rounds: Sequence[Round], over_results: bool = False) -> list[OracleAnswer]:
     """The answer of every round; `time` is the column that tells the time, a whole number."""
     oracle: _OverTime | _OverRows | _OverSame
     oracle = ORACLES[type(question.window)](question, time)
@@ -133,8 +133,8 @@ class _OverTime:
         self.question, self.window, self.time = question, question.window, time
         self.held: dict[tuple[int, int], list[Row]] = {}
 
-    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> Answer:
-        found = Answer()
+    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> OracleAnswer:
+        found = OracleAnswer()
         touched: dict[tuple[int, int], list[Row]] = {}
         for row in rows:
             holding = windows_holding(self.window, row[self.time])
@@ -184,8 +184,8 @@ class _OverRows:
         self.numbered: list[Row] = []
         self.next_window = 0
 
-    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> Answer:
-        found = Answer(late=[row for row in rows if row[self.time] <= before])
+    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> OracleAnswer:
+        found = OracleAnswer(late=[row for row in rows if row[self.time] <= before])
         self.waiting += [row for row in rows if row[self.time] > before]
         self.numbered += sorted((row for row in self.waiting if row[self.time] <= after), key=self._order)
         self.waiting = [row for row in self.waiting if row[self.time] > after]
@@ -211,11 +211,11 @@ class _OverSame:
     def __init__(self, question: Question, time: str) -> None:
         self.question = question
 
-    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> Answer:
+    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> OracleAnswer:
         windows: dict[tuple[int, int], list[Row]] = {}
         for row in rows:
             windows.setdefault((row["window_start"], row["window_end"]), []).append(row)
-        return Answer(
+        return OracleAnswer(
             [result for window in sorted(windows) for result in _results(self.question, window, windows[window])]
         )
 
@@ -233,9 +233,9 @@ ALL = None
 
 def answers_by_source(
     question: Question, time: str, source: str, rounds: Sequence[Round], beats: Sequence[Mapping[Any, int]]
-) -> list[Answer]:
+) -> list[OracleAnswer]:
     """The answer of every round; `beats` has the heartbeat of each source after it."""
-    together = [Answer() for _ in rounds]
+    together = [OracleAnswer() for _ in rounds]
     for name in {name for beat in beats for name in beat}:
         alone = [
             replace(one, rows=[row for row in one.rows if row[source] == name], heartbeat=beat[name])

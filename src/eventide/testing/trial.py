@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import before
@@ -54,7 +54,7 @@ EngineName = Literal["local", "spark"]
 
 
 @dataclass(frozen=True)
-class Taken:
+class TrialOutput:
     """What came out: tables of results by kind, of late rows and of rejects; empty ones are left out.
 
     `timing` tells of every prod how it came.
@@ -68,7 +68,7 @@ class Taken:
     timing: tuple[Timing, ...] = ()
 
 
-class Shown:
+class RecordingSink:
     """A sink that keeps what it is shown, by query and round, as the contract of sinks says."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Trial:
         checkpoint: Path,
         engine: EngineName = "local",
         spark: SparkSession | None = None,
-        workbench: Workbench | None = None,
+        workbench: DuckDBExecutor | None = None,
         driver_memory: int = DRIVER_MEMORY,
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
@@ -117,7 +117,7 @@ class Trial:
         self._scheduling = scheduling
         self._trace = trace
         self._flush_rows = flush_rows
-        self._shown = Shown()
+        self._shown = RecordingSink()
         self._seen: set[object] = set()
         self._asked: list[EarlyResults] = []
         self._grammars = {query.name: _grammar(query) for query in program.queries}
@@ -153,7 +153,7 @@ class Trial:
         self._asked.append(self._engine.prod(query, prod))
         return self._asked[-1]
 
-    def taken(self) -> Taken:
+    def taken(self) -> TrialOutput:
         """What came out since the last time; results that are not grammatical are an error."""
         new = {key: table for key, table in self._shown.tables.items() if self._is_new(key)}
         asked, self._asked = self._asked, []
@@ -173,7 +173,7 @@ class Trial:
         tables = [table for _, table in told]
         early, final, revised = (_of_kind(tables, kind) for kind in ("early", "final", "revised"))
         timing = tuple(answer.timing for answer in asked)
-        return Taken(early, final, revised, self._files("late"), self._files("rejects"), timing)
+        return TrialOutput(early, final, revised, self._files("late"), self._files("rejects"), timing)
 
     def state(self) -> Mapping[str, Mapping[str, Any]]:
         """What is kept for each query, as the engine's status tells it."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats
-from eventide.eventtime.policies.skew.bounds import Bound, RowBound, TimeBound
+from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
 from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix
 from eventide.eventtime.policies.skew.per_source import PerSourceSkew, RowTerm, TimeTerm
 
@@ -28,7 +28,7 @@ class Row:
 
 
 @st.composite
-def matrices(draw: st.DrawFn, bounds: st.SearchStrategy[Bound] = any_bounds, most: int = 3) -> SkewMatrix:
+def matrices(draw: st.DrawFn, bounds: st.SearchStrategy[SkewBound] = any_bounds, most: int = 3) -> SkewMatrix:
     n = draw(st.integers(1, most))
     sets = st.lists(bounds, max_size=2)
     entries = draw(st.lists(st.lists(sets, min_size=n, max_size=n), min_size=n, max_size=n))

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.policies.skew.bounds import Bound, RowBound, TimeBound
+from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.grouping import group
 from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix, loss_at_most
-from eventide.eventtime.policies.wrappers.source_groups import Grouped
+from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 from tests.eventtime.policies.skew_environment import drive, emissions, matrices, per_source_skews, round_clocks
 
 skews = st.one_of(matrices(most=4), per_source_skews())
@@ -35,7 +35,7 @@ def test_groups_are_never_promised_more_than_their_sources_and_lose_no_row(
     assignment = data.draw(assignments(len(skew.latency)))
     rows = data.draw(emissions(skew))
     alone = drive(DeclaredSkew(skew, 1).start(), rows, round_clocks(rows, [step], 12))
-    policy = Grouped(DeclaredSkew(group(skew, assignment), 1), assignment)
+    policy = MergedSources(DeclaredSkew(group(skew, assignment), 1), assignment)
     before = np.full(len(skew.latency), NEVER)
     for (_, here, single), (_, _, together) in zip(
         alone, drive(policy.start(), rows, round_clocks(rows, [step], 12)), strict=True
@@ -52,7 +52,7 @@ def test_groups_of_one_source_promise_the_same(data: st.DataObject, skew: Skew) 
     assignment = tuple(range(len(skew.latency)))
     rows = data.draw(emissions(skew))
     alone = drive(DeclaredSkew(skew, 1).start(), rows, round_clocks(rows, [2], 12))
-    policy = Grouped(DeclaredSkew(group(skew, assignment), 1), assignment)
+    policy = MergedSources(DeclaredSkew(group(skew, assignment), 1), assignment)
     for (_, _, single), (_, _, together) in zip(
         alone, drive(policy.start(), rows, round_clocks(rows, [2], 12)), strict=True
     ):
@@ -63,7 +63,7 @@ def test_groups_of_one_source_promise_the_same(data: st.DataObject, skew: Skew) 
 @given(st.data(), skews)
 def test_a_grouped_generator_goes_on_from_its_snapshot(data: st.DataObject, skew: Skew) -> None:
     assignment = data.draw(assignments(len(skew.latency)))
-    policy = Grouped(DeclaredSkew(group(skew, assignment)), assignment)
+    policy = MergedSources(DeclaredSkew(group(skew, assignment)), assignment)
     rows = data.draw(emissions(skew))
     generator = policy.start()
     for clock, _, _ in drive(generator, rows, round_clocks(rows, [3], 0)):
@@ -72,7 +72,7 @@ def test_a_grouped_generator_goes_on_from_its_snapshot(data: st.DataObject, skew
 
 
 def test_the_join_of_a_group_holds_for_every_member() -> None:
-    entries: list[list[list[Bound]]] = [
+    entries: list[list[list[SkewBound]]] = [
         [[TimeBound(0, 0)], [TimeBound(1, 2), TimeBound(3, 1)], [TimeBound(9, 0)]],
         [[TimeBound(2, 3)], [TimeBound(0, 1)], [TimeBound(4, 4)]],
         [[], [TimeBound(5, 5)], [TimeBound(0, 0), RowBound(2, 0)]],
@@ -116,6 +116,6 @@ def test_impossible_assignments_are_refused(assignment: tuple[int, ...], says: s
 
 
 def test_a_row_of_a_source_without_a_group_is_refused() -> None:
-    generator = Grouped(DeclaredSkew(SkewMatrix.of([[[]]], [0])), (0, 0)).start()
+    generator = MergedSources(DeclaredSkew(SkewMatrix.of([[[]]], [0])), (0, 0)).start()
     with pytest.raises(DeclarationError, match="assign every source"):
         generator.observe(Arrivals.of_row(0, 2, 0))

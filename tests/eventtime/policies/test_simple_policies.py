@@ -23,7 +23,7 @@ from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.minimum import Minimum
-from eventide.eventtime.policies.wrappers.source_groups import Groupwise
+from eventide.eventtime.policies.wrappers.source_groups import PerGroup
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 
 Row = tuple[int, int, int]
@@ -178,7 +178,7 @@ def test_idle_waits_for_those_who_spoke_lately(stream: list[Row], after: int) ->
 
 @given(rows)
 def test_group_wise_gives_each_group_what_the_policy_gives_its_rows_alone(stream: list[Row]) -> None:
-    generator = Groupwise(OwnProgress(slack=1), group_of=(0, 1, 0)).start()
+    generator = PerGroup(OwnProgress(slack=1), group_of=(0, 1, 0)).start()
     alone = [OwnProgress(slack=1).start(), OwnProgress(slack=1).start()]
     for clock, source, time in stream:
         generator.observe(Arrivals.of_row(clock, source, time))
@@ -192,7 +192,7 @@ def test_group_wise_gives_each_group_what_the_policy_gives_its_rows_alone(stream
 
 @given(rows)
 def test_group_wise_takes_all_undeclared_sources_as_one_group(stream: list[Row]) -> None:
-    generator = Groupwise(OwnProgress(slack=1), group_of=(0,)).start()
+    generator = PerGroup(OwnProgress(slack=1), group_of=(0,)).start()
     declared, others = OwnProgress(slack=1).start(), OwnProgress(slack=1).start()
     waited_for = [declared]
     expected = []
@@ -252,8 +252,8 @@ def test_a_cap_raises_the_heartbeat_just_as_far_as_it_must(stream: list[Row], cl
         lambda: FutureGuard(FixedDelay(1), ahead=-1),
         lambda: FutureGuard(FixedDelay(1), ahead=1, against="moon"),  # type: ignore[arg-type]
         lambda: Minimum(()),
-        lambda: Groupwise(FixedDelay(1), group_of=(1,)),
-        lambda: Groupwise(FixedDelay(1), group_of=(0, -1)),
+        lambda: PerGroup(FixedDelay(1), group_of=(1,)),
+        lambda: PerGroup(FixedDelay(1), group_of=(0, -1)),
     ],
 )
 def test_a_declaration_that_cannot_hold_is_refused(declare: object) -> None:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.policies.skew.bounds import Bound, RowBound, TimeBound
+from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.matrix import SkewMatrix, Stall, timeout_needed
 from tests.eventtime.policies.skew_environment import drive, emissions, matrices, round_clocks, row_bounds, small
@@ -30,7 +30,7 @@ def test_every_pair_it_names_stalls_a_row_and_no_other_does(skew: SkewMatrix) ->
 
 @settings(max_examples=100)
 @given(st.data(), st.lists(bounds_with_a_lag_of_zero, min_size=4, max_size=4))
-def test_when_none_is_needed_a_pause_releases_every_row(data: st.DataObject, sets: list[list[Bound]]) -> None:
+def test_when_none_is_needed_a_pause_releases_every_row(data: st.DataObject, sets: list[list[SkewBound]]) -> None:
     skew = SkewMatrix.of([sets[:2], sets[2:]], [2, 1])
     assert not timeout_needed(skew)
     rows = data.draw(emissions(skew))
@@ -52,7 +52,7 @@ def test_rows_that_do_not_come_do_not_release_rows() -> None:
 
 
 def test_many_pairs_are_told_in_twenty_lines() -> None:
-    nothing: list[list[list[Bound]]] = [[[]] * 5] * 5
+    nothing: list[list[list[SkewBound]]] = [[[]] * 5] * 5
     text = str(timeout_needed(SkewMatrix.of(nothing, [0] * 5)))
     assert text.splitlines()[-1] == "  and 5 more pairs"
     assert len(text.splitlines()) == 22

@@ -7,7 +7,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.eventtime.scheduling.expensive import Selectivity
-from eventide.eventtime.scheduling.labels import Level, Node, Shape, held_to, labels, memory_links
+from eventide.eventtime.scheduling.labels import HeartbeatScope, Node, Shape, held_to, labels, memory_links
 from tests.eventtime.scheduling.plan_shapes import shapes
 
 FIGURE_5 = Shape(("S1", "S2", "S3"), (Node("O1", ("S1", "S2")), Node("O2", ("O1", "S3"))))
@@ -57,20 +57,20 @@ def figure_6(shape: Shape, ratios: Ratios) -> dict[str, frozenset[str]]:
 
 def test_figure_5_with_a_proliferating_join_falls_back_to_the_heartbeat_of_the_query() -> None:
     every = frozenset(("S1", "S2", "S3"))
-    assert labels(FIGURE_5, Level.MEMORY, {"O1": 3.0}) == {"O1": every, "O2": every}
-    assert labels(FIGURE_5, Level.MEMORY, {"O1": 3.0}) == labels(FIGURE_5, Level.QUERY)
+    assert labels(FIGURE_5, HeartbeatScope.MEMORY, {"O1": 3.0}) == {"O1": every, "O2": every}
+    assert labels(FIGURE_5, HeartbeatScope.MEMORY, {"O1": 3.0}) == labels(FIGURE_5, HeartbeatScope.QUERY)
 
 
 def test_figure_5_with_a_selective_join_runs_ahead_of_the_stream_that_lags() -> None:
-    label = labels(FIGURE_5, Level.MEMORY, {"O1": 0.5})["O1"]
+    label = labels(FIGURE_5, HeartbeatScope.MEMORY, {"O1": 0.5})["O1"]
     heartbeats = {"S1": 90, "S2": 80, "S3": 10}
-    assert (held_to(label, heartbeats), held_to(labels(FIGURE_5, Level.QUERY)["O1"], heartbeats)) == (80, 10)
+    assert (held_to(label, heartbeats), held_to(labels(FIGURE_5, HeartbeatScope.QUERY)["O1"], heartbeats)) == (80, 10)
 
 
 def test_rows_that_are_many_below_and_few_again_above_wait_only_for_the_operator_that_makes_them_few() -> None:
     nodes = (Node("many", ("S1",)), Node("few", ("many", "S2")), Node("last", ("few", "S3")))
     plan = Shape(("S1", "S2", "S3"), nodes)
-    found = labels(plan, Level.MEMORY, {"many": 4.0, "few": 0.25})
+    found = labels(plan, HeartbeatScope.MEMORY, {"many": 4.0, "few": 0.25})
     assert memory_links(plan, {"many": 4.0, "few": 0.25}) == {("many", "few")}
     assert found["many"] == found["few"] == frozenset(("S1", "S2"))
 
@@ -79,14 +79,16 @@ def test_rows_that_are_many_below_and_few_again_above_wait_only_for_the_operator
 @given(measured(trees=True))
 def test_labels_of_a_tree_are_those_of_figure_6(case: tuple[Shape, Ratios]) -> None:
     shape, ratios = case
-    assert labels(shape, Level.MEMORY, ratios) == figure_6(shape, ratios)
+    assert labels(shape, HeartbeatScope.MEMORY, ratios) == figure_6(shape, ratios)
 
 
 @limits(max_examples=200)
 @given(measured())
 def test_memory_lies_between_operator_and_query(case: tuple[Shape, Ratios]) -> None:
     shape, ratios = case
-    operator, memory, query = (labels(shape, level, ratios) for level in (Level.OPERATOR, Level.MEMORY, Level.QUERY))
+    operator, memory, query = (
+        labels(shape, level, ratios) for level in (HeartbeatScope.OPERATOR, HeartbeatScope.MEMORY, HeartbeatScope.QUERY)
+    )
     for node in shape.operators:
         assert operator[node.name] <= memory[node.name] <= query[node.name]
         assert operator[node.name] == shape.below(node.name)
@@ -98,7 +100,7 @@ def test_memory_lies_between_operator_and_query(case: tuple[Shape, Ratios]) -> N
 @given(measured())
 def test_no_reader_is_behind_an_operator_that_proliferates(case: tuple[Shape, Ratios]) -> None:
     shape, ratios = case
-    found = labels(shape, Level.MEMORY, ratios)
+    found = labels(shape, HeartbeatScope.MEMORY, ratios)
     for node in shape.operators:
         if ratios[node.name] > 1:
             for reader in shape.readers(node.name):

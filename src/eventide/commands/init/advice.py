@@ -36,9 +36,9 @@ from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
 from eventide.profile.amounts import percent, spoken
 from eventide.profile.disorder import disorder
 from eventide.profile.dry_run import dry_runs, timetable
-from eventide.profile.files import Columns, guess_unit, parts_of
+from eventide.profile.files import ColumnNames, guess_unit, parts_of
 from eventide.profile.profiling import OURS, candidates
-from eventide.profile.reading import Reading, read
+from eventide.profile.reading import LoadedRecording, read
 from eventide.profile.recording import usual_round
 
 OF_TIME = ("ts", "time", "timestamp", "event_time", "eventtime", "datetime", "date", "when", "t", "at", "occurred")
@@ -255,14 +255,14 @@ def advice_for(sample: Sample, roles: Roles) -> Advice:
     source = () if roles.source is None else (roles.source,)
     try:
         # To the engine whole numbers are a sequence, whatever they count.
-        [reading] = read([sample.argument], Columns(column.name, roles.arrival, source), "none" if plain else None)
+        [reading] = read([sample.argument], ColumnNames(column.name, roles.arrival, source), "none" if plain else None)
     except InputError as error:
         return Advice(USUAL_RATIO, (f"No dry run: {error}",), window)
     ratio, said = _ratio(reading)
     return Advice(ratio, said, window)
 
 
-def _ratio(reading: Reading) -> tuple[float, tuple[str, ...]]:
+def _ratio(reading: LoadedRecording) -> tuple[float, tuple[str, ...]]:
     recording, plain = reading.recording, reading.plain
     if recording.rows < FEW_ROWS:
         return USUAL_RATIO, (f"{recording.rows:,} rows are too few to say what it costs; 1 % is a good start.",)

@@ -27,7 +27,7 @@ MOST = 256
 
 
 @dataclass(frozen=True, eq=False)
-class EarlyTold:
+class EarlyEmission:
     """Early rows of a query after some round, and when they were told."""
 
     query: Query
@@ -51,23 +51,23 @@ class EarlyTold:
         return self.table.filter(pc.greater(lasts, operator.frontier.time))
 
 
-class ToldAnswers:
+class UnscoredAnswers:
     """The answers that no committed round has scored."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._told: tuple[EarlyTold, ...] = ()
+        self._told: tuple[EarlyEmission, ...] = ()
 
-    def add(self, told: EarlyTold) -> None:
+    def add(self, told: EarlyEmission) -> None:
         """Someone was told."""
         with self._mutex:
             self._told = (*self._told, told)[-MOST:]
 
-    def all(self) -> tuple[EarlyTold, ...]:
+    def all(self) -> tuple[EarlyEmission, ...]:
         """Those that are here now, in the order in which they came."""
         return self._told
 
-    def forget(self, scored: Collection[EarlyTold]) -> None:
+    def forget(self, scored: Collection[EarlyEmission]) -> None:
         """A round that has taken these is committed."""
         with self._mutex:
             gone = frozenset(scored)

@@ -28,9 +28,9 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, Timing
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
-from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.plan.binding import BoundProgram
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import filtered
 from eventide.results.results import Kind, Results
@@ -44,7 +44,7 @@ class EarlyResults(Results):
 
 
 @dataclass(frozen=True)
-class Prodding:
+class EarlyEvaluation:
     """Answers prods from one snapshot; `executor` computes for this question alone."""
 
     snapshot: PlanSnapshot
@@ -78,7 +78,7 @@ class Prodding:
         nobody = np.zeros(0, dtype=np.int64)
         heartbeats = {stream: Heartbeats(max(beat, prod.up_to), nobody) for stream, beat in snapshot.heartbeats.items()}
         # Each goes by its own inputs, whatever the rest of the plan waits for.
-        limits = FrontierLimits(plan, Level.OPERATOR)
+        limits = FrontierLimits(plan, HeartbeatScope.OPERATOR)
         apart = {one: snapshot.feeds[one].apart(needed, self.executor) for one in needed & snapshot.feeds.keys()}
         feeds = {one: feed for one, feed in apart.items() if feed is not None}
         step = AdvanceStep(plan, feeds, snapshot.streams, limits, self.executor)
@@ -93,7 +93,9 @@ class Prodding:
         ]
         return pa.concat_tables([schema.empty_table(), *tables])
 
-    def _timing(self, name: str, bound: Bound | None, prod: Prod, held: Instants, before: tuple[Prod, ...]) -> Timing:
+    def _timing(
+        self, name: str, bound: BoundQuery | None, prod: Prod, held: Instants, before: tuple[Prod, ...]
+    ) -> Timing:
         """By the windows that hold a row of the groups that are asked for."""
         if bound is None or isinstance(bound.query.window, RowWindow):
             # The numbers of rows, by which such windows close, are no times.
@@ -105,7 +107,7 @@ class Prodding:
         return prod.timing(closed, held, before)
 
 
-def asked_query(plan: BoundProgram, name: str, prod: Prod) -> Bound | None:
+def asked_query(plan: BoundProgram, name: str, prod: Prod) -> BoundQuery | None:
     """The query that a prod asks, None if it is an operator; an error if there is none, or none of its groups."""
     if name not in plan.operators:
         plan.program.query(name)
@@ -117,8 +119,8 @@ def asked_query(plan: BoundProgram, name: str, prod: Prod) -> Bound | None:
 def needed_for(plan: BoundProgram, name: str) -> frozenset[str]:
     """A query or operator, and all that it reads, directly or not.
 
-    >>> from eventide.plan.binding import Way
-    >>> ways = (Way("s", "sums", None), Way("sums", "most", None), Way("s", "other", None))
+    >>> from eventide.plan.binding import Edge
+    >>> ways = (Edge("s", "sums", None), Edge("sums", "most", None), Edge("s", "other", None))
     >>> sorted(needed_for(BoundProgram(None, ways=ways), "most"))
     ['most', 's', 'sums']
     """
@@ -139,13 +141,13 @@ def _lasts(table: pa.Table) -> Instants:
     return np.asarray(table.column("window_end").cast(pa.int64()).to_numpy(), dtype=np.int64) - 1
 
 
-def _asked(bound: Bound | None, prod: Prod, lasts: Instants) -> NDArray[np.bool_]:
+def _asked(bound: BoundQuery | None, prod: Prod, lasts: Instants) -> NDArray[np.bool_]:
     """Which windows are asked for; those over counts of rows all are."""
     over_rows = bound is not None and isinstance(bound.query.window, RowWindow)
     return np.ones(len(lasts), dtype=bool) if over_rows else prod.asks_for(lasts)
 
 
-def _check_groups(name: str, bound: Bound | None, groups: Mapping[str, Any]) -> None:
+def _check_groups(name: str, bound: BoundQuery | None, groups: Mapping[str, Any]) -> None:
     names = [] if bound is None else [group.name for group in bound.query.groups]
     for group in groups:
         if group not in names:

@@ -20,7 +20,7 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, WindowEnds
 from eventide.eventtime.early.triggers import EarlinessControl, EarlyTrigger, Moment
 from eventide.eventtime.instant import NEVER, shift
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.early import ESTIMATE, Prods, extrapolated
 from eventide.results.accuracy import Accuracy, Scored
 from eventide.results.breakdown import place_of
@@ -48,7 +48,7 @@ class EarlyState:
     """The last end of a window that has its final answer."""
 
     @classmethod
-    def start(cls, bound: Bound, by_progress: bool) -> EarlyState:
+    def start(cls, bound: BoundQuery, by_progress: bool) -> EarlyState:
         """A query that has not been asked."""
         prods: Prods | None = bound.query.prods
         estimates = estimates_of(bound)
@@ -145,7 +145,7 @@ class EarlyState:
         return self
 
 
-def estimates_of(bound: Bound) -> tuple[str, ...]:
+def estimates_of(bound: BoundQuery) -> tuple[str, ...]:
     """The values of a query that are extrapolated."""
     prods = bound.query.prods
     if prods is None or not prods.estimate:

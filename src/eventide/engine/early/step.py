@@ -22,16 +22,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.early.given import EarlyTold, ToldAnswers
+from eventide.engine.early.given import EarlyEmission, UnscoredAnswers
 from eventide.engine.early.plan_snapshot import PlanSnapshot
-from eventide.engine.early.prodding import EarlyResults, Prodding, asked_query, needed_for
+from eventide.engine.early.prodding import EarlyEvaluation, EarlyResults, asked_query, needed_for
 from eventide.engine.early.state import EarlyState, estimates_of
 from eventide.engine.early.stream_prods import StreamProds, asked_for, widest
 from eventide.engine.introspection.status import QueryStatus
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.statement import Statement
-from eventide.engine.round.advance import Advancing
+from eventide.engine.round.advance import RunningOperators
 from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
 from eventide.engine.round.result_parts import result_table
@@ -40,7 +40,7 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.early.triggers import Every, Moment
 from eventide.eventtime.instant import NEVER
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.early import COMPLETENESS, ERROR, POINT, added_columns
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.declared.window import RowWindow
@@ -64,7 +64,7 @@ class EarlyOutcome:
     results: dict[str, Results]
     operators: dict[str, Operator]
     states: dict[str, EarlyState]
-    scored: list[EarlyTold]
+    scored: list[EarlyEmission]
 
 
 @dataclass
@@ -73,7 +73,7 @@ class EarlyStep:
 
     engine: Engine
     states: Mapping[str, EarlyState] = field(default_factory=dict)
-    told: ToldAnswers = field(default_factory=ToldAnswers)
+    told: UnscoredAnswers = field(default_factory=UnscoredAnswers)
     snapshot: PlanSnapshot = field(init=False)
     """What those are answered from who ask beside the round."""
 
@@ -96,7 +96,7 @@ class EarlyStep:
         """From now on answers are those of the plan as it stands."""
         self.snapshot = PlanSnapshot.after(self.engine)
 
-    def run(self, given: RoundInput, reductions: Mapping[str, Reduction], advanced: Advancing) -> EarlyOutcome:
+    def run(self, given: RoundInput, reductions: Mapping[str, Reduction], advanced: RunningOperators) -> EarlyOutcome:
         """For queries that declare prods: score what has become final, and ask for what has fallen due."""
         engine, told, came = self.engine, self.told.all(), self._in_rows.of(reductions, given.clock, given.ending)
         results = {name: self._results(advanced, name) for name in advanced.outputs}
@@ -120,7 +120,7 @@ class EarlyStep:
         self._set_bursts_aside(found, advanced, prodded)
         return found
 
-    def _results(self, advanced: Advancing, name: str, early: Sequence[pa.Table] = ()) -> Results:
+    def _results(self, advanced: RunningOperators, name: str, early: Sequence[pa.Table] = ()) -> Results:
         """What a query emits in a round, and early rows after it; one that declares prods has columns for these."""
         engine, bound = self.engine, self.engine.bound.get(name)
         schema = schema_of(engine.plan, name)
@@ -131,11 +131,11 @@ class EarlyStep:
         heartbeat, output = advanced.heartbeats[name], advanced.outputs[name]
         return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown)
 
-    def _within(self, given: RoundInput, advanced: Advancing) -> PlanSnapshot:
+    def _within(self, given: RoundInput, advanced: RunningOperators) -> PlanSnapshot:
         heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
         return PlanSnapshot.within(self.engine, given.number, given.clock, heartbeats, advanced.operators)
 
-    def _set_bursts_aside(self, found: EarlyOutcome, advanced: Advancing, prodded: Mapping[str, int]) -> None:
+    def _set_bursts_aside(self, found: EarlyOutcome, advanced: RunningOperators, prodded: Mapping[str, int]) -> None:
         """What waits below a query whose windows were prodded makes way for what comes after (`operators.queue`)."""
         plan = self.engine.plan
         for name, up_to in prodded.items():
@@ -143,7 +143,7 @@ class EarlyStep:
                 reached = min(advanced.frontiers[way.source].time for way in plan.ways_into(below))
                 found.operators[below] = found.operators[below].set_aside(up_to, reached)
 
-    def settled(self, found: EarlyOutcome, advanced: Advancing, given: RoundInput) -> dict[str, EarlyState]:
+    def settled(self, found: EarlyOutcome, advanced: RunningOperators, given: RoundInput) -> dict[str, EarlyState]:
         """What queries know of their early answers, with those of the others: scored when finals have been emitted."""
         declared = self._declared()
         told = [one for one in self.told.all() if one.query.name not in declared]
@@ -157,7 +157,7 @@ class EarlyStep:
                 states[name] = self._learn(found, advanced, bound, now, told)
         return states
 
-    def _declared(self) -> dict[str, Bound]:
+    def _declared(self) -> dict[str, BoundQuery]:
         """The queries that declare prods."""
         return {name: bound for name, bound in self.engine.bound.items() if bound.query.prods is not None}
 
@@ -176,7 +176,7 @@ class EarlyStep:
         if bound.query.prods is not None:
             state = snapshot.states[name]
             table = self._dressed(table, bound, state, _points(bound, state, table, now))
-        self.told.add(EarlyTold(bound.query, snapshot.number, table, now, prod.up_to))
+        self.told.add(EarlyEmission(bound.query, snapshot.number, table, now, prod.up_to))
         plain = Results.of_table(name, results.round, table)
         return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, timing=results.timing)
 
@@ -187,7 +187,7 @@ class EarlyStep:
             with self._apart(snapshot, needed_for(snapshot.plan, name)) as executor:
                 # Files of the last round are there, and held from now on; those of one before may have gone already.
                 if executor is self.engine.executor or self.snapshot is snapshot:
-                    return snapshot, Prodding(snapshot, executor).answer(name, prod)
+                    return snapshot, EarlyEvaluation(snapshot, executor).answer(name, prod)
 
     @contextmanager
     def _apart(self, snapshot: PlanSnapshot, names: frozenset[str]) -> Iterator[Executor]:
@@ -226,7 +226,12 @@ class EarlyStep:
         return EarlyState.start(bound, by_progress=kinds == {TimeKind.SEQUENCE})
 
     def _learn(
-        self, found: EarlyOutcome, advanced: Advancing, bound: Bound, now: Moment, told: Iterable[EarlyTold]
+        self,
+        found: EarlyOutcome,
+        advanced: RunningOperators,
+        bound: BoundQuery,
+        now: Moment,
+        told: Iterable[EarlyEmission],
     ) -> EarlyState:
         """What a query knows of its early answers, with what was told since and what has become final."""
         name, last = bound.query.name, self.engine.state
@@ -247,7 +252,7 @@ class EarlyStep:
         by_clock = [p for one in state.triggers if isinstance(one, Every) for p in one.due(state.ends, known, now)]
         return [prod for prod in prods if prod not in by_clock]
 
-    def _score(self, advanced: Advancing, name: str, state: EarlyState, closed: int, now: Moment) -> None:
+    def _score(self, advanced: RunningOperators, name: str, state: EarlyState, closed: int, now: Moment) -> None:
         """Compare early rows with the final ones of their windows; no others come to the driver."""
         final, executor, waiting = advanced.outputs[name].final, self.engine.executor, state.accuracy.waiting
         rows, answered = None, set[int]()
@@ -283,7 +288,7 @@ class EarlyStep:
         def answered(prod: Prod) -> pa.Table:
             asked.append(prod.up_to)
             with self._apart(snapshot, needed_for(snapshot.plan, name)) as executor:
-                return Prodding(snapshot, executor).answer(name, prod).table()
+                return EarlyEvaluation(snapshot, executor).answer(name, prod).table()
 
         answers = [answered(prod) for prod in prods]
         if came is not None:
@@ -299,7 +304,7 @@ class EarlyStep:
         state.fresh = state.fresh and not prods
         return asked, tables
 
-    def _dressed(self, table: pa.Table, bound: Bound, state: EarlyState, points: Floats) -> pa.Table:
+    def _dressed(self, table: pa.Table, bound: BoundQuery, state: EarlyState, points: Floats) -> pa.Table:
         """Early rows with what is known of them."""
         different, place = np.unique(points, return_inverse=True)
         expected = [state.accuracy.expected(point) for point in different.tolist()]
@@ -323,7 +328,7 @@ def moment(snapshot: PlanSnapshot, name: str, clock: int) -> Moment:
     return Moment(max(clocks, default=clock), max((stream.latest for stream in streams), default=NEVER))
 
 
-def _points(bound: Bound, state: EarlyState, table: pa.Table, now: Moment) -> Floats:
+def _points(bound: BoundQuery, state: EarlyState, table: pa.Table, now: Moment) -> Floats:
     """The point of the slide at which each row was told; 1 where windows have no points."""
     if isinstance(bound.query.window, RowWindow):
         return np.ones(table.num_rows)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from eventide.engine.round.reduce import Reduction
 from eventide.eventtime.instant import NEVER
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.sql.prod_rows import MOST, Asked, asked_by, is_plain, prods_text
+from eventide.plan.sql.prod_rows import MOST, ProdTarget, asked_by, is_plain, prods_text
 from eventide.results.breakdown import numbered
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ProdRows:
     """The rows of one stream that are prods: those that it marks, or all others, for queries that take them so."""
 
     stream: Stream
-    asked: tuple[Asked, ...]
+    asked: tuple[ProdTarget, ...]
     marked: bool
 
     @property
@@ -147,7 +147,7 @@ def _widened(table: pa.Table, columns: list[str]) -> pa.Table:
     return found if columns else table.select([table.column_names[0]])
 
 
-def _for_groups(prods: pa.Table, asked: Asked) -> pa.Table:
+def _for_groups(prods: pa.Table, asked: ProdTarget) -> pa.Table:
     """The patterns as they are for the groups of one query."""
     columns = {group: prods.column(column) for group, column in asked.columns.items()}
     return pa.table({**columns, UP_TO: prods.column(UP_TO)})

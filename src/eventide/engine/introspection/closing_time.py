@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.plan.declared.stream import Timestamps
 
 HORIZON = 2**49
 """How far ahead is looked: about 18 years of microseconds. What has not closed by then waits for a row."""
 
 
-def reached_at(copy: Callable[[], StreamTime], moment: int, heartbeat: int) -> int | None:
+def reached_at(copy: Callable[[], StreamProgress], moment: int, heartbeat: int) -> int | None:
     """The first clock from `moment` on at which a stream promises `heartbeat`; None if the clock alone never does.
 
     `copy` gives the stream as it was at `moment`, anew each time.
@@ -24,7 +24,7 @@ def reached_at(copy: Callable[[], StreamTime], moment: int, heartbeat: int) -> i
     >>> from eventide.eventtime.policies.clock_skew import ClockSkew
     >>> from eventide.plan.declared.stream import Stream, columns
     >>> stream = Stream("s", columns("t BIGINT"), time="t", policy=ClockSkew(5))
-    >>> reached_at(lambda: StreamTime.start(stream), 0, 94)
+    >>> reached_at(lambda: StreamProgress.start(stream), 0, 94)
     100
     """
     stream = copy()

@@ -19,7 +19,7 @@ import numpy as np
 from eventide.engine.operators.windows import closing, first_start, meeting, needed_from
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import TimeKind
@@ -50,7 +50,7 @@ class OpenTime:
     """What was set aside: windows that meet it are open behind the bound."""
 
     @classmethod
-    def of(cls, query: Bound, closed_before: int, panes: Instants, holes: tuple[Span, ...] = ()) -> OpenTime:
+    def of(cls, query: BoundQuery, closed_before: int, panes: Instants, holes: tuple[Span, ...] = ()) -> OpenTime:
         """What is open of a query that runs."""
         return cls(query.query.name, query.window_kind, query.panes, query.windows.range, closed_before, panes, holes)
 

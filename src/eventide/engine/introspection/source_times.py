@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eventide.engine.introspection.why import Standing
+from eventide.engine.introspection.why import ProgressReport
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.declared.stream import Stream
@@ -75,7 +75,7 @@ class SourceTimes:
         return None if self.heard[source] == NEVER else max(0, self.clock - int(self.heard[source]))
 
 
-def source_times(standing: Standing, stream: Stream) -> SourceTimes:
+def source_times(standing: ProgressReport, stream: Stream) -> SourceTimes:
     """The sources of a stream as of the last round; none where rows are stamped with the clock."""
     time, said = standing.as_it_is(stream)
     count = len(said)

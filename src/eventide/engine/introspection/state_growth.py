@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eventide.engine.introspection.status import QueryStatus
-from eventide.engine.introspection.why import Standing
+from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.operators.operator import Operator
 from eventide.engine.round.placement import state_bytes, state_rows
 from eventide.plan.declared.driver_memory import size_words
@@ -29,7 +29,7 @@ class StateGrowth:
     def __init__(self, large: int = LARGE) -> None:
         self._large = self._next = large
 
-    def look(self, operators: Mapping[str, Operator], standing: Standing | None, on_cluster: bool) -> None:
+    def look(self, operators: Mapping[str, Operator], standing: ProgressReport | None, on_cluster: bool) -> None:
         """Look at the state after a round; `on_cluster`: what is too large for the driver goes there."""
         size = sum(map(state_bytes, operators.values()))
         if size < self._next:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from eventide.engine.introspection.why import Standing
+from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.introspection.why_data import left_out_data, next_data, operator_data
 from eventide.engine.operators.frontier import after
 from eventide.engine.operators.operator import Operator
 from eventide.engine.round.placement import place, state_bytes, state_rows
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.eventtime.instant import EDGE, NEVER
 from eventide.plan.declared.stream import Stream
 
@@ -43,7 +43,7 @@ class StreamStatus:
     prods: int = 0
 
     @classmethod
-    def of(cls, stream: StreamTime) -> StreamStatus:
+    def of(cls, stream: StreamProgress) -> StreamStatus:
         """The status of a stream; `lag` is how far the heartbeat is behind the largest time seen."""
         losses = stream.losses
         beat, latest = _known(stream.heartbeat), _known(stream.latest)
@@ -64,7 +64,7 @@ class StreamStatus:
             prods=losses.prods,
         )
 
-    def with_left_out(self, standing: Standing | None, stream: Stream) -> StreamStatus:
+    def with_left_out(self, standing: ProgressReport | None, stream: Stream) -> StreamStatus:
         """The same, with the sources that nobody waits for."""
         return self if standing is None else replace(self, left_out=tuple(left_out_data(standing, stream)))
 
@@ -86,7 +86,7 @@ class QueryStatus:
     early: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, operator: Operator, standing: Standing | None = None, on_cluster: bool = False) -> QueryStatus:
+    def of(cls, operator: Operator, standing: ProgressReport | None = None, on_cluster: bool = False) -> QueryStatus:
         """The status of an operator; `on_cluster`: what it keeps is there, also if that is nothing now."""
         opened, waits_for = operator.open(), None
         closed = after(operator.frontier.time) if opened is None else opened.closed_before

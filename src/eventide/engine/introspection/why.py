@@ -20,12 +20,12 @@ from eventide.engine.checkpoint.record import RoundRecord
 from eventide.engine.introspection.closing_time import reached_at
 from eventide.engine.introspection.open_windows import Need, OpenQuery, known
 from eventide.engine.scheduling.frontier_limits import others_of, shape_of
-from eventide.engine.scheduling.scheduler import Measuring
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.scheduling.scheduler import SelectivityTracker
+from eventide.engine.streams.progress import StreamProgress
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
-from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.eventtime.scheduling.options import Scheduling, When
 from eventide.plan.binding import through
 from eventide.plan.declared.join import JoinKind, Lookup
@@ -43,7 +43,7 @@ NO_ROWS = Reason("rows", "no row has come yet", common=True)
 
 
 @dataclass(frozen=True)
-class Holder:
+class SlowSource:
     """A source that is not far enough: its heartbeat, the largest time it spoke of, the clock it was heard at."""
 
     source: int
@@ -69,7 +69,7 @@ class StreamWait:
     since: int | None
     latest: int | None
     reason: Reason
-    holders: tuple[Holder, ...]
+    holders: tuple[SlowSource, ...]
     count: int
     names: pa.Array
     """Of all its sources, by their numbers."""
@@ -124,7 +124,7 @@ class OpenWindow:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ProgressReport:
     """How a program stood after its last committed round: all that is needed to say why."""
 
     program: Program
@@ -136,7 +136,7 @@ class Standing:
     waiting: Callable[[str], Instants]
     """The times of the rows that a lookup has not told yet."""
     scheduling: Scheduling
-    _now: dict[str, tuple[StreamTime, Instants]] = field(default_factory=dict)
+    _now: dict[str, tuple[StreamProgress, Instants]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def windows(self, query: str) -> list[OpenWindow]:
@@ -199,12 +199,12 @@ class Standing:
     @cached_property
     def _others(self) -> Mapping[str, tuple[str, ...]]:
         level, program = self.scheduling.heartbeats, self.program
-        if level is Level.OPERATOR:
+        if level is HeartbeatScope.OPERATOR:
             return {}
         inputs = {query.name: through(program, query) for query in program.queries}
         inputs |= {one.name: one.inputs for one in program.operators}
         shape = shape_of(program, {name: read for name, read in inputs.items() if name in self.record.queries})
-        return others_of(program, shape, level, Measuring(self.record.queries).ratios())
+        return others_of(program, shape, level, SelectivityTracker(self.record.queries).ratios())
 
     def wait(self, reads: str, need: Need) -> Wait:
         """What stands between a reader and the heartbeat it needs of a stream, a query or an operator."""
@@ -260,7 +260,7 @@ class Standing:
         time, said = self.as_it_is(stream)
         beat = known(time.heartbeat)
 
-        def told(reason: Reason, holders: tuple[Holder, ...] = (), count: int = 0) -> StreamWait:
+        def told(reason: Reason, holders: tuple[SlowSource, ...] = (), count: int = 0) -> StreamWait:
             moved, latest = known(time.moved), known(time.latest)
             asked = self.scheduling.timestamps.when is not When.NEVER
             names = time.sources
@@ -285,9 +285,9 @@ class Standing:
             behind = behind[time.hearing.heard[behind] == NEVER]
         return told(first, tuple(self._holder(time, int(s), int(said[s])) for s in behind[:FIRST_FEW]), len(behind))
 
-    def _holder(self, time: StreamTime, source: int, heartbeat: int) -> Holder:
+    def _holder(self, time: StreamProgress, source: int, heartbeat: int) -> SlowSource:
         heard = time.hearing.heard_of(source)
-        return Holder(
+        return SlowSource(
             source,
             name_of(time, source),
             known(heartbeat),
@@ -324,7 +324,7 @@ class Standing:
         """The name of a source as a person reads it."""
         return name_of(self.as_it_is(stream)[0], number)
 
-    def as_it_is(self, stream: Stream) -> tuple[StreamTime, Instants]:
+    def as_it_is(self, stream: Stream) -> tuple[StreamProgress, Instants]:
         """The time of a stream and the heartbeats of its sources as of the last round: asked once, then only read."""
         with self._lock:
             if stream.name not in self._now:
@@ -338,9 +338,9 @@ class Standing:
                 self._now[stream.name] = time, said
             return self._now[stream.name]
 
-    def stream_time(self, stream: Stream) -> StreamTime:
+    def stream_time(self, stream: Stream) -> StreamProgress:
         """The time of a stream as it was committed, anew each time."""
-        return StreamTime.restored(stream, self.record.streams[stream.name], self.names(stream.name))
+        return StreamProgress.restored(stream, self.record.streams[stream.name], self.names(stream.name))
 
 
 def streams_of(wait: Wait) -> tuple[StreamWait, ...]:
@@ -373,6 +373,6 @@ def _least(wait: Wait) -> int:
     return min(map(_least, streams_of(wait)))
 
 
-def name_of(time: StreamTime, source: int) -> str | None:
+def name_of(time: StreamProgress, source: int) -> str | None:
     """The name of a source as a person reads it; None where the stream itself is the source."""
     return time.name_of(source).replace("\x1f", "|") if time.stream.source else None

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.engine.introspection.why import FIRST_FEW, Holder, OpenWindow, OperatorWait, Standing, StreamWait, Wait
+from eventide.engine.introspection.why import (
+    FIRST_FEW,
+    OpenWindow,
+    OperatorWait,
+    ProgressReport,
+    SlowSource,
+    StreamWait,
+    Wait,
+)
 from eventide.plan.declared.stream import Stream
 
 Json = dict[str, Any]
@@ -52,19 +60,19 @@ def wait_data(wait: Wait) -> Json:
     }
 
 
-def next_data(standing: Standing, query: str) -> Json | None:
+def next_data(standing: ProgressReport, query: str) -> Json | None:
     """The next window of a query to close and what it waits for; None where nothing is open."""
     found = standing.first(query)
     return None if found is None else {"window_start": found[0], **wait_data(found[1])}
 
 
-def operator_data(standing: Standing, name: str) -> Json | None:
+def operator_data(standing: ProgressReport, name: str) -> Json | None:
     """How far an operator has come and what it waits for; None where it does not run by itself."""
     found = standing.operator(name)
     return None if found is None else {"time": found[0], **wait_data(found[1])}
 
 
-def left_out_data(standing: Standing, stream: Stream) -> list[Json]:
+def left_out_data(standing: ProgressReport, stream: Stream) -> list[Json]:
     """The sources of a stream that nobody waits for: by which rule, how many, and the first few by name."""
     found = []
     for out in standing.left_out(stream):
@@ -73,7 +81,7 @@ def left_out_data(standing: Standing, stream: Stream) -> list[Json]:
     return found
 
 
-def _holder(holder: Holder) -> Json:
+def _holder(holder: SlowSource) -> Json:
     return {
         "source": holder.name,
         "heartbeat": holder.heartbeat,

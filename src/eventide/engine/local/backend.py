@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from eventide.duckdb.executor import Bench, Workbench
+from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor
 from eventide.duckdb.faults import first_line, of_duckdb
 from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.relation import Summary
@@ -39,8 +39,8 @@ class LocalBackend:
     name = "local"
     has_cluster = False
 
-    def __init__(self, workbench: Workbench | None = None) -> None:
-        self.workbench = workbench or Workbench()
+    def __init__(self, workbench: DuckDBExecutor | None = None) -> None:
+        self.workbench = workbench or DuckDBExecutor()
         self._streams: dict[str, Stream] = {}
         self._batch: dict[str, pa.Table] = {}
 
@@ -77,7 +77,7 @@ class LocalBackend:
         """The same: all rows are here."""
         return self.ask(sql)
 
-    def sql(self, portable: bool) -> Bench:
+    def sql(self, portable: bool) -> SqlExecutor:
         """DuckDB computes everything here."""
         return self.workbench
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.eventtime.instant import EDGE
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.window import RowWindow
 from eventide.plan.sql.merge import BLOCK
 
@@ -34,7 +34,7 @@ WORTH = 4
 NO_BLOCKS = pa.table({"__of": pa.array([], pa.int64()), BLOCK: pa.array([], pa.int64())})
 
 
-def block_size(query: Bound) -> int | None:
+def block_size(query: BoundQuery) -> int | None:
     """How many panes make a block of a query over windows of time; None where its windows share too few."""
     if query.keeps_rows or query.query.by_source or isinstance(query.query.window, RowWindow):
         return None

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.introspection.open_windows import OpenRows
-from eventide.engine.operators.frontier import Frontier, after, least_time
-from eventide.engine.operators.operator import Ingested, Input, Late, Output
+from eventide.engine.operators.frontier import OperatorFrontier, after, least_time
+from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
 from eventide.engine.operators.ordering import NUMBER, numbered_text, span_of
 from eventide.engine.operators.slices import SliceAggregate, compacted, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
@@ -30,7 +30,7 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.expressions.columns import quoted
 
@@ -50,7 +50,7 @@ class CountWindowAggregate(SliceAggregate):
     """Windows that end by this number have been emitted."""
 
     @classmethod
-    def start(cls, query: Bound, executor: Executor, begins: int = NEVER) -> CountWindowAggregate:
+    def start(cls, query: BoundQuery, executor: Executor, begins: int = NEVER) -> CountWindowAggregate:
         """A query that has seen nothing; rows before `begins` are not for it."""
         waiting = Segments(Layout(slice_columns(query), ("__t",)))
         return cls(query, executor, Segments(slice_layout(query)), waiting, begins, 0, begins)
@@ -90,14 +90,14 @@ class CountWindowAggregate(SliceAggregate):
             late = Late.before(own.rows - accepted.rows, "__t", self.closed_before, self.begins)
         return replace(self, waiting=self.waiting.add(accepted)), Ingested(wanted, late)
 
-    def would_emit(self, inputs: Sequence[Input]) -> bool:
+    def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether inputs that have come so far would number a row, or windows wait that are full."""
         full = closing(self.query.panes, self.slices.panes, self.emitted_before or NEVER, self.numbered)
         first = least_since(self.waiting, "__t", self.closed_before)
         heartbeat = least_time(one.frontier for one in inputs)
         return bool(full.num_rows) or (first is not None and first <= heartbeat)
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
         """Number the rows that time has passed, and emit the windows that are full; none of them is ever empty."""
         closed = max(self.closed_before, after(least_time(one.frontier for one in inputs)))
         run = self._numbering(closed)
@@ -117,11 +117,11 @@ class CountWindowAggregate(SliceAggregate):
         return results_of(self.executor, self.query, self.slices, windows)
 
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> OperatorFrontier:
         """Every later result has its last number after this; the numbers say nothing of times."""
         return open_frontier(self.query, self.emitted_before, with_times=False)
 
-    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+    def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """A heartbeat that would number no row adds nothing."""
         return self.frontier
 
@@ -180,7 +180,7 @@ class CountWindowAggregate(SliceAggregate):
 class EarlyCountWindowAggregate(CountWindowAggregate):
     """A query over windows of row counts that is asked early: windows that are not full are emitted too."""
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
         """Emit the windows that are not emitted yet, full or not, of the rows up to this heartbeat."""
         run = self._numbering(max(self.closed_before, after(least_time(one.frontier for one in inputs))))
         windows = closing(self.query.panes, run.slices.panes, self.emitted_before or NEVER, FOREVER)
@@ -190,7 +190,7 @@ class EarlyCountWindowAggregate(CountWindowAggregate):
         return replace(run, emitted_before=FOREVER), Output.of(result_layout(self.query), *final)
 
 
-def _numbered_text(query: Bound) -> str:
+def _numbered_text(query: BoundQuery) -> str:
     """The rows of a stretch of time with the panes of their numbers."""
     names = [quoted(column.name) for column in slice_columns(query)[1:]]
     pane = f"{NUMBER} - pmod({NUMBER}, {query.panes.pane}) AS __pane"

@@ -6,34 +6,38 @@ Law: an operator continues as the kind that it was started as; the plan alone sa
 from __future__ import annotations
 
 from eventide.engine.operators.count_window_aggregate import CountWindowAggregate
-from eventide.engine.operators.join import Join
-from eventide.engine.operators.lookup import Lookup
+from eventide.engine.operators.join import JoinOperator
+from eventide.engine.operators.lookup import LookupOperator
 from eventide.engine.operators.merge import Merge
 from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.per_source_aggregate import PerSourceAggregate
-from eventide.engine.operators.queue import Queue
+from eventide.engine.operators.queue import QueueOperator
 from eventide.engine.operators.window_aggregate import WindowAggregate
 from eventide.engine.relations.executor import Executor
 from eventide.eventtime.instant import NEVER
 from eventide.plan.binding import BoundOperator
 from eventide.plan.bound.join import BoundJoin
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import BoundRows
-from eventide.plan.declared.rows import Queue as DeclaredQueue
+from eventide.plan.declared.rows import Queue
 from eventide.plan.declared.window import RowWindow
 
 
-def start(bound: Bound | BoundOperator, executor: Executor, begins: int = NEVER, is_read: bool = True) -> Operator:
+def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = NEVER, is_read: bool = True) -> Operator:
     """An operator that has seen nothing; rows before `begins` are not for it, where it is an aggregate.
 
     `is_read`: another operator reads it.
     """
-    if isinstance(bound, Bound):
+    if isinstance(bound, BoundQuery):
         if bound.query.by_source:
             return PerSourceAggregate.start(bound, executor, begins)
         if isinstance(bound.query.window, RowWindow):
             return CountWindowAggregate.start(bound, executor, begins)
         return WindowAggregate.start(bound, executor, begins)
     if isinstance(bound, BoundRows):
-        return (Queue if isinstance(bound.rows, DeclaredQueue) else Merge).start(bound, executor)
-    return Join.start(bound, executor, is_read) if isinstance(bound, BoundJoin) else Lookup.start(bound, executor)
+        return (QueueOperator if isinstance(bound.rows, Queue) else Merge).start(bound, executor)
+    return (
+        JoinOperator.start(bound, executor, is_read)
+        if isinstance(bound, BoundJoin)
+        else LookupOperator.start(bound, executor)
+    )

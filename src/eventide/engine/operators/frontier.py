@@ -6,7 +6,7 @@ several inputs is the least of theirs. A frontier never goes back.
 >>> from eventide.plan.expressions.columns import columns
 >>> of_stream(Stream("s", columns("t BIGINT, v INT"), time="t"), 9)
 Frontier(time=9, least={'t': 10}, holes=())
->>> least_time([Frontier(9), Frontier(4)])
+>>> least_time([OperatorFrontier(9), OperatorFrontier(4)])
 4
 """
 
@@ -23,13 +23,13 @@ from eventide.plan.declared.stream import Stream
 
 
 @dataclass(frozen=True)
-class Frontier:
+class OperatorFrontier:
     """What is known of the later rows of a stream or operator.
 
     Their times are after `time`, or in one of `holes`, spans that were set aside; a column in `least` has no smaller
     value than that in any of them.
 
-    >>> Frontier(9, {"t": 10}).is_over, Frontier(FOREVER).is_over
+    >>> OperatorFrontier(9, {"t": 10}).is_over, OperatorFrontier(FOREVER).is_over
     (False, True)
     """
 
@@ -42,20 +42,20 @@ class Frontier:
         """Whether there are no later rows."""
         return self.time == FOREVER
 
-    def further(self, now: Frontier) -> Frontier:
+    def further(self, now: OperatorFrontier) -> OperatorFrontier:
         """What both say: no frontier goes back.
 
-        >>> Frontier(5, {"t": 6}).further(Frontier(7, {"t": 4})) == Frontier(7, {"t": 6})
+        >>> OperatorFrontier(5, {"t": 6}).further(OperatorFrontier(7, {"t": 4})) == OperatorFrontier(7, {"t": 6})
         True
         """
         columns = dict.fromkeys((*self.least, *now.least))
         least = {name: max(one.least[name] for one in (self, now) if name in one.least) for name in columns}
-        return Frontier(max(self.time, now.time), least)
+        return OperatorFrontier(max(self.time, now.time), least)
 
     def saved(self) -> dict[str, Any]:
         """Plain data for the round record.
 
-        >>> Frontier.restored(Frontier(5, {"t": Fraction(1, 2)}).saved())
+        >>> OperatorFrontier.restored(OperatorFrontier(5, {"t": Fraction(1, 2)}).saved())
         Frontier(time=5, least={'t': Fraction(1, 2)}, holes=())
         """
         least = {
@@ -65,7 +65,7 @@ class Frontier:
         return {"time": self.time, "least": least}
 
     @classmethod
-    def restored(cls, saved: Mapping[str, Any]) -> Frontier:
+    def restored(cls, saved: Mapping[str, Any]) -> OperatorFrontier:
         """The frontier that was saved."""
         least = {
             name: value if isinstance(value, int) else Fraction(value[0], value[1])
@@ -74,20 +74,20 @@ class Frontier:
         return cls(saved["time"], least)
 
 
-UNKNOWN = Frontier()
+UNKNOWN = OperatorFrontier()
 """Nothing is known."""
 
 
-def of_stream(stream: Stream, heartbeat: int) -> Frontier:
+def of_stream(stream: Stream, heartbeat: int) -> OperatorFrontier:
     """The frontier of a stream after a heartbeat."""
     if heartbeat <= -EDGE:
-        return Frontier()
+        return OperatorFrontier()
     if heartbeat >= EDGE:
-        return Frontier(FOREVER)
-    return Frontier(heartbeat, {} if stream.time is None else {stream.time: heartbeat + 1})
+        return OperatorFrontier(FOREVER)
+    return OperatorFrontier(heartbeat, {} if stream.time is None else {stream.time: heartbeat + 1})
 
 
-def least_time(frontiers: Iterable[Frontier]) -> int:
+def least_time(frontiers: Iterable[OperatorFrontier]) -> int:
     """The time up to which all of them have come."""
     return min((frontier.time for frontier in frontiers), default=FOREVER)
 

@@ -21,23 +21,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.operators.frontier import UNKNOWN, Frontier
+from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier
 from eventide.engine.operators.join_side import Floors, JoinSide, least_value
 from eventide.engine.operators.join_statements import FIRST, MATCHED, JoinStatements
-from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
+from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import known_times
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import SEQUENCE, Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, Step, StepResults, one_row
+from eventide.engine.relations.statement import Statement, StatementStep, StepResults, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, RIGHT
-from eventide.plan.bound.query import Bound, instant_sql
+from eventide.plan.bound.query import BoundQuery, instant_sql
 from eventide.plan.sql.join import COUNT, alone_text, met_columns, output_order, side_columns
 
 Two = tuple[Segments, Segments]
-Frontiers = tuple[Frontier, Frontier]
+Frontiers = tuple[OperatorFrontier, OperatorFrontier]
 
 PAIRS, EMITTED = "pairs", "emitted"
 
@@ -47,7 +47,7 @@ values of the columns that outputs carry time from. A round changes it for the s
 
 
 @dataclass(frozen=True)
-class Join(Operator):
+class JoinOperator(Operator):
     """What a join holds; `new` came since it last advanced, `matched` are the identities of rows that had a partner."""
 
     bound: BoundJoin
@@ -56,7 +56,7 @@ class Join(Operator):
     new: Two
     matched: Two
     frontiers: Frontiers = (UNKNOWN, UNKNOWN)
-    frontier: Frontier = UNKNOWN
+    frontier: OperatorFrontier = UNKNOWN
     floors: tuple[Floors, Floors] = ((), ())
     known: tuple[KnownRows, KnownRows] = ({}, {})
     """By side and sequence, what the driver has to know of the rows that are held."""
@@ -64,7 +64,7 @@ class Join(Operator):
     """Whether an operator reads its rows, and so wants to know what columns have at least."""
 
     @classmethod
-    def start(cls, bound: BoundJoin, executor: Executor, is_read: bool = True) -> Join:
+    def start(cls, bound: BoundJoin, executor: Executor, is_read: bool = True) -> JoinOperator:
         """A join that has seen nothing."""
         left, right = (Segments(side_layout(bound, side)) for side in (LEFT, RIGHT))
         never = (NEVER,) * len(bound.bands)
@@ -90,7 +90,7 @@ class Join(Operator):
         rows = dict(zip(SIDES, self.held, strict=True))
         return rows | {f"{SIDES[side]}_matched": self.matched[side] for side in self._kept_sides}
 
-    def with_state(self, state: Mapping[str, Segments]) -> Join:
+    def with_state(self, state: Mapping[str, Segments]) -> JoinOperator:
         """The same with the same rows, elsewhere or in other files."""
         matched = tuple(state.get(f"{side}_matched", Segments(MATCHED)) for side in SIDES)
         held = (state[SIDES[LEFT]], state[SIDES[RIGHT]])
@@ -114,7 +114,7 @@ class Join(Operator):
         """The clock, also in what bands compare, for rows without a time of their own."""
         return side_stamps(self.bound, side_of(self.bound, port), clock)
 
-    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Join, Ingested]:
+    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[JoinOperator, Ingested]:
         """Add rows; those whose partners may be gone, or whose time is promised to be over, are late."""
         side = side_of(self.bound, port)
         time, floors = self.frontier.time, self.floors[side]
@@ -134,7 +134,7 @@ class Join(Operator):
 
     # Rows go out
 
-    def would_emit(self, inputs: Sequence[Input]) -> bool:
+    def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether inputs that have come so far would emit or free a row; rows that just came always do."""
         if any(side.parts for side in self.new):
             return True
@@ -145,7 +145,7 @@ class Join(Operator):
             for band, (before, limit) in enumerate(zip(was[side], now[side], strict=True), 1)
         )
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Join, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[JoinOperator, Output]:
         """Emit pairs of the rows that came, and those alone that no partner can come for; free what is done with."""
         frontiers = self._further(inputs)
         floors = self._floors(frontiers)
@@ -163,11 +163,11 @@ class Join(Operator):
         emitted = found.relations.get(EMITTED)
         return replace(run, frontier=run._promise(frontiers)), Output.of(layout, *([emitted] if emitted else []))
 
-    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+    def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far, which frees no row."""
         return self._promise(self._further(inputs))
 
-    def _further(self, inputs: Sequence[Input]) -> Frontiers:
+    def _further(self, inputs: Sequence[InputProgress]) -> Frontiers:
         return further(self.bound.ports, self.frontiers, inputs)
 
     def _floors(self, frontiers: Frontiers) -> tuple[Floors, Floors]:
@@ -187,29 +187,33 @@ class Join(Operator):
         high = max(part.summary.greatest["__k1"] for part in other.parts if "__k1" in part.summary.greatest)
         return self.held[side].within("__k1", *JoinSide(self.bound, 1 - side).partners(low, high))
 
-    def _emitting(self, near: Sequence[Segments], ending: Sequence[Segments], layout: Layout) -> list[Step]:
+    def _emitting(self, near: Sequence[Segments], ending: Sequence[Segments], layout: Layout) -> list[StatementStep]:
         """The steps that emit pairs, and rows alone of the sides that the join keeps."""
         said, parts, needs = self._statements, list[str](), list[str]()
         first = bool(self.new[LEFT].parts and (self.new[RIGHT].parts or near[RIGHT].parts))
         second = bool(self.new[RIGHT].parts and near[LEFT].parts)
         if not self._kept_sides:
             pairs = _emitted(self.bound, lambda fail_safe: _both(said.pairs(first, second, fail_safe)))
-            return [Step(EMITTED, pairs, layout)] if first or second else []
-        steps = list[Step]()
+            return [StatementStep(EMITTED, pairs, layout)] if first or second else []
+        steps = list[StatementStep]()
         if first or second:
             pairs = Statement(
                 said.pairs(first, second), said.portable, fail_safe=lambda: said.pairs(first, second, True)
             )
-            steps = [Step(PAIRS, pairs, pairs_layout(self.bound))]
-            steps += [Step(f"met_{SIDES[side]}", said.matched(side), MATCHED, (PAIRS,)) for side in self._kept_sides]
+            steps = [StatementStep(PAIRS, pairs, pairs_layout(self.bound))]
+            steps += [
+                StatementStep(f"met_{SIDES[side]}", said.matched(side), MATCHED, (PAIRS,)) for side in self._kept_sides
+            ]
             parts, needs = [_both(PAIRS)], [PAIRS]
         for side in self._kept_sides:
             if ending[side].parts or self.new[side].parts:
                 needs.append(f"alone_{SIDES[side]}")
-                steps.append(Step(needs[-1], said.alone(side, first or second), self.held[side].layout))
+                steps.append(StatementStep(needs[-1], said.alone(side, first or second), self.held[side].layout))
                 parts.append(alone_text(self.bound, side, needs[-1]))
         if steps:
-            steps.append(Step(EMITTED, _emitted(self.bound, lambda _: " UNION ALL ".join(parts)), layout, tuple(needs)))
+            steps.append(
+                StatementStep(EMITTED, _emitted(self.bound, lambda _: " UNION ALL ".join(parts)), layout, tuple(needs))
+            )
         return steps
 
     def _ending(self, floors: tuple[Floors, Floors], side: int) -> Segments:
@@ -220,7 +224,7 @@ class Join(Operator):
                 found = _union(found, self.held[side].within(f"__k{band}", NEVER, shift(now, -1)))
         return found
 
-    def _steering(self, touched: Sequence[Segments], met: bool) -> list[Step]:
+    def _steering(self, touched: Sequence[Segments], met: bool) -> list[StatementStep]:
         """The steps that tell what the driver has to know of the rows that are held, in segments that change."""
         steps = []
         for side in (LEFT, RIGHT):
@@ -228,9 +232,9 @@ class Join(Operator):
             if not touched[side].parts and not self.new[side].parts:
                 continue
             if self.bound.keeps[side]:
-                steps.append(Step(f"first_{SIDES[side]}", self._statements.earliest_alone(side, met)))
+                steps.append(StatementStep(f"first_{SIDES[side]}", self._statements.earliest_alone(side, met)))
             if columns:
-                steps.append(Step(f"least_{SIDES[side]}", self._statements.least(side, columns)))
+                steps.append(StatementStep(f"least_{SIDES[side]}", self._statements.least(side, columns)))
         return steps
 
     def _inputs(
@@ -253,7 +257,7 @@ class Join(Operator):
             }
         return found
 
-    def _steered(self, touched: Sequence[Segments], found: StepResults) -> Join:
+    def _steered(self, touched: Sequence[Segments], found: StepResults) -> JoinOperator:
         """With what the driver has to know of the rows that are held, where segments of them were read."""
         known = []
         for side, name in enumerate(SIDES):
@@ -273,7 +277,7 @@ class Join(Operator):
     def _least_known(self, side: int, column: str) -> int | None:
         return min((values[column] for values in self.known[side].values() if column in values), default=None)
 
-    def _freed(self, floors: tuple[Floors, Floors], found: StepResults) -> Join:
+    def _freed(self, floors: tuple[Floors, Floors], found: StepResults) -> JoinOperator:
         """With the rows that came, and without those that are done with; in fewer segments, where there are many."""
         held, matched = [], []
         for side, done in enumerate(self._done(floors)):
@@ -290,7 +294,7 @@ class Join(Operator):
             self, held=(held[LEFT], held[RIGHT]), matched=(matched[LEFT], matched[RIGHT]), new=nothing, floors=floors
         )
 
-    def _promise(self, frontiers: Frontiers) -> Frontier:
+    def _promise(self, frontiers: Frontiers) -> OperatorFrontier:
         """What later output rows are like: pairs with a later row, or held rows alone."""
         firsts = (self._least_known(side, FIRST) for side in self._kept_sides)
         alone = (FOREVER if first is None else shift(first, -1) for first in firsts)
@@ -303,7 +307,7 @@ class Join(Operator):
             held = [self._least_known(part.side, part.column) for part in parts]
             if (known := least_value(parts, coming, held)) is not None:
                 least[name] = known
-        return self.frontier.further(Frontier(time, least))
+        return self.frontier.further(OperatorFrontier(time, least))
 
     # What the round record keeps
 
@@ -311,11 +315,13 @@ class Join(Operator):
         """Plain data beside the rows."""
         return {"frontiers": [one.saved() for one in self.frontiers], "frontier": self.frontier.saved()}
 
-    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Join:
+    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> JoinOperator:
         """The same, continued from what was saved; rows that are done with may still be in the files."""
-        left, right = (Frontier.restored(one) for one in saved["frontiers"])
+        left, right = (OperatorFrontier.restored(one) for one in saved["frontiers"])
         floors = self._floors((left, right))
-        run = replace(self.with_state(state), frontiers=(left, right), frontier=Frontier.restored(saved["frontier"]))
+        run = replace(
+            self.with_state(state), frontiers=(left, right), frontier=OperatorFrontier.restored(saved["frontier"])
+        )
         found = run.executor.run(run._steering(run.held, met=False), run._inputs(floors, {"touched": run.held}))
         return run._steered(run.held, found)._freed(floors, found)
 
@@ -325,7 +331,7 @@ def side_of(bound: BoundJoin, port: str) -> int:
     return [into.query.name for into in bound.ports].index(port)
 
 
-def further(ports: tuple[Bound, Bound], frontiers: Frontiers, inputs: Sequence[Input]) -> Frontiers:
+def further(ports: tuple[BoundQuery, BoundQuery], frontiers: Frontiers, inputs: Sequence[InputProgress]) -> Frontiers:
     """The frontiers of both sides, where the inputs have come so far."""
     now = {one.port: one.frontier for one in inputs}
     left, right = (into.query.name for into in ports)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from eventide.engine.operators.frontier import Frontier
+from eventide.engine.operators.frontier import OperatorFrontier
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
-from eventide.plan.bound.join import BoundJoin, Carried
+from eventide.plan.bound.join import BoundJoin, SideTimeOutput
 from eventide.plan.bound.join_inputs import LEFT, STAMP
 from eventide.plan.declared.stream import Derived
 from eventide.plan.declared.time_columns import time_columns
@@ -31,7 +31,7 @@ class JoinSide:
     bound: BoundJoin
     side: int
 
-    def least(self, frontier: Frontier, column: str) -> int | Fraction | None:
+    def least(self, frontier: OperatorFrontier, column: str) -> int | Fraction | None:
         """The least later value of a column with time; None where nothing is known, FOREVER where none comes."""
         if frontier.time >= EDGE:
             return FOREVER
@@ -43,7 +43,7 @@ class JoinSide:
             known.append(later if below is None else below(later))
         return max(known, default=None)
 
-    def floors(self, frontier: Frontier) -> Floors:
+    def floors(self, frontier: OperatorFrontier) -> Floors:
         """The least later values of the bands."""
         found = []
         for band in self.bound.bands:
@@ -65,7 +65,7 @@ class JoinSide:
             return shift(low, band.low), shift(high, band.high)
         return shift(low, -band.high), shift(high, -band.low)
 
-    def accepted_from(self, frontier: Frontier, promised: int, column: str) -> int | Fraction | None:
+    def accepted_from(self, frontier: OperatorFrontier, promised: int, column: str) -> int | Fraction | None:
         """The least value of a column with time in rows that are not late; None and FOREVER as in `least`.
 
         Rows of a stream may be behind its heartbeat and yet not late.
@@ -80,7 +80,7 @@ class JoinSide:
 
 
 def least_value(
-    parts: Sequence[Carried], coming: Sequence[int | Fraction | None], held: Sequence[int | None]
+    parts: Sequence[SideTimeOutput], coming: Sequence[int | Fraction | None], held: Sequence[int | None]
 ) -> int | Fraction | None:
     """The least later value of an output: of each part, by what comes and what is held; None where one is not known."""
     if any(one is None for one in coming):

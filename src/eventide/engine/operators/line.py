@@ -19,7 +19,7 @@ from eventide.engine.operators.ordering import NUMBER, numbered_text, span_of
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import MOST_SEGMENTS, Segments
-from eventide.engine.relations.statement import Statement, Step, one_row
+from eventide.engine.relations.statement import Statement, StatementStep, one_row
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.expressions.columns import Column
 
@@ -94,9 +94,9 @@ class Line:
         going = f"SELECT ready.* FROM {live} JOIN edges ON {went} JOIN limits ON edges.{NUMBER} = limits.__count - 1"
         kept = Layout(tuple(Column(name, "BIGINT") for name in (*order, NUMBER)))
         steps = [
-            Step("edges", Statement(edges), kept),
-            Step("going", shown(f"({going}) ready"), layout),
-            Step("told", Statement("SELECT * FROM edges")),
+            StatementStep("edges", Statement(edges), kept),
+            StatementStep("going", shown(f"({going}) ready"), layout),
+            StatementStep("told", Statement("SELECT * FROM edges")),
         ]
         found = executor.run(steps, {**inputs, "limits": one_row(count=count)})
         last, following = found.tables["told"].sort_by(NUMBER).to_pylist()

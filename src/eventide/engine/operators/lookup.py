@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engine.operators.frontier import UNKNOWN, Frontier, after
+from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier, after
 from eventide.engine.operators.join import (
     Frontiers,
     Two,
@@ -27,7 +27,7 @@ from eventide.engine.operators.join import (
     side_stamps,
 )
 from eventide.engine.operators.join_side import JoinSide, least_value
-from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
+from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
@@ -62,7 +62,7 @@ OWN_SPAN = tuple(PREFIXES[RIGHT] + name for name in ("__t", "__k0"))
 
 
 @dataclass(frozen=True)
-class Lookup(Operator):
+class LookupOperator(Operator):
     """The rows that wait and the versions, as `held`; after the last freeing there were `settled` versions."""
 
     bound: BoundLookup
@@ -70,11 +70,11 @@ class Lookup(Operator):
     held: Two
     new: Two
     frontiers: Frontiers = (UNKNOWN, UNKNOWN)
-    frontier: Frontier = UNKNOWN
+    frontier: OperatorFrontier = UNKNOWN
     settled: int = 0
 
     @classmethod
-    def start(cls, bound: BoundLookup, executor: Executor) -> Lookup:
+    def start(cls, bound: BoundLookup, executor: Executor) -> LookupOperator:
         """A lookup that has seen nothing."""
         rows, versions = (Segments(side_layout(bound.joined, side)) for side in (LEFT, RIGHT))
         return cls(bound, executor, (rows, versions), (rows, versions))
@@ -94,7 +94,7 @@ class Lookup(Operator):
         """The rows that wait, and the versions."""
         return dict(zip(SIDES, self.held, strict=True))
 
-    def with_state(self, state: Mapping[str, Segments]) -> Lookup:
+    def with_state(self, state: Mapping[str, Segments]) -> LookupOperator:
         """The same with the same rows, elsewhere or in other files."""
         return replace(self, held=(state[SIDES[LEFT]], state[SIDES[RIGHT]]))
 
@@ -106,7 +106,7 @@ class Lookup(Operator):
         """The clock, for rows without a time of their own."""
         return side_stamps(self.bound.joined, side_of(self.bound.joined, port), clock)
 
-    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Lookup, Ingested]:
+    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[LookupOperator, Ingested]:
         """Add rows or versions; those at or before the heartbeat of their input are late."""
         side = side_of(self.bound.joined, port)
         heartbeat = self.frontiers[side].time
@@ -116,14 +116,14 @@ class Lookup(Operator):
         both = (new, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], new)
         return replace(self, new=both), Ingested(rows.rows, late)
 
-    def would_emit(self, inputs: Sequence[Input]) -> bool:
+    def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether inputs that have come so far would let a row go; rows that just came may be."""
         if any(side.parts for side in self.new):
             return True
         first = least_since(self.held[LEFT], "__t", after(self.frontiers[RIGHT].time))
         return first is not None and first < after(self._further(inputs)[RIGHT].time)
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Lookup, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[LookupOperator, Output]:
         """Emit the rows that the table is known for; free versions that no row can ask for any more."""
         frontiers = self._further(inputs)
         was, now = after(self.frontiers[RIGHT].time), after(frontiers[RIGHT].time)
@@ -135,11 +135,11 @@ class Lookup(Operator):
         earliest, frontier = run._promise(frontiers, now)
         return replace(run, frontier=frontier)._freed(earliest), output
 
-    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+    def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far, which lets no row go."""
         return self._promise(self._further(inputs), after(self.frontiers[RIGHT].time))[1]
 
-    def _further(self, inputs: Sequence[Input]) -> Frontiers:
+    def _further(self, inputs: Sequence[InputProgress]) -> Frontiers:
         return further(self.bound.ports, self.frontiers, inputs)
 
     def _ready(self, was: int, now: int) -> Relation:
@@ -186,7 +186,7 @@ class Lookup(Operator):
     def _portable(self) -> bool:
         return all(port.driver_exact for port in self.bound.ports) and lookup_exact(self.bound)
 
-    def _promise(self, frontiers: Frontiers, ready: int) -> tuple[int, Frontier]:
+    def _promise(self, frontiers: Frontiers, ready: int) -> tuple[int, OperatorFrontier]:
         """The earliest time of a row that waits; and what later rows are like: rows to come, or those that wait."""
         columns = carried_columns(self.bound.joined, LEFT)
         held = least_live(self.executor, self.held[LEFT], ("__t", *columns), ready)
@@ -198,9 +198,9 @@ class Lookup(Operator):
             coming = [side.least(frontiers[LEFT], part.column) for part in parts]
             if (known := least_value(parts, coming, [held.get(part.column) for part in parts])) is not None:
                 least[name] = known
-        return earliest, self.frontier.further(Frontier(time, least))
+        return earliest, self.frontier.further(OperatorFrontier(time, least))
 
-    def _freed(self, earliest: int) -> Lookup:
+    def _freed(self, earliest: int) -> LookupOperator:
         """Without the versions that a later one replaces, once they may be as many as those that are needed."""
         waiting, versions = self.held
         if self.frontiers[LEFT].is_over and earliest == FOREVER:
@@ -220,13 +220,13 @@ class Lookup(Operator):
         frontiers = [one.saved() for one in self.frontiers]
         return {"frontiers": frontiers, "frontier": self.frontier.saved(), "settled": self.settled}
 
-    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Lookup:
+    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> LookupOperator:
         """The same, continued from what was saved; rows that were emitted may still be in the files."""
-        rows, table = (Frontier.restored(one) for one in saved["frontiers"])
+        rows, table = (OperatorFrontier.restored(one) for one in saved["frontiers"])
         return replace(
             self,
             held=(state[SIDES[LEFT]].trimmed("__t", after(table.time)), state[SIDES[RIGHT]]),
             frontiers=(rows, table),
-            frontier=Frontier.restored(saved["frontier"]),
+            frontier=OperatorFrontier.restored(saved["frontier"]),
             settled=saved["settled"],
         )

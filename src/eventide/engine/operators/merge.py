@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from eventide.engine.operators.frontier import UNKNOWN, Frontier, after, least_time
-from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
+from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier, after, least_time
+from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
@@ -37,7 +37,7 @@ class RowsOperator(Operator):
     bound: BoundRows
     executor: Executor
     arrived: tuple[Relation, ...] = field(default=(), kw_only=True)
-    frontier: Frontier = field(default=UNKNOWN, kw_only=True)
+    frontier: OperatorFrontier = field(default=UNKNOWN, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -91,12 +91,12 @@ class Merge(RowsOperator):
             late = Late.before(rows.rows - accepted.rows, "__t", after(self.frontier.time))
         return replace(self, arrived=(*self.arrived, accepted)), Ingested(rows.rows, late)
 
-    def would_emit(self, inputs: Sequence[Input]) -> bool:
+    def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether inputs that have come so far would let a row go."""
         first = least_since(self.waiting, "__t", after(self.frontier.time))
         return first is not None and first <= least_time(one.frontier for one in inputs)
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
         """Emit the rows that time has passed, or, without order, all that have come."""
         time = max(self.frontier.time, least_time(one.frontier for one in inputs))
         arrived = Segments(self.waiting.layout).add(*self.arrived)
@@ -109,15 +109,15 @@ class Merge(RowsOperator):
         run = replace(self, frontier=self._frontier(time, inputs, waiting), waiting=waiting, arrived=())
         return run, output
 
-    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+    def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far, which lets no row go."""
         time = max(self.frontier.time, least_time(one.frontier for one in inputs))
         return self._frontier(time, inputs, self.waiting)
 
-    def _frontier(self, time: int, inputs: Sequence[Input], waiting: Segments) -> Frontier:
+    def _frontier(self, time: int, inputs: Sequence[InputProgress], waiting: Segments) -> OperatorFrontier:
         """Later rows are later than this; the outputs that carry time have at least what is to come or waits."""
         if time in (NEVER, FOREVER):
-            return Frontier(time)
+            return OperatorFrontier(time)
         frontiers = {one.port: one.frontier for one in inputs}
         found: dict[str, list[int]] = {}
         least: dict[str, int | Fraction] = {}
@@ -138,7 +138,7 @@ class Merge(RowsOperator):
         for name, known in found.items():
             known = [*known, held[name]] if name in held else known
             least |= {name: min(known)} if known else {}
-        return Frontier(time, least)
+        return OperatorFrontier(time, least)
 
     def _output(self, rows: Segments, first: int, last: int) -> Output:
         """Rows of a stretch of time, in the order of time and values where that is asked for."""
@@ -155,7 +155,7 @@ class Merge(RowsOperator):
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
         """The same, continued from what was saved; rows that were emitted since may still be in the files."""
-        frontier = Frontier.restored(saved["frontier"])
+        frontier = OperatorFrontier.restored(saved["frontier"])
         return replace(self, frontier=frontier, waiting=state["waiting"].trimmed("__t", after(frontier.time)))
 
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from eventide.engine.introspection.open_windows import OpenQuery
-from eventide.engine.operators.frontier import Frontier
+from eventide.engine.operators.frontier import OperatorFrontier
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -30,11 +30,11 @@ LOST = Column("__lost", "STRING")
 
 
 @dataclass(frozen=True)
-class Input:
+class InputProgress:
     """How far an input has come: its frontier and, of a stream, the largest time seen and what each source promised."""
 
     port: str
-    frontier: Frontier
+    frontier: OperatorFrontier
     latest: int = NEVER
     heartbeats: Instants | None = None
 
@@ -104,7 +104,7 @@ class Operator(ABC):
 
     @property
     @abstractmethod
-    def frontier(self) -> Frontier:
+    def frontier(self) -> OperatorFrontier:
         """What later output rows are like."""
 
     @property
@@ -179,15 +179,15 @@ class Operator(ABC):
         return self
 
     @abstractmethod
-    def would_emit(self, inputs: Sequence[Input]) -> bool:
+    def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether inputs that have come so far would make it emit, or free, a row."""
 
     @abstractmethod
-    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+    def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far, where that makes it emit nothing."""
 
     @abstractmethod
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
         """Emit what can be emitted, free what is done with; at most about `limit` rows, unless all inputs are over."""
 
     def set_aside(self, up_to: int, reached: int) -> Self:

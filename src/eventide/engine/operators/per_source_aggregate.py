@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engine.introspection.open_windows import OpenTime
-from eventide.engine.operators.frontier import Frontier, before, least_time
-from eventide.engine.operators.operator import Ingested, Input, Late, Output
+from eventide.engine.operators.frontier import OperatorFrontier, before, least_time
+from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
 from eventide.engine.operators.slices import SliceAggregate, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
 from eventide.engine.operators.windows import (
@@ -38,7 +38,7 @@ from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.program_checks import place_of
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.sql.merge import BY, compact_text
@@ -86,7 +86,7 @@ class PerSourceAggregate(SliceAggregate):
     emitted_before: int = NEVER
 
     @classmethod
-    def start(cls, query: Bound, executor: Executor, begins: int = NEVER) -> PerSourceAggregate:
+    def start(cls, query: BoundQuery, executor: Executor, begins: int = NEVER) -> PerSourceAggregate:
         """A query that has seen nothing; rows before `begins` are not for it."""
         slices = Segments(slice_layout(query, BY_SOURCE))
         return cls(query, executor, slices, HeldPanes(), begins, begins, emitted_before=begins)
@@ -153,7 +153,7 @@ class PerSourceAggregate(SliceAggregate):
 
     # Windows close
 
-    def _after(self, inputs: Sequence[Input]) -> tuple[int, Instants]:
+    def _after(self, inputs: Sequence[InputProgress]) -> tuple[int, Instants]:
         """The time that is closed for all, and the heartbeats of the sources, once inputs have come so far."""
         closed = max(self.closed_before, closed_by(self.query.panes, least_time(one.frontier for one in inputs)))
         size = max([len(self.heartbeats), int(self.held.sources.max(initial=-1)) + 1])
@@ -174,12 +174,12 @@ class PerSourceAggregate(SliceAggregate):
         beats = heartbeats[windows.column("by").to_numpy()]
         return windows.append_column("heartbeat", pa.array(beats, pa.int64(), mask=beats == FOREVER))
 
-    def would_emit(self, inputs: Sequence[Input]) -> bool:
+    def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether inputs that have come so far, and what sources have promised, would close a window."""
         combined, heartbeats = self._after(inputs)
         return bool(self._closing(self._closed(heartbeats, combined, len(heartbeats)), heartbeats).num_rows)
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[PerSourceAggregate, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[PerSourceAggregate, Output]:
         """Emit what closes, for each source by its own heartbeat; then free."""
         combined, heartbeats = self._after(inputs)
         closed = self._closed(heartbeats, combined, len(heartbeats))
@@ -218,11 +218,11 @@ class PerSourceAggregate(SliceAggregate):
         return replace(self, held=held, slices=merged)
 
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> OperatorFrontier:
         """Later results are of windows that are open for all sources."""
         return open_frontier(self.query, self.emitted_before)
 
-    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+    def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far."""
         heartbeat = least_time(one.frontier for one in inputs)
         return self.frontier if heartbeat == NEVER else open_frontier(self.query, self._after(inputs)[0])
@@ -266,20 +266,20 @@ class PerSourceAggregate(SliceAggregate):
         return replace(run, emitted=grown(emitted, size, run.emitted_before), held=held)._freed()
 
 
-def source_keys(query: Bound) -> tuple[str, ...]:
+def source_keys(query: BoundQuery) -> tuple[str, ...]:
     """The columns of a slice that tell its source, in the order in which the stream names them."""
     found = (place_of(name, query.query) for name in query.stream.source)
     return tuple(f"__k{place}" for place in found if place is not None)
 
 
-def _numbered_text(query: Bound) -> str:
+def _numbered_text(query: BoundQuery) -> str:
     """Slices with the number of their source."""
     keys = enumerate(source_keys(query))
     same = " AND ".join(f"found.{key} <=> sources.__s{place}" for place, key in keys)
     return f"SELECT found.*, sources.{BY} FROM found JOIN sources ON {same}"
 
 
-def _pairs_text(query: Bound) -> str:
+def _pairs_text(query: BoundQuery) -> str:
     """The panes of each source, and for how many rows they stand."""
     weight = "count(*)" if query.keeps_rows else "sum(__n)"
     return f"SELECT __pane, {BY}, CAST({weight} AS BIGINT) AS n FROM found GROUP BY __pane, {BY}"

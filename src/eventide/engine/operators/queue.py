@@ -17,22 +17,21 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from eventide.engine.operators.frontier import Frontier, least_time
+from eventide.engine.operators.frontier import OperatorFrontier, least_time
 from eventide.engine.operators.line import Line
 from eventide.engine.operators.merge import RowsOperator, emitted_rows, rows_layout
-from eventide.engine.operators.operator import Ingested, Input, Late, Operator, Output, output_layout
+from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import known_times
 from eventide.engine.operators.windows import ends_of
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, Step, one_row
+from eventide.engine.relations.statement import Statement, StatementStep, one_row
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span, merged
-from eventide.eventtime.scheduling.expensive import Turn
+from eventide.eventtime.scheduling.expensive import QueueShare
 from eventide.plan.bound.rows import IDENTITY, BoundRows
-from eventide.plan.declared.rows import Queue as DeclaredQueue
-from eventide.plan.declared.rows import Sideline
+from eventide.plan.declared.rows import Queue, Sideline
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import Column
 
@@ -59,7 +58,7 @@ def _set_aside(rows: str) -> Statement:
 
 
 @dataclass(frozen=True)
-class Queue(RowsOperator):
+class QueueOperator(RowsOperator):
     """Rows that wait (`waiting`), and rows that were set aside (`aside`)."""
 
     waiting: Line
@@ -131,11 +130,11 @@ class Queue(RowsOperator):
                 late = Late(rows.rows - accepted.rows, LATE.format(rows="timed"), join, tables)
         return replace(self, arrived=(*self.arrived, accepted)), Ingested(rows.rows, late)
 
-    def would_emit(self, inputs: Sequence[Input]) -> bool:
+    def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether a row waits: the next round lets some go."""
         return self.rows > 0
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
         """Let rows go through, as many as the budget permits; nothing else of whoever reads it is held back."""
         reached = max(self.frontier.time, least_time(one.frontier for one in inputs))
         run = self._with_arrived()
@@ -149,7 +148,7 @@ class Queue(RowsOperator):
             run, waiting=waiting, aside=aside, budget=max(0, self.budget - turn.new - turn.aside), credit=turn.credit
         )
         run = run._with_holes() if old.rows else run
-        return replace(run, frontier=Frontier(time, holes=run.holes)), Output.of(layout, new, old)
+        return replace(run, frontier=OperatorFrontier(time, holes=run.holes)), Output.of(layout, new, old)
 
     def _emitted(self, rows: str) -> Statement:
         return emitted_rows(self.bound, rows)
@@ -161,8 +160,8 @@ class Queue(RowsOperator):
             came = rows
             if self.holes and rows.rows:
                 steps = [
-                    Step("apart", _set_aside(IN_A_HOLE), aside.held.layout),
-                    Step("others", IN_NO_HOLE, rows.layout),
+                    StatementStep("apart", _set_aside(IN_A_HOLE), aside.held.layout),
+                    StatementStep("others", IN_NO_HOLE, rows.layout),
                 ]
                 inputs = {"found": rows, "holes": self._hole_table, "limits": self._setting}
                 parts = self.executor.run(steps, inputs).relations
@@ -174,7 +173,7 @@ class Queue(RowsOperator):
     def _setting(self) -> pa.Table:
         return one_row(clock=self.clock, of=self.executor.files.sequence())
 
-    def _turn(self, budget: int) -> Turn:
+    def _turn(self, budget: int) -> QueueShare:
         how = self._declared.sideline or Sideline()
         overdue = 0
         if how.within is not None and self.aside.count:
@@ -184,7 +183,7 @@ class Queue(RowsOperator):
             )
             inputs = self._aside_rows | {"limits": one_row(last=self.clock - how.within)}
             overdue = self.executor.table(statement, inputs).column("n")[0].as_py()
-        return Turn.of(budget, self.waiting.count, self.aside.count, overdue, how.one_in, self.credit)
+        return QueueShare.of(budget, self.waiting.count, self.aside.count, overdue, how.one_in, self.credit)
 
     @property
     def _aside_rows(self) -> dict[str, Segments | pa.Table]:
@@ -216,13 +215,13 @@ class Queue(RowsOperator):
         return replace(self, holes=merged(Span(pane, pane + window.pane) for pane in panes))
 
     @property
-    def _declared(self) -> DeclaredQueue:
-        assert isinstance(self.bound.rows, DeclaredQueue)
+    def _declared(self) -> Queue:
+        assert isinstance(self.bound.rows, Queue)
         return self.bound.rows
 
-    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+    def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far, where no row waits."""
-        return Frontier(max(self.frontier.time, least_time(one.frontier for one in inputs)))
+        return OperatorFrontier(max(self.frontier.time, least_time(one.frontier for one in inputs)))
 
     def early(self) -> Operator:
         """The queue as a prod passes it: rows that wait stay, and hold nothing back."""
@@ -240,26 +239,26 @@ class Queue(RowsOperator):
         waiting = self.waiting.restored(saved["waiting"], state["waiting"])
         aside = self.aside.restored(saved["aside"], state["aside"])
         run = replace(self, waiting=waiting, aside=aside, clock=saved["clock"], credit=saved["credit"])._with_holes()
-        return replace(run, frontier=replace(Frontier.restored(saved["frontier"]), holes=run.holes))
+        return replace(run, frontier=replace(OperatorFrontier.restored(saved["frontier"]), holes=run.holes))
 
 
 @dataclass(frozen=True)
-class EarlyQueue(Queue):
+class EarlyQueue(QueueOperator):
     """A queue that a prod passes: nothing goes through it, and time goes on as far as the inputs say."""
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[Self, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
         """Emit nothing: an early answer does not wait for an expensive function."""
         return replace(self, frontier=self.frontier_at(inputs), arrived=()), Output.of(
             output_layout(self.bound.outputs)
         )
 
 
-def last_instant_over(queue: DeclaredQueue, reached: int) -> int | None:
+def last_instant_over(queue: Queue, reached: int) -> int | None:
     """The last instant of the last window of whoever reads a queue that is over then.
 
     None where all are, none is, or bursts are not to be set aside.
 
-    >>> last_instant_over(DeclaredQueue("q", ("s",), window=Window(50, 10), sideline=Sideline()), 57)
+    >>> last_instant_over(Queue("q", ("s",), window=Window(50, 10), sideline=Sideline()), 57)
     49
     """
     if queue.sideline is None or abs(reached) >= EDGE:

@@ -19,7 +19,7 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.expressions.columns import Column
 from eventide.plan.sql.failing_values import fail_safe_values
@@ -32,7 +32,7 @@ HEARTBEAT = Column("heartbeat", "BIGINT")
 class SliceAggregate(Operator):
     """An aggregate over windows, with the slices of its query."""
 
-    query: Bound
+    query: BoundQuery
     executor: Executor
     slices: Segments
 
@@ -51,18 +51,18 @@ class SliceAggregate(Operator):
         return replace(self, slices=state["slices"])
 
 
-def slice_layout(query: Bound, *more: Column) -> Layout:
+def slice_layout(query: BoundQuery, *more: Column) -> Layout:
     """The columns of a query's slices; every pane is known, and for how many rows they stand."""
     return Layout((*slice_columns(query), *more), ("__pane",), "__pane", None if query.keeps_rows else "__n")
 
 
-def result_layout(query: Bound) -> Layout:
+def result_layout(query: BoundQuery) -> Layout:
     """The columns of a query's results."""
     return output_layout(query.outputs, *((HEARTBEAT,) if query.query.by_source else ()))
 
 
 def results_of(
-    executor: Executor, query: Bound, slices: Segments, windows: pa.Table, changed: Segments | None = None
+    executor: Executor, query: BoundQuery, slices: Segments, windows: pa.Table, changed: Segments | None = None
 ) -> Relation:
     """The results of windows, listed as pairs of pane and window; with `changed`, of the groups in it alone.
 
@@ -91,7 +91,7 @@ def results_of(
     return executor.relation(statement, inputs, result_layout(query))
 
 
-def compacted(executor: Executor, query: Bound, slices: Segments, *beside: str) -> Segments:
+def compacted(executor: Executor, query: BoundQuery, slices: Segments, *beside: str) -> Segments:
     """The same slices in fewer relations, where there are many; `beside` are columns that a group determines."""
     merge = None
     if not query.keeps_rows:

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.introspection.open_windows import OpenTime
-from eventide.engine.operators.frontier import Frontier, least_time
-from eventide.engine.operators.operator import Ingested, Input, Late, Output
+from eventide.engine.operators.frontier import OperatorFrontier, least_time
+from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
 from eventide.engine.operators.slices import SliceAggregate, compacted, result_layout, results_of, slice_layout
 from eventide.engine.operators.slow_flush import flushed
 from eventide.engine.operators.time_range import from_time
@@ -46,7 +46,7 @@ from eventide.engine.relations.statement import Statement, one_row
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span, merged
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.window import SameWindow
 from eventide.plan.sql.failing_values import fail_safe_values
@@ -79,7 +79,7 @@ class WindowAggregate(SliceAggregate):
     """Slices that came since it last advanced into panes of windows that were emitted."""
 
     @classmethod
-    def start(cls, query: Bound, executor: Executor, begins: int = NEVER) -> WindowAggregate:
+    def start(cls, query: BoundQuery, executor: Executor, begins: int = NEVER) -> WindowAggregate:
         """A query that has seen nothing; rows before `begins` are not for it."""
         return cls(query, executor, Segments(slice_layout(query)), begins, begins, emitted_before=begins)
 
@@ -136,12 +136,12 @@ class WindowAggregate(SliceAggregate):
 
     # Windows close
 
-    def _before(self, inputs: Sequence[Input]) -> WindowAggregate:
+    def _before(self, inputs: Sequence[InputProgress]) -> WindowAggregate:
         """The same, knowing what is set aside now in what it reads."""
         holes = merged(hole for one in inputs for hole in one.frontier.holes)
         return self if holes == self.facing else replace(self, facing=holes)
 
-    def would_emit(self, inputs: Sequence[Input]) -> bool:
+    def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether inputs that have come so far would close a window."""
         return self._before(inputs)._would_close(least_time(one.frontier for one in inputs))
 
@@ -172,7 +172,7 @@ class WindowAggregate(SliceAggregate):
         first = needed_from(self.query.panes, emitted_before, self.query.query.retain)
         return min(first, first_start(self.query.panes, holes))
 
-    def advance(self, inputs: Sequence[Input], limit: int | None = None) -> tuple[WindowAggregate, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[WindowAggregate, Output]:
         """Emit the windows that close, and again those that late rows have changed; then free."""
         latest = max((one.latest for one in inputs), default=NEVER)
         return self._before(inputs)._advance(least_time(one.frontier for one in inputs), latest, limit)
@@ -222,17 +222,17 @@ class WindowAggregate(SliceAggregate):
         return [results_of(self.executor, self.query, slices, self._shown(again), changed)]
 
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> OperatorFrontier:
         """Later results are of windows that are still open."""
         return self._frontier(self.emitted_before)
 
-    def frontier_at(self, inputs: Sequence[Input]) -> Frontier:
+    def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far."""
         run = self._before(inputs)
         heartbeat = least_time(one.frontier for one in inputs)
         return run._frontier(run.emitted_before if heartbeat == NEVER else run._closed_after(heartbeat))
 
-    def _frontier(self, limit: int) -> Frontier:
+    def _frontier(self, limit: int) -> OperatorFrontier:
         if self.facing:
             limit = min(limit, first_end(self.query.panes, self.facing) - 1)
         return open_frontier(self.query, limit)

@@ -24,11 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eventide.engine.operators.frontier import Frontier, before
+from eventide.engine.operators.frontier import OperatorFrontier, before
 from eventide.eventtime.early.prod import WindowEnds
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, within_edges
 from eventide.eventtime.punctuation import Span
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START
 from eventide.plan.declared.window import SameWindow, Window
 
@@ -110,7 +110,7 @@ def ends_of(window: Window) -> WindowEnds:
     return WindowEnds(window.slide, window.offset + window.range)
 
 
-def open_frontier(query: Bound, limit: int, with_times: bool = True) -> Frontier:
+def open_frontier(query: BoundQuery, limit: int, with_times: bool = True) -> OperatorFrontier:
     """What later results are like, once the windows that end by `limit` are emitted: they are of windows still open.
 
     Their ends and starts are at least those of the first such window, and a group that carries time has at least its
@@ -118,16 +118,16 @@ def open_frontier(query: Bound, limit: int, with_times: bool = True) -> Frontier
     """
     time = before(limit)
     if time in (NEVER, FOREVER):
-        return Frontier(time)
+        return OperatorFrontier(time)
     start = first_ending_after(query.panes, time + 1)
     end = start + query.panes.range
     least: dict[str, int | Fraction] = {WINDOW_END: end, WINDOW_START: end - query.windows.range}
     if with_times:
         least |= {name: value(start) for name, value in query.carried.items()}
-    return Frontier(time, least)
+    return OperatorFrontier(time, least)
 
 
-def first_after(query: Bound, latest: int) -> int:
+def first_after(query: BoundQuery, latest: int) -> int:
     """Where a query begins that comes later: with the first window that starts after every row of before."""
     window = query.query.window
     if latest == NEVER:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import Bench
+from eventide.duckdb.executor import SqlExecutor
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import Column
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Asking(Protocol):
+class BatchSql(Protocol):
     """Runs Spark SQL over rows that it knows by the names of their views."""
 
     def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
@@ -76,7 +76,7 @@ Given = Mapping[str, StoredRows | pa.Table]
 """What a statement on the cluster reads, by the names that it has for it; tables are small."""
 
 
-class Backend(Asking, Protocol):
+class Backend(BatchSql, Protocol):
     """Runs Spark SQL over the rows of a round."""
 
     name: str
@@ -95,7 +95,7 @@ class Backend(Asking, Protocol):
         """Give the rows of a round, by stream; streams not mentioned have none. `few`: they are expected to be few."""
         ...
 
-    def sql(self, portable: bool) -> Bench:
+    def sql(self, portable: bool) -> SqlExecutor:
         """Who runs statements over tables of the driver: whoever gives Spark's own answer."""
         ...
 

@@ -20,7 +20,7 @@ from eventide.engine.relations.backend import Backend, ClusterStep, Given, Store
 from eventide.engine.relations.files import RelationFiles
 from eventide.engine.relations.relation import Layout, Relation, Summary, numbered
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, Step, StepResults
+from eventide.engine.relations.statement import Statement, StatementStep, StepResults
 from eventide.errors import DataFaultError
 from eventide.plan.declared.stream import Stream
 from eventide.plan.duckdb.transpile import tables_in
@@ -57,13 +57,13 @@ class Executor:
 
     def relation(self, statement: Statement, inputs: Inputs, layout: Layout) -> Relation:
         """Run a statement; its rows stay where those are that it reads."""
-        return self.run([Step("rows", statement, layout)], inputs).relations["rows"]
+        return self.run([StatementStep("rows", statement, layout)], inputs).relations["rows"]
 
     def table(self, statement: Statement, inputs: Inputs) -> pa.Table:
         """Run a statement whose answer is small by its nature."""
-        return self.run([Step("rows", statement)], inputs).tables["rows"]
+        return self.run([StatementStep("rows", statement)], inputs).tables["rows"]
 
-    def run(self, steps: Sequence[Step], inputs: Inputs) -> StepResults:
+    def run(self, steps: Sequence[StatementStep], inputs: Inputs) -> StepResults:
         """Run statements one after the other; their rows stay where those are that the first ones read."""
         read = frozenset[str]().union(*(tables_in(step.statement.sql) for step in steps))
         given = {name: rows for name, rows in _relations(inputs).items() if name.lower() in read}
@@ -118,7 +118,7 @@ class Executor:
         """A statement over relations as a DataFrame of Spark, for a sink that takes one."""
         return self.backend.frame_over(sql, {**_tables(inputs), **self._stored_rows(_relations(inputs))})
 
-    def _on_driver(self, steps: Sequence[Step], tables: dict[str, pa.Table]) -> StepResults:
+    def _on_driver(self, steps: Sequence[StatementStep], tables: dict[str, pa.Table]) -> StepResults:
         relations, small = dict[str, Relation](), dict[str, pa.Table]()
         for step in steps:
             if step.layout is None:
@@ -142,7 +142,7 @@ class Executor:
                 raise
             return bench.ask(statement.fail_safe() + statement.order, tables, statement.inner), True
 
-    def _on_cluster(self, steps: Sequence[Step], given: Given) -> StepResults:
+    def _on_cluster(self, steps: Sequence[StatementStep], given: Given) -> StepResults:
         targets = {
             step.name: self._target(step.layout, step.statement.identified) for step in steps if step.layout is not None
         }
@@ -194,7 +194,7 @@ class Executor:
         }
 
 
-def _for_cluster(step: Step, targets: Mapping[str, Target], fail_safe: bool) -> ClusterStep:
+def _for_cluster(step: StatementStep, targets: Mapping[str, Target], fail_safe: bool) -> ClusterStep:
     said = step.statement
     sql = said.fail_safe() if fail_safe and said.fail_safe is not None else said.sql
     order = said.order if said.ordered else ""

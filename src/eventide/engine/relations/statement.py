@@ -39,7 +39,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Step:
+class StatementStep:
     """A statement whose answer is a relation of this layout; without one it is a small table, for the driver.
 
     It has no rows where all of the earlier steps that it `needs` have none: then it is not run.

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from eventide.engine.operators.frontier import Frontier, least_time, of_stream
-from eventide.engine.operators.operator import Input, Operator, Output
+from eventide.engine.operators.frontier import OperatorFrontier, least_time, of_stream
+from eventide.engine.operators.operator import InputProgress, Operator, Output
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.downstream import DownstreamFeed
@@ -22,13 +22,13 @@ from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.round.side_tables import lost_rows, lost_values
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
 from eventide.engine.scheduling.trace import Trace, TraceLine
-from eventide.engine.streams.progress import StreamPoint, StreamTime
+from eventide.engine.streams.progress import StreamPoint, StreamProgress
 from eventide.errors import DataFaultError, EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.scheduling.depth_first import depth_first
 from eventide.plan.binding import BoundProgram
 
-Streams = Mapping[str, StreamTime] | Mapping[str, StreamPoint]
+Streams = Mapping[str, StreamProgress] | Mapping[str, StreamPoint]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class AdvanceStep:
         """The queries that go by the heartbeats of single sources."""
         return frozenset(name for name, bound in self.plan.queries.items() if bound.query.by_source)
 
-    def run(self, round: int, clock: int, ingestion: Ingestion) -> Advancing:
+    def run(self, round: int, clock: int, ingestion: Ingestion) -> RunningOperators:
         """Close what can be closed, asking idle streams that someone waits for."""
         advancing = self._begun(round, ingestion)
         for one in depth_first(self.limits.shape, RoundExecution(advancing), ingestion.idle):
@@ -59,7 +59,7 @@ class AdvanceStep:
                 self.trace(TraceLine(round, clock, one.at, one.move.value, one.to, one.why))
         return advancing
 
-    def sweep(self, round: int, ingestion: Ingestion, only: Collection[str]) -> Advancing:
+    def sweep(self, round: int, ingestion: Ingestion, only: Collection[str]) -> RunningOperators:
         """Let some operators run once each, from below, up to the given heartbeats of the streams."""
         advancing = self._begun(round, ingestion)
         for step in self.plan.program.steps:
@@ -67,31 +67,33 @@ class AdvanceStep:
                 advancing.turn(step.name)
         return advancing
 
-    def _begun(self, round: int, ingestion: Ingestion) -> Advancing:
+    def _begun(self, round: int, ingestion: Ingestion) -> RunningOperators:
         frontiers = {
             name: of_stream(self.streams[name].stream, beats.combined) for name, beats in ingestion.heartbeats.items()
         }
-        return Advancing(self, round, ingestion, frontiers)
+        return RunningOperators(self, round, ingestion, frontiers)
 
-    def inputs(self, name: str, known: Mapping[str, Frontier], ingestion: Ingestion | None = None) -> list[Input]:
+    def inputs(
+        self, name: str, known: Mapping[str, OperatorFrontier], ingestion: Ingestion | None = None
+    ) -> list[InputProgress]:
         """How far the inputs of an operator have come, as far as it may go by them."""
         found = []
         for way, frontier in self.limits.inputs(name, known):
             stream = self.streams.get(way.source)
             beats = None if ingestion is None else ingestion.heartbeats.get(way.source)
             latest, by_source = NEVER if stream is None else stream.latest, None if beats is None else beats.by_source
-            found.append(Input(way.name, frontier, latest, by_source))
+            found.append(InputProgress(way.name, frontier, latest, by_source))
         return found
 
 
 @dataclass
-class Advancing:
+class RunningOperators:
     """The operators of one round while they run; afterwards what they have emitted."""
 
     step: AdvanceStep
     round: int
     ingestion: Ingestion
-    frontiers: dict[str, Frontier]
+    frontiers: dict[str, OperatorFrontier]
     outputs: dict[str, Output] = field(default_factory=dict)
     heartbeats: dict[str, int] = field(default_factory=dict)
     """The heartbeat by which each operator has emitted."""
@@ -104,14 +106,14 @@ class Advancing:
         """The operators as they are now."""
         return self.ingestion.operators
 
-    def would_emit(self, name: str, known: Mapping[str, Frontier]) -> bool:
+    def would_emit(self, name: str, known: Mapping[str, OperatorFrontier]) -> bool:
         """Whether an operator would emit or free a row, if its inputs had come so far."""
         return self.operators[name].would_emit(self.step.inputs(name, known, self.ingestion))
 
     def ask(self, stream: str) -> bool:
         """Ask an idle stream for its time; whether all of it has moved."""
         asked = self.step.streams[stream]
-        assert isinstance(asked, StreamTime), "only a round asks a stream for its time"
+        assert isinstance(asked, StreamProgress), "only a round asks a stream for its time"
         before = self.ingestion.heartbeats[stream].combined
         beats = asked.promise(self.ingestion.idle[stream])
         moved = beats.combined > before
@@ -141,7 +143,7 @@ class Advancing:
             self.passed[name] = rows + output.final.rows, seconds + time.perf_counter() - started
         return output.final.rows > 0
 
-    def _advanced(self, name: str, inputs: list[Input], limit: int | None) -> Output:
+    def _advanced(self, name: str, inputs: list[InputProgress], limit: int | None) -> Output:
         query = self.step.plan.queries.get(name)
         try:
             self.operators[name], output = self.operators[name].advance(inputs, limit)
@@ -177,14 +179,14 @@ def would_emit(step: AdvanceStep, operators: Mapping[str, Operator], ingestion: 
 class RoundExecution:
     """Adapts the operators of a round to the depth-first scheduler (`eventtime.on_demand_schedule.Execution`)."""
 
-    def __init__(self, advancing: Advancing) -> None:
+    def __init__(self, advancing: RunningOperators) -> None:
         self._advancing = advancing
         self._shape = advancing.step.limits.shape
         self._had_turn: set[str] = set()
         self._news = {(stream, reader) for stream in advancing.step.streams for reader in self._shape.readers(stream)}
 
     @property
-    def _frontiers(self) -> Mapping[str, Frontier]:
+    def _frontiers(self) -> Mapping[str, OperatorFrontier]:
         return self._advancing.frontiers
 
     def gives(self, operator: str, reader: str) -> bool:
@@ -205,7 +207,7 @@ class RoundExecution:
         """The slowest of the idle inputs, if an operator has something that they alone hold up."""
         if not silent:
             return None
-        known = {**self._frontiers, **dict.fromkeys(silent, Frontier(FOREVER))}
+        known = {**self._frontiers, **dict.fromkeys(silent, OperatorFrontier(FOREVER))}
         return self.slowest(operator, silent) if self._advancing.would_emit(operator, known) else None
 
     def slowest(self, operator: str, silent: tuple[str, ...]) -> str:

@@ -20,8 +20,8 @@ from eventide.engine.round.heartbeats import Ingestion, ingest
 from eventide.engine.round.placement import beside_state
 from eventide.engine.round.side_tables import rejects_layout, with_round
 from eventide.errors import DataFaultError, EngineError
-from eventide.plan.binding import BoundProgram, Way
-from eventide.plan.bound.query import Bound
+from eventide.plan.binding import BoundProgram, Edge
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.duckdb.transpile import same_answer
 from eventide.plan.expressions.columns import Column, quoted
@@ -34,7 +34,7 @@ class DownstreamFeed:
     """The operators that read one operator, and how its rows come to them."""
 
     stream: Derived
-    ways: tuple[Way, ...]
+    ways: tuple[Edge, ...]
     executor: Executor
 
     def apart(self, needed: Collection[str], executor: Executor) -> DownstreamFeed | None:
@@ -61,7 +61,7 @@ class DownstreamFeed:
 
     def _fail_safe(
         self, found: Ingestion, given: Relation, view: str, round: int
-    ) -> tuple[list[tuple[Way, Relation]], list[Relation]]:
+    ) -> tuple[list[tuple[Edge, Relation]], list[Relation]]:
         try:
             brought = [(way, self._reduced(found, way, fail_safe_form(way.bound), given, view)) for way in self.ways]
             text = broken_text(self.stream, [way.bound for way in self.ways])
@@ -75,7 +75,7 @@ class DownstreamFeed:
             ) from fault
         return brought, [broken] if broken.rows else []
 
-    def _reduced(self, found: Ingestion, way: Way, bound: Bound, given: Relation, view: str) -> Relation:
+    def _reduced(self, found: Ingestion, way: Edge, bound: BoundQuery, given: Relation, view: str) -> Relation:
         operator = found.operators[way.step]
         layout = operator.layout(way.name)
         text = shaped_text(alone_text(bound), [column.name for column in layout.brought], operator.renames(way.name))

@@ -41,14 +41,14 @@ from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.scheduler import Scheduler
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.steady_clock import SteadyClock
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.eventtime.scheduling.options import Asker, Scheduling
+from eventide.eventtime.scheduling.options import IdlePoller, Scheduling
 from eventide.plan.binding import BoundProgram, as_run
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Timestamps
@@ -97,7 +97,7 @@ class Engine:
         self.seconds: dict[str, float] = {}
         self.last_rows = FEW_ROWS
         self._has_run = False
-        self._asker = Asker(self.scheduling.timestamps)
+        self._asker = IdlePoller(self.scheduling.timestamps)
         self.early = EarlyStep(self)
         for name in self.sinks:
             if program.operator(name) is None:
@@ -125,7 +125,7 @@ class Engine:
         return self.plan.program
 
     @property
-    def bound(self) -> Mapping[str, Bound]:
+    def bound(self) -> Mapping[str, BoundQuery]:
         """The queries, bound to what they read."""
         return self.plan.queries
 
@@ -155,7 +155,7 @@ class Engine:
         return any(operator.is_behind for operator in self.state.operators.values())
 
     @property
-    def streams(self) -> dict[str, StreamTime]:
+    def streams(self) -> dict[str, StreamProgress]:
         """The time of every stream."""
         return self.state.streams
 

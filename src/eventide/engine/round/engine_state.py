@@ -16,19 +16,19 @@ from eventide.engine.checkpoint.record import RoundRecord, StateFile
 from eventide.engine.checkpoint.written_results import Written
 from eventide.engine.introspection.open_windows import OpenQuery
 from eventide.engine.introspection.status import StreamStatus
-from eventide.engine.introspection.why import Standing
+from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.operators import factory
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.segments import Segments
 from eventide.engine.round.placement import place, placed
 from eventide.engine.round.report import Positions, RoundInput
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.binding import BoundOperator, BoundProgram
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.fingerprint import described, refuse_changes
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.program import Program
@@ -91,7 +91,7 @@ class EngineState:
         self._checkpoint = checkpoint
         self._executor = executor
         self._plan: tuple[Program, dict[str, Any]] | None = None
-        self._standing: tuple[RoundRecord, Mapping[str, Operator], Standing] | None = None
+        self._standing: tuple[RoundRecord, Mapping[str, Operator], ProgressReport] | None = None
         self._names = SourceNames(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
         if self.record is not None:
@@ -103,11 +103,11 @@ class EngineState:
                 raise
         self.outputs: dict[str, Written] = {} if self.record is None else self.record.outputs
         """Which rounds have written files of results, as far as they are still there."""
-        self.streams: dict[str, StreamTime] = {}
+        self.streams: dict[str, StreamProgress] = {}
         self.stream_status: dict[str, StreamStatus] = {}
         """Of each stream after the last round; a round under way has streams that are further."""
         self.roll_back(program)
-        bounds: dict[str, Bound | BoundOperator] = {**plan.queries, **plan.operators}
+        bounds: dict[str, BoundQuery | BoundOperator] = {**plan.queries, **plan.operators}
         names = [step.name for step in program.steps if step.name in bounds]
         self.operators: dict[str, Operator] = {
             name: self._continued(name, bounds[name], bool(plan.ways_from(name))) for name in names
@@ -138,7 +138,7 @@ class EngineState:
         """How far the inputs of the local engine were read."""
         return {} if self.record is None else self.record.positions
 
-    def standing(self, program: Program, scheduling: Scheduling) -> Standing | None:
+    def standing(self, program: Program, scheduling: Scheduling) -> ProgressReport | None:
         """How the program stands after the last round, for those who ask why; None before the first."""
         record, operators, streams = self.record, self.operators, self.streams
         if record is None:
@@ -157,7 +157,11 @@ class EngineState:
             def names(name: str) -> pa.Array:
                 return streams[name].sources
 
-            known = self._standing = record, operators, Standing(program, record, names, opened, waiting, scheduling)
+            known = self._standing = (
+                record,
+                operators,
+                ProgressReport(program, record, names, opened, waiting, scheduling),
+            )
         return known[2]
 
     def reached(self, name: str) -> int:
@@ -211,16 +215,16 @@ class EngineState:
         self._names.restore(self.record)
         for stream in program.streams:
             if self.record is None:
-                self.streams[stream.name] = StreamTime.start(stream)
+                self.streams[stream.name] = StreamProgress.start(stream)
             else:
                 known = self._names.of(stream.name)
-                self.streams[stream.name] = StreamTime.restored(stream, self.record.streams[stream.name], known)
+                self.streams[stream.name] = StreamProgress.restored(stream, self.record.streams[stream.name], known)
         self._note()
 
     def _note(self) -> None:
         self.stream_status = {name: StreamStatus.of(stream) for name, stream in self.streams.items()}
 
-    def _continued(self, name: str, bound: Bound | BoundOperator, is_read: bool) -> Operator:
+    def _continued(self, name: str, bound: BoundQuery | BoundOperator, is_read: bool) -> Operator:
         operator = factory.start(bound, self._executor, is_read=is_read)
         saved = None if self.record is None else self.record.queries.get(name)
         if self.record is None or saved is None:

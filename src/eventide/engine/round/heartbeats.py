@@ -22,11 +22,11 @@ from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
 from eventide.engine.round.results import shown_heartbeat
 from eventide.engine.round.side_tables import late_layout, late_rows_text, side_rows
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.scheduling.options import Asking, When
-from eventide.plan.binding import BoundProgram, Way
+from eventide.eventtime.scheduling.options import IdlePolling, When
+from eventide.plan.binding import BoundProgram, Edge
 from eventide.plan.sql.failing_rows import fail_safe_form
 from eventide.plan.sql.reduce import late_text
 
@@ -53,10 +53,10 @@ class HeartbeatStep:
     """Gives the rows of a round out, and asks the streams for their heartbeats that have rows, or are asked anyway."""
 
     plan: BoundProgram
-    streams: Mapping[str, StreamTime]
+    streams: Mapping[str, StreamProgress]
     executor: Executor
     time_of: TimeOf
-    asking: Asking
+    asking: IdlePolling
     last_clock: int
 
     def run(
@@ -110,7 +110,7 @@ class HeartbeatStep:
                 late = self._late(way, ingested.late, reduction.fail_safe, sources, round)
                 found.late.setdefault(name, []).append(late)
 
-    def _late(self, way: Way, late: Late, fail_safe: bool, sources: pa.Table, round: int) -> Relation:
+    def _late(self, way: Edge, late: Late, fail_safe: bool, sources: pa.Table, round: int) -> Relation:
         """The late rows themselves, each with why it is late."""
         bound = fail_safe_form(way.bound) if fail_safe else way.bound
         heartbeat = min(self.time_of(source) for source in self.plan.judged_by(way))
@@ -121,7 +121,7 @@ class HeartbeatStep:
         return side_rows(self.executor, bound.stream, told, layout, late.rows, round, tables)
 
 
-def ingest(found: Ingestion, way: Way, rows: Relation, sources: pa.Table | None = None) -> Ingested:
+def ingest(found: Ingestion, way: Edge, rows: Relation, sources: pa.Table | None = None) -> Ingested:
     """Give rows to the operator that they are for."""
     found.operators[way.step], ingested = found.operators[way.step].ingest(way.name, rows, sources)
     found.rows_in[way.step] = found.rows_in.get(way.step, 0) + ingested.wanted

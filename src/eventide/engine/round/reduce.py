@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engine.operators.operator import Operator
-from eventide.engine.relations.backend import Asking
+from eventide.engine.relations.backend import BatchSql
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
 from eventide.engine.relations.statement import one_row
 from eventide.engine.round.placement import beside_state
 from eventide.engine.round.reducer import Cells, Reducer
 from eventide.engine.round.side_tables import rejects_layout, side_rows
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.errors import DataFaultError, EngineError
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import Timestamps
 from eventide.plan.sql.failing_rows import RowExpressions
 from eventide.plan.sql.portable import is_plain, keeps_plainly
@@ -61,7 +61,7 @@ class ReduceStep:
     _broken: set[str] = field(default_factory=set)
 
     def run(
-        self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamTime, clock: int, round: int
+        self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamProgress, clock: int, round: int
     ) -> Reduction:
         """Reduce the rows of one stream; `operators` are those that they come to, by port."""
         name = reducer.stream.name
@@ -78,7 +78,7 @@ class ReduceStep:
         return Reduction(found.cells, found.relations, found.rejected, promises, found.fail_safe)
 
     def _reduce(
-        self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamTime, clock: int, round: int
+        self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamProgress, clock: int, round: int
     ) -> tuple[Reduction, int | None]:
         """With the largest time that is believed, where rows go beyond it."""
         stream, backend = reducer.stream, self.executor.backend
@@ -101,12 +101,12 @@ class ReduceStep:
             relations[bound.query.name] = self._of_rows(operator, bound, limit, cells.rows, moment)
         return Reduction(cells, relations, tuple(rejected)), limit
 
-    def _of_slices(self, operator: Operator, bound: Bound, cells: Cells, clock: int) -> Relation:
+    def _of_slices(self, operator: Operator, bound: BoundQuery, cells: Cells, clock: int) -> Relation:
         """The slices of an aggregate that came with the cells."""
         table = _stamped(cells.slices[bound.query.name], self._stamps(operator, bound, clock))
         return self.executor.of_table(operator.layout(bound.query.name), table)
 
-    def _of_rows(self, operator: Operator, bound: Bound, limit: int | None, rows: int, clock: int) -> Relation:
+    def _of_rows(self, operator: Operator, bound: BoundQuery, limit: int | None, rows: int, clock: int) -> Relation:
         """Rows, or slices, that have a statement of their own."""
         port, text = bound.query.name, alone_text(bound, limit)
         layout, renames, stamps = operator.layout(port), operator.renames(port), self._stamps(operator, bound, clock)
@@ -122,13 +122,13 @@ class ReduceStep:
         return self.executor.stored(bound.stream, shaped, plain and not stamps, layout, tables)
 
     @staticmethod
-    def _stamps(operator: Operator, bound: Bound, clock: int) -> Mapping[str, int]:
+    def _stamps(operator: Operator, bound: BoundQuery, clock: int) -> Mapping[str, int]:
         if bound.stream.timestamps is Timestamps.EXTERNAL:
             return {}
         return operator.stamps(bound.query.name, clock)
 
     def _reduce_fail_safe(
-        self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamTime, clock: int, round: int
+        self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamProgress, clock: int, round: int
     ) -> Reduction:
         """The same without rows that break a query; these are rejected."""
         stream = reducer.stream
@@ -145,7 +145,7 @@ class ReduceStep:
         return Reduction(found.cells, found.relations, rejected, fail_safe=True)
 
 
-def unreduced(backend: Asking, reducer: Reducer, fault: DataFaultError) -> EngineError:
+def unreduced(backend: BatchSql, reducer: Reducer, fault: DataFaultError) -> EngineError:
     """The error that stops the engine: a function of the user fails, which no engine can try row by row."""
     stream = reducer.stream
     for query in reducer.bounds:
@@ -160,7 +160,7 @@ def unreduced(backend: Asking, reducer: Reducer, fault: DataFaultError) -> Engin
     return EngineError(f"an expression over stream {stream.name!r} fails for a row: {WAY_OUT} ({fault})")
 
 
-def future_limit(time: StreamTime, clock: int, cells: Cells) -> int | None:
+def future_limit(time: StreamProgress, clock: int, cells: Cells) -> int | None:
     """The largest time that is believed, if this round has rows beyond it that are to be rejected."""
     future = time.stream.future
     if future is None or not future.reject:

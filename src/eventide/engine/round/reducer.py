@@ -13,8 +13,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.relations.backend import Asking
-from eventide.plan.bound.query import Bound
+from eventide.engine.relations.backend import BatchSql
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.stream import Stream
 from eventide.plan.sql.arrivals import cell_width
@@ -55,12 +55,12 @@ class Reducer:
     """
 
     stream: Stream
-    together: tuple[Bound, ...]
-    others: tuple[Bound, ...]
+    together: tuple[BoundQuery, ...]
+    others: tuple[BoundQuery, ...]
     text: ReduceText
 
     @classmethod
-    def of(cls, stream: Stream, bounds: Sequence[Bound], on_cluster: frozenset[str] = frozenset()) -> Reducer:
+    def of(cls, stream: Stream, bounds: Sequence[BoundQuery], on_cluster: frozenset[str] = frozenset()) -> Reducer:
         """Write the statements; slices that are kept on the cluster do not come to the driver."""
         together = tuple(one for one in bounds if not one.keeps_rows and one.query.name not in on_cluster)
         others = tuple(one for one in bounds if one not in together)
@@ -69,7 +69,7 @@ class Reducer:
         return cls(stream, together, others, text)
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[BoundQuery, ...]:
         """Every query and port that reads the stream."""
         return (*self.together, *self.others)
 
@@ -83,7 +83,7 @@ class Reducer:
     def _plain(self) -> bool:
         return all(map(is_plain, self.text.branches))
 
-    def reduce(self, backend: Asking, up_to: int | None = None) -> Cells:
+    def reduce(self, backend: BatchSql, up_to: int | None = None) -> Cells:
         """Run the common statement over the rows of a round; `up_to` leaves out rows from the future."""
         text = self.text
         if up_to is not None:
@@ -97,7 +97,7 @@ class Reducer:
         return Cells(cells, text.source_keys, int(rows), int(unusable), slices)
 
 
-def _cell(stream: Stream, queries: Sequence[Bound]) -> int:
+def _cell(stream: Stream, queries: Sequence[BoundQuery]) -> int:
     return cell_width(stream, [query.panes.pane for query in queries if not query.keeps_rows])
 
 
@@ -107,7 +107,7 @@ def _of_branch(answer: pa.Table, branch: int, text: ReduceText) -> pa.Table:
     return rows.select(names)
 
 
-def _slices(answer: pa.Table, branch: int, query: Bound) -> pa.Table:
+def _slices(answer: pa.Table, branch: int, query: BoundQuery) -> pa.Table:
     """The partial aggregates of one query, under their own names."""
     keep = pc.is_valid(answer.column(f"__pane{branch}"))
     if wants(query) is not None:

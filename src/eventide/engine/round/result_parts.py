@@ -57,7 +57,7 @@ class TableRows:
 
 
 @dataclass(frozen=True)
-class Piece:
+class ResultPiece:
     """Rows of one kind, and how they become results; None where they are results."""
 
     rows: FileRows | TableRows
@@ -72,7 +72,7 @@ class Piece:
 class SparkParts:
     """Gives pieces of results to Spark's tasks: those of the one Spark that a process can have."""
 
-    def __init__(self, pieces: Iterable[Piece], part_bytes: int = PART_BYTES) -> None:
+    def __init__(self, pieces: Iterable[ResultPiece], part_bytes: int = PART_BYTES) -> None:
         self._parts = put_together(list(pieces), part_bytes)
 
     def map(self, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
@@ -87,15 +87,15 @@ class SparkParts:
             raise of_spark(error, "results cannot be taken from the cluster") from error
 
 
-def put_together(pieces: Sequence[Piece], most: int = PART_BYTES) -> list[tuple[Piece, ...]]:
+def put_together(pieces: Sequence[ResultPiece], most: int = PART_BYTES) -> list[tuple[ResultPiece, ...]]:
     """Neighbours in one part, while they are small together.
 
     >>> sizes = [pa.table({"a": pa.array(range(n), pa.int8())}) for n in (3, 4, 9, 1)]
-    >>> parts = put_together([Piece(TableRows(table)) for table in sizes], most=8)
+    >>> parts = put_together([ResultPiece(TableRows(table)) for table in sizes], most=8)
     >>> [[piece.rows.bytes for piece in part] for part in parts]
     [[3, 4], [9], [1]]
     """
-    parts: list[list[Piece]] = []
+    parts: list[list[ResultPiece]] = []
     size = 0
     for piece in pieces:
         if not parts or size + piece.rows.bytes > most:
@@ -134,6 +134,8 @@ def result_table(
     return pa.table(columns, schema=schema)
 
 
-def _called(function: Callable[[int, Iterator[pa.RecordBatch]], Made], part: tuple[int, tuple[Piece, ...]]) -> Made:
+def _called(
+    function: Callable[[int, Iterator[pa.RecordBatch]], Made], part: tuple[int, tuple[ResultPiece, ...]]
+) -> Made:
     number, pieces = part
     return function(number, (batch for piece in pieces for batch in piece.batches()))

@@ -17,10 +17,10 @@ from eventide.engine.operators.operator import Output
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout
 from eventide.engine.relations.statement import one_row
-from eventide.engine.round.result_parts import FileRows, Piece, SparkParts, TableRows, result_table
+from eventide.engine.round.result_parts import FileRows, ResultPiece, SparkParts, TableRows, result_table
 from eventide.eventtime.instant import EDGE
 from eventide.plan.binding import BoundOperator, BoundProgram
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import WINDOW_END, TimeKind
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import SPARK
@@ -38,7 +38,7 @@ def time_type(kind: TimeKind) -> pa.DataType:
     return TIMES.get(kind, pa.int64())
 
 
-def result_schema(query: Bound) -> pa.Schema:
+def result_schema(query: BoundQuery) -> pa.Schema:
     """All columns of a result."""
     return _with_fixed(time_type(query.window_kind), time_type(query.stream.time_kind), query.outputs)
 
@@ -88,18 +88,18 @@ def results_of(
         for table in early:
             yield from table.to_batches()
 
-    def pieces() -> Iterator[Piece]:
+    def pieces() -> Iterator[ResultPiece]:
         storage = executor.files.checkpoint.storage
         for kind, rows in both:
             shape = partial(result_table, name, kind, round, shown, schema)
             for part in rows.parts:
                 if part.table is not None:
-                    yield Piece(TableRows(part.table), shape)
+                    yield ResultPiece(TableRows(part.table), shape)
                     continue
                 for file in part.files:
-                    yield Piece(FileRows(*storage.located(file.name), file.bytes, rows.layout.schema), shape)
+                    yield ResultPiece(FileRows(*storage.located(file.name), file.bytes, rows.layout.schema), shape)
         for table in early:
-            yield Piece(TableRows(table))
+            yield ResultPiece(TableRows(table))
 
     def frame() -> DataFrame:
         told = one_row(round=round, heartbeat=shown)

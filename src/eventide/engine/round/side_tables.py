@@ -21,7 +21,7 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.relations.statement import Statement, one_row
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import SPARK
@@ -117,7 +117,7 @@ def with_round(sql: str) -> str:
     return f"SELECT found.*, told.__round AS _round FROM ({sql}) found CROSS JOIN told"
 
 
-def late_rows_text(query: Bound, sql: str, own: bool) -> str:
+def late_rows_text(query: BoundQuery, sql: str, own: bool) -> str:
     """Late rows with why they are: the heartbeat of all, in the table `beat`, or a later one of their `own` source.
 
     `names` has the names of their sources.
@@ -140,7 +140,7 @@ def late_rows_text(query: Bound, sql: str, own: bool) -> str:
     return f"SELECT {', '.join(columns)} FROM ({sql}) late CROSS JOIN beat{join}"
 
 
-def lost_values(executor: Executor, query: Bound, output: Output, round: int) -> Relation | None:
+def lost_values(executor: Executor, query: BoundQuery, output: Output, round: int) -> Relation | None:
     """Values of results that are missing (a sum that does not fit its type), one row each, or None."""
     reasons = []
     for row in _lost(executor, (output.final, output.revised), bool(query.checks)):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from eventide.engine.checkpoint.written_results import noted
 from eventide.engine.early.step import EarlyOutcome
 from eventide.engine.relations.relation import Relation
-from eventide.engine.round.advance import Advancing
+from eventide.engine.round.advance import RunningOperators
 from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
 from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput, RoundReport
@@ -109,7 +109,7 @@ class RoundSteps:
         return step.run(given, reductions, operators)
 
     @staticmethod
-    def _rejected(reductions: Mapping[str, Reduction], advanced: Advancing) -> dict[str, list[Relation]]:
+    def _rejected(reductions: Mapping[str, Reduction], advanced: RunningOperators) -> dict[str, list[Relation]]:
         """The rows that no query could take, by stream or operator."""
         found = {name: list(one.rejected) for name, one in reductions.items()}
         for name, parts in advanced.rejected.items():
@@ -131,7 +131,7 @@ class RoundSteps:
             for name, parts in tables.items():
                 engine.side_tables.write(kind, name, given.number, parts)
 
-    def _commit(self, given: RoundInput, advanced: Advancing, early: EarlyOutcome) -> None:
+    def _commit(self, given: RoundInput, advanced: RunningOperators, early: EarlyOutcome) -> None:
         engine = self.engine
         placed = engine.on_cluster()
         states = engine.early.settled(early, advanced, given)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from eventide.engine.operators.frontier import Frontier, of_stream
+from eventide.engine.operators.frontier import OperatorFrontier, of_stream
 from eventide.eventtime.instant import FOREVER
-from eventide.eventtime.scheduling.labels import Level, Node, Shape, labels
-from eventide.plan.binding import BoundProgram, Way, input_managers
+from eventide.eventtime.scheduling.labels import HeartbeatScope, Node, Shape, labels
+from eventide.plan.binding import BoundProgram, Edge, input_managers
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream
 from eventide.plan.declared.window import RowWindow
@@ -30,12 +30,12 @@ def shape_of(program: Program, inputs: Mapping[str, Iterable[str]]) -> Shape:
 
 
 def others_of(
-    program: Program, shape: Shape, level: Level, selectivity: Mapping[str, float]
+    program: Program, shape: Shape, level: HeartbeatScope, selectivity: Mapping[str, float]
 ) -> dict[str, tuple[str, ...]]:
     """The streams by which each query and operator goes beside those that it reads."""
     found = labels(shape, level, selectivity)
     others = {name: _comparable(program, shape, name, found[name] - shape.below(name)) for name in found}
-    if level is Level.MEMORY:
+    if level is HeartbeatScope.MEMORY:
         # What is kept before a join goes by what the join goes by.
         others |= {name: others[join] for name, join in input_managers(program).items()}
     return others
@@ -54,13 +54,13 @@ def _comparable(program: Program, shape: Shape, name: str, sources: frozenset[st
 class FrontierLimits:
     """The labels of a program, for a round or until they are made anew."""
 
-    def __init__(self, plan: BoundProgram, level: Level) -> None:
+    def __init__(self, plan: BoundProgram, level: HeartbeatScope) -> None:
         self._plan = plan
         self._level = level
         self._streams: Mapping[str, Stream] = {stream.name: stream for stream in plan.program.streams}
         names = (*plan.queries, *plan.operators)
         self.plain = shape_of(plan.program, {name: [way.source for way in plan.ways_into(name)] for name in names})
-        self._seen: dict[str, list[Frontier]] = {}
+        self._seen: dict[str, list[OperatorFrontier]] = {}
         self.others: dict[str, tuple[str, ...]] = {}
         self.shape = self.plain
         self.label({})
@@ -76,24 +76,24 @@ class FrontierLimits:
             self.shape = Shape(self.plain.sources, tuple(nodes))
         return changed
 
-    def remember(self, name: str, frontier: Frontier) -> None:
+    def remember(self, name: str, frontier: OperatorFrontier) -> None:
         """Note how far a query or operator has come."""
-        if self._level is not Level.OPERATOR:
+        if self._level is not HeartbeatScope.OPERATOR:
             seen = self._seen.setdefault(name, [])
             if not seen or seen[-1] != frontier:
                 seen.append(frontier)
                 del seen[:-REMEMBERED]
 
-    def inputs(self, name: str, known: Mapping[str, Frontier]) -> tuple[tuple[Way, Frontier], ...]:
+    def inputs(self, name: str, known: Mapping[str, OperatorFrontier]) -> tuple[tuple[Edge, OperatorFrontier], ...]:
         """How far the inputs of a query or operator count for it, by way."""
         bound = min((known[source].time for source in self.others[name]), default=FOREVER)
         return tuple((way, self._up_to(way.source, known[way.source], bound)) for way in self._plan.ways_into(name))
 
-    def _up_to(self, source: str, frontier: Frontier, bound: int) -> Frontier:
+    def _up_to(self, source: str, frontier: OperatorFrontier, bound: int) -> OperatorFrontier:
         if frontier.time <= bound:
             return frontier
         if source in self._streams:
             return of_stream(self._streams[source], bound)
         earlier = [one for one in self._seen.get(source, ()) if one.time <= bound]
         # What is set aside is open, however far the rest has come.
-        return replace(earlier[-1] if earlier else Frontier(), time=bound, holes=frontier.holes)
+        return replace(earlier[-1] if earlier else OperatorFrontier(), time=bound, holes=frontier.holes)

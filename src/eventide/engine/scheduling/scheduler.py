@@ -13,19 +13,19 @@ from typing import Any
 
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor
-from eventide.engine.round.advance import AdvanceStep, Advancing, would_emit
+from eventide.engine.round.advance import AdvanceStep, RunningOperators, would_emit
 from eventide.engine.round.downstream import DownstreamFeed
 from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
 from eventide.engine.scheduling.trace import Trace, TraceLine
-from eventide.engine.streams.progress import StreamTime
+from eventide.engine.streams.progress import StreamProgress
 from eventide.eventtime.scheduling.expensive import Selectivity
-from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.binding import BoundProgram
 
 
-class Measuring:
+class SelectivityTracker:
     """The selectivity of every operator (`eventtime.selectivity`)."""
 
     def __init__(self, saved: Mapping[str, Mapping[str, Any]]) -> None:
@@ -71,7 +71,7 @@ class Scheduler:
         self._flush_rows = flush_rows
         self._limits = FrontierLimits(plan, scheduling.heartbeats)
         # Only labels that depend on it need it measured.
-        self._measuring = Measuring(saved) if scheduling.heartbeats is Level.MEMORY else None
+        self._measuring = SelectivityTracker(saved) if scheduling.heartbeats is HeartbeatScope.MEMORY else None
         self._trace = trace
 
     def run(
@@ -80,9 +80,9 @@ class Scheduler:
         clock: int,
         ingestion: Ingestion,
         feeds: Mapping[str, DownstreamFeed],
-        streams: Mapping[str, StreamTime],
+        streams: Mapping[str, StreamProgress],
         executor: Executor,
-    ) -> Advancing:
+    ) -> RunningOperators:
         """Step 3 of a round."""
         if self._measuring is not None and self._limits.label(self._measuring.ratios()):
             self._trace_labels(round, clock)
@@ -96,7 +96,7 @@ class Scheduler:
         self,
         operators: Mapping[str, Operator],
         ingestion: Ingestion,
-        streams: Mapping[str, StreamTime],
+        streams: Mapping[str, StreamProgress],
         executor: Executor,
     ) -> bool:
         """Whether these heartbeats of the streams would make an operator emit a row, anywhere in the plan."""
@@ -106,7 +106,7 @@ class Scheduler:
         """What was measured of an operator, for the round record."""
         return {} if self._measuring is None else self._measuring.saved(name)
 
-    def _measure(self, advanced: Advancing, measuring: Measuring) -> None:
+    def _measure(self, advanced: RunningOperators, measuring: SelectivityTracker) -> None:
         rows_in = advanced.ingestion.rows_in
         for node in self._limits.plain.operators:
             name = node.name

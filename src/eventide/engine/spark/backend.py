@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import Bench, Workbench
+from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor
 from eventide.duckdb.faults import first_line
 from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
@@ -41,7 +41,7 @@ NAMING = threading.Lock()
 """Held while views have the meaning of one statement."""
 
 
-class SparkBench:
+class SparkExecutor:
     """Spark itself over small Arrow tables: slower than DuckDB, and exact by definition."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -73,7 +73,7 @@ class SparkBackend:
         self._few = False
         self._viewed = True
         # The rows of a stream are for Spark to read: the driver could not if it tried.
-        self.workbench = Workbench(files=False)
+        self.workbench = DuckDBExecutor(files=False)
 
     def declare(self, stream: Stream) -> None:
         """Make an empty view with the stream's columns; results of a query come with no round."""
@@ -144,9 +144,9 @@ class SparkBackend:
         found = by_file.reduce(batch, sql) if by_file is not None and isinstance(batch, FileBatch) else None
         return self.ask(sql) if found is None else found
 
-    def sql(self, portable: bool) -> Bench:
+    def sql(self, portable: bool) -> SqlExecutor:
         """DuckDB where it gives Spark's answer, Spark itself where it does not."""
-        return self.workbench if portable else SparkBench(self.spark)
+        return self.workbench if portable else SparkExecutor(self.spark)
 
     def store(
         self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None

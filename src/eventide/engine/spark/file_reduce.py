@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.duckdb.faults import OF_VALUES, first_line
 from eventide.engine.relations.backend import Target
 from eventide.engine.relations.relation import Summary
@@ -164,7 +164,7 @@ class FileReduce:
         return self._spark.sparkContext.parallelize(tasks, len(tasks)).map(_reduced_by_worker).collect()
 
 
-def reduced(task: FileTask, bench: Workbench) -> TaskAnswer:
+def reduced(task: FileTask, bench: DuckDBExecutor) -> TaskAnswer:
     """What a task does: the statement over its files."""
     for path in task.paths:
         if (reason := unlike(path, task.columns)) is not None:

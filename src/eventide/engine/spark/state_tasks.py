@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.duckdb.executor import Workbench, columns_read
+from eventide.duckdb.executor import DuckDBExecutor, columns_read
 from eventide.duckdb.faults import OF_VALUES, first_line
 from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.relation import Layout, Summary
@@ -128,7 +128,7 @@ class StateTasks:
         return StateTask(tuple(told), files, {name: as_bytes(table) for name, table in tables.items()})
 
 
-def run(task: StateTask, bench: Workbench) -> list[StepAnswer]:
+def run(task: StateTask, bench: DuckDBExecutor) -> list[StepAnswer]:
     """What the task does; a value that breaks a step ends it."""
     connection, answers = bench.connection, dict[str, StepAnswer]()
     try:
@@ -149,7 +149,7 @@ def run(task: StateTask, bench: Workbench) -> list[StepAnswer]:
     return list(answers.values())
 
 
-def _answer(bench: Workbench, step: TaskStep, earlier: Mapping[str, StepAnswer]) -> StepAnswer:
+def _answer(bench: DuckDBExecutor, step: TaskStep, earlier: Mapping[str, StepAnswer]) -> StepAnswer:
     if step.target is None:
         return StepAnswer(small=as_bytes(bench.connection.sql(bench.ready(step.sql)).to_arrow_table()))
     wrote = [earlier[name].wrote for name in step.needs]
@@ -163,7 +163,7 @@ def _paths(target: Target, answer: StepAnswer) -> tuple[str, ...]:
     return (f"{target.folder}/part-00000.parquet",) if answer.wrote is not None and answer.wrote.rows else ()
 
 
-def _view(bench: Workbench, name: str, layout: Layout, paths: Sequence[str]) -> None:
+def _view(bench: DuckDBExecutor, name: str, layout: Layout, paths: Sequence[str]) -> None:
     """Name the rows of files; DuckDB reads them itself where they are written as it expects."""
     connection = bench.connection
     if not paths:

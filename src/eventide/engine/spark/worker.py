@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.duckdb.executor import Workbench
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.duckdb.faults import first_line
 from eventide.engine.relations.backend import Target
 from eventide.engine.relations.relation import Summary, numbered
@@ -67,9 +67,9 @@ class Attempts:
 
 
 @cache
-def worker_bench() -> Workbench:
+def worker_bench() -> DuckDBExecutor:
     """One DuckDB for each worker process, which Spark uses again and again; a task has one core."""
-    return Workbench(MEMORY, threads=1)
+    return DuckDBExecutor(MEMORY, threads=1)
 
 
 def parquet(paths: Sequence[str]) -> str:

@@ -150,7 +150,7 @@ class Losses:
 
 
 @dataclass
-class StreamTime:
+class StreamProgress:
     """The running time of a stream."""
 
     stream: Stream
@@ -169,7 +169,7 @@ class StreamTime:
     """An arrival time far beyond the clock, which no later round has confirmed yet."""
 
     @classmethod
-    def start(cls, stream: Stream) -> StreamTime:
+    def start(cls, stream: Stream) -> StreamProgress:
         """A stream of which nothing has been seen."""
         return cls(stream, policy_of(stream).start(), pa.array(stream.known, pa.string()))
 
@@ -343,7 +343,7 @@ class StreamTime:
         }
 
     @classmethod
-    def restored(cls, stream: Stream, saved: dict[str, Any], sources: pa.Array) -> StreamTime:
+    def restored(cls, stream: Stream, saved: dict[str, Any], sources: pa.Array) -> StreamProgress:
         """Continue from what was saved."""
         generator = policy_of(stream).resume(saved["pacemaker"])
         losses = Losses(**saved["losses"])

@@ -8,13 +8,13 @@ go, also when it is busy; what a round had no room for is remembered. *Overdue*:
 passed go before all others. So with either of them every row goes in the end, however busy it stays. (Prodding thesis,
 section 6.2 (a): deprioritized burst processing.)
 
->>> Turn.of(room=10, new=30, aside=5)
+>>> QueueShare.of(room=10, new=30, aside=5)
 Turn(new=10, aside=0, credit=0)
->>> Turn.of(room=10, new=30, aside=5, one_in=4)
+>>> QueueShare.of(room=10, new=30, aside=5, one_in=4)
 Turn(new=8, aside=2, credit=0)
->>> Turn.of(room=10, new=3, aside=5, one_in=4).aside
+>>> QueueShare.of(room=10, new=3, aside=5, one_in=4).aside
 5
->>> Turn.of(room=10, new=30, aside=5, overdue=5)
+>>> QueueShare.of(room=10, new=30, aside=5, overdue=5)
 Turn(new=5, aside=5, credit=0)
 
 How many rows an operator makes of one: measured while it runs, older rounds forgotten.
@@ -36,7 +36,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Turn:
+class QueueShare:
     """How many rows of each kind go; `credit` is how many new ones have gone since a set-aside one did."""
 
     new: int
@@ -44,7 +44,9 @@ class Turn:
     credit: int = 0
 
     @classmethod
-    def of(cls, room: int, new: int, aside: int, overdue: int = 0, one_in: int | None = None, credit: int = 0) -> Turn:
+    def of(
+        cls, room: int, new: int, aside: int, overdue: int = 0, one_in: int | None = None, credit: int = 0
+    ) -> QueueShare:
         """Share out the `room` among `new` rows that wait and those set `aside`, of which some are `overdue`."""
         first = min(overdue, aside, room)
         room, rest = room - first, aside - first

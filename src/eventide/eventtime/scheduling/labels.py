@@ -18,8 +18,10 @@ read them: it has a link in every direction, and its label is the union over its
 
 >>> from eventide.eventtime.scheduling.labels import Node
 >>> figure_5 = Shape(("S1", "S2", "S3"), (Node("O1", ("S1", "S2")), Node("O2", ("O1", "S3"))))
->>> sorted(labels(figure_5, Level.MEMORY, {"O1": 2.0})["O1"]), sorted(labels(figure_5, Level.MEMORY, {"O1": 0.5})["O1"])
-(['S1', 'S2', 'S3'], ['S1', 'S2'])
+>>> sorted(labels(figure_5, HeartbeatScope.MEMORY, {"O1": 2.0})["O1"])
+['S1', 'S2', 'S3']
+>>> sorted(labels(figure_5, HeartbeatScope.MEMORY, {"O1": 0.5})["O1"])
+['S1', 'S2']
 
 The shape of a plan: which operators read what. All that time has to know of queries.
 
@@ -144,7 +146,7 @@ class Shape:
 Label = frozenset[str]
 
 
-class Level(Enum):
+class HeartbeatScope(Enum):
     """Where heartbeats are compared: at each operator, in the whole query, or with a view to memory."""
 
     OPERATOR = "operator"
@@ -152,17 +154,17 @@ class Level(Enum):
     MEMORY = "memory"
 
 
-def labels(shape: Shape, level: Level, selectivity: Mapping[str, float] | None = None) -> dict[str, Label]:
+def labels(shape: Shape, level: HeartbeatScope, selectivity: Mapping[str, float] | None = None) -> dict[str, Label]:
     """The label of every operator; a selectivity that is not given is 1, neither more nor fewer rows.
 
     >>> from eventide.eventtime.scheduling.labels import Node
     >>> shared = Shape(("S", "T"), (Node("a", ("S",)), Node("b", ("a", "T")), Node("c", ("a",))))
-    >>> {name: sorted(label) for name, label in labels(shared, Level.QUERY).items()}
+    >>> {name: sorted(label) for name, label in labels(shared, HeartbeatScope.QUERY).items()}
     {'a': ['S', 'T'], 'b': ['S', 'T'], 'c': ['S']}
     """
-    if level is Level.OPERATOR:
+    if level is HeartbeatScope.OPERATOR:
         return {node.name: shape.below(node.name) for node in shape.operators}
-    linked = memory_links(shape, selectivity or {}) if level is Level.MEMORY else _to_the_roots(shape)
+    linked = memory_links(shape, selectivity or {}) if level is HeartbeatScope.MEMORY else _to_the_roots(shape)
     steps = {step for way in linked for step in pairwise(way)}
     found: dict[str, Label] = {}
     for node in reversed(shape.operators):

@@ -7,7 +7,7 @@ wait meanwhile, and so which rows come too late. The default asks on demand, and
 
 >>> Scheduling().words
 {'timestamps': 'on demand', 'heartbeats': 'operator'}
->>> Scheduling(Asking.every(1_500_000), Level.MEMORY).words
+>>> Scheduling(IdlePolling.every(1_500_000), HeartbeatScope.MEMORY).words
 {'timestamps': 'every 1500000', 'heartbeats': 'memory'}
 
 When a silent source is asked how far its time has come.
@@ -23,7 +23,7 @@ What a source answers is for its policy to say; the mode says only when it is as
 interval is seen from its clock and that of the round before, so a run continued from a checkpoint asks at the same
 clocks.
 
->>> Asking.every(10).is_due(before=18, clock=19), Asking.every(10).is_due(before=18, clock=20)
+>>> IdlePolling.every(10).is_due(before=18, clock=19), IdlePolling.every(10).is_due(before=18, clock=20)
 (False, True)
 """
 
@@ -34,7 +34,7 @@ from enum import Enum
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER, shift
-from eventide.eventtime.scheduling.labels import Level
+from eventide.eventtime.scheduling.labels import HeartbeatScope
 
 
 class When(Enum):
@@ -46,10 +46,10 @@ class When(Enum):
 
 
 @dataclass(frozen=True)
-class Asking:
+class IdlePolling:
     """A mode, made by `on_demand`, `every` or `never`.
 
-    >>> Asking.every(0)
+    >>> IdlePolling.every(0)
     Traceback (most recent call last):
         ...
     eventide.errors.DeclarationError: timestamps every 0: give an interval above zero
@@ -63,17 +63,17 @@ class Asking:
             raise DeclarationError(f"timestamps every {self.interval}: give an interval above zero")
 
     @classmethod
-    def on_demand(cls) -> Asking:
+    def on_demand(cls) -> IdlePolling:
         """A silent source is asked where an operator waits for it."""
         return cls(When.ON_DEMAND)
 
     @classmethod
-    def every(cls, interval: int) -> Asking:
+    def every(cls, interval: int) -> IdlePolling:
         """Silent sources are asked once in every interval of the clock."""
         return cls(When.EVERY, interval)
 
     @classmethod
-    def never(cls) -> Asking:
+    def never(cls) -> IdlePolling:
         """Silent sources are not asked."""
         return cls(When.NEVER)
 
@@ -86,8 +86,10 @@ class Asking:
     def asked_at(self, before: int, clock: int) -> int:
         """The first clock from `clock` on at which silent sources are asked, if no rows come; `FOREVER` if never.
 
-        >>> Asking.every(10).asked_at(18, 19), Asking.every(10).asked_at(18, 21), Asking.on_demand().asked_at(18, 21)
-        (20, 30, 21)
+        >>> IdlePolling.every(10).asked_at(18, 19), IdlePolling.every(10).asked_at(18, 21)
+        (20, 30)
+        >>> IdlePolling.on_demand().asked_at(18, 21)
+        21
         """
         if self.when is When.NEVER:
             return FOREVER
@@ -98,7 +100,7 @@ class Asking:
     def next_due(self, before: int) -> int:
         """The least clock after `before` at which a round asks unasked; `FOREVER` where none does.
 
-        >>> Asking.every(10).next_due(18), Asking.on_demand().next_due(18) == FOREVER
+        >>> IdlePolling.every(10).next_due(18), IdlePolling.on_demand().next_due(18) == FOREVER
         (20, True)
         """
         if self.when is not When.EVERY:
@@ -106,15 +108,15 @@ class Asking:
         return NEVER if before <= NEVER else shift(before - before % self.interval, self.interval)
 
 
-class Asker:
+class IdlePoller:
     """Remembers when rounds without rows asked last: periodically that is once in an interval, whatever came of it.
 
-    >>> asker = Asker(Asking.every(10))
+    >>> asker = IdlePoller(IdlePolling.every(10))
     >>> [asker.asks(18, clock) for clock in (19, 20, 21, 30)]
     [False, True, False, True]
     """
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: IdlePolling) -> None:
         self._asking = asking
         self._asked = NEVER
 
@@ -130,8 +132,8 @@ class Asker:
 class Scheduling:
     """Both choices."""
 
-    timestamps: Asking = field(default_factory=Asking.on_demand)
-    heartbeats: Level = Level.OPERATOR
+    timestamps: IdlePolling = field(default_factory=IdlePolling.on_demand)
+    heartbeats: HeartbeatScope = HeartbeatScope.OPERATOR
 
     @property
     def words(self) -> dict[str, str]:

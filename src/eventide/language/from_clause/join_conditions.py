@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from eventide.language.scope.expression_text import column_of, spark_text, wrapped
 from eventide.language.scope.relations import TIME, Scope
-from eventide.language.scope.time_buckets import Counted, counted
+from eventide.language.scope.time_buckets import ScaledTime, counted
 from eventide.plan.declared.join import Band
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
 from eventide.plan.declared.temporal import Temporal, temporal
@@ -26,7 +26,7 @@ FLIPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, e
 
 
 @dataclass(frozen=True)
-class Input:
+class JoinInput:
     """One side of a join: its name there, and what it is."""
 
     alias: str
@@ -34,7 +34,7 @@ class Input:
 
 
 @dataclass
-class Parts:
+class ConditionParts:
     """The conditions of a join, each where it belongs; all but `rest` are over the columns of one side, unqualified."""
 
     bands: list[Band] = field(default_factory=list)
@@ -42,12 +42,12 @@ class Parts:
     left: list[exp.Expr] = field(default_factory=list)
     right: list[exp.Expr] = field(default_factory=list)
     rest: list[exp.Expr] = field(default_factory=list)
-    open: list[tuple[exp.Expr, Bounds]] = field(default_factory=list)
+    open: list[tuple[exp.Expr, DifferenceBounds]] = field(default_factory=list)
     """Comparisons of times that have no other end."""
 
 
 @dataclass(frozen=True)
-class Attribute:
+class SideAttribute:
     """A temporal attribute of one side."""
 
     alias: str
@@ -56,11 +56,11 @@ class Attribute:
 
 
 @dataclass
-class Bounds:
+class DifferenceBounds:
     """What is known of right - left; None where there is no bound."""
 
-    left: Attribute
-    right: Attribute
+    left: SideAttribute
+    right: SideAttribute
     low: int | None = None
     high: int | None = None
     said_by: list[exp.Expr] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Bounds:
 class Linear:
     """A sum of attributes times numbers, and a constant; `micros` where it is in microseconds, None for either."""
 
-    terms: dict[tuple[str, str], tuple[Attribute, Fraction]]
+    terms: dict[tuple[str, str], tuple[SideAttribute, Fraction]]
     constant: Fraction
     micros: bool | None
 
@@ -95,9 +95,11 @@ class Linear:
         return Linear({k: (a, f * factor) for k, (a, f) in self.terms.items()}, self.constant * factor, self.micros)
 
 
-def take_apart(conditions: Iterable[exp.Expr], left: Input, right: Input, by_time: bool = True) -> Parts:
+def take_apart(
+    conditions: Iterable[exp.Expr], left: JoinInput, right: JoinInput, by_time: bool = True
+) -> ConditionParts:
     """The parts of conditions whose columns are qualified by the names of the two sides; bands only `by_time`."""
-    parts, found = Parts(), Relations(left, right)
+    parts, found = ConditionParts(), Relations(left, right)
     for condition in conditions:
         sides = tables_of(condition)
         if sides == {left.alias}:
@@ -151,9 +153,9 @@ def _key(condition: exp.Expr, left: str, right: str) -> tuple[exp.Expr, exp.Expr
 class Relations:
     """Collects what comparisons say of the times of two sides."""
 
-    left: Input
-    right: Input
-    bounds: dict[tuple[str, str], Bounds] = field(default_factory=dict)
+    left: JoinInput
+    right: JoinInput
+    bounds: dict[tuple[str, str], DifferenceBounds] = field(default_factory=dict)
 
     def take(self, condition: exp.Expr) -> bool:
         """Whether a condition compares times; what it says is kept."""
@@ -188,9 +190,9 @@ class Relations:
         found.pop()
         return found
 
-    def _keep(self, said: Bounds, condition: exp.Expr) -> None:
+    def _keep(self, said: DifferenceBounds, condition: exp.Expr) -> None:
         key = (spark_text(said.left.expression), spark_text(said.right.expression))
-        known = self.bounds.setdefault(key, Bounds(said.left, said.right))
+        known = self.bounds.setdefault(key, DifferenceBounds(said.left, said.right))
         if said.low is not None:
             known.low = said.low if known.low is None else max(known.low, said.low)
         if said.high is not None:
@@ -198,7 +200,7 @@ class Relations:
         if condition not in known.said_by:
             known.said_by.append(condition)
 
-    def _compared(self, node: exp.Expr) -> Bounds | None:
+    def _compared(self, node: exp.Expr) -> DifferenceBounds | None:
         """What a comparison says of right - left."""
         operator = type(node)
         if operator not in FLIPPED or not isinstance(node, exp.Binary):
@@ -220,7 +222,7 @@ class Relations:
         whole_by = lcm(by_left.denominator, by_right.denominator)
         scale = Fraction(whole_by, gcd(int(by_left * whole_by), int(by_right * whole_by)))
         by_left, by_right, constant = -by_left * scale, by_right * scale, -constant * scale
-        bounds = Bounds(_scaled(left, int(by_left)), _scaled(right, int(by_right)))
+        bounds = DifferenceBounds(_scaled(left, int(by_left)), _scaled(right, int(by_right)))
         if operator in (exp.GTE, exp.EQ):
             bounds.low = ceil(constant)
         if operator in (exp.LTE, exp.EQ):
@@ -266,12 +268,12 @@ class Relations:
                 if times is None or not times.whole or len(list(plain.find_all(exp.Column))) != 1:
                     return None
                 plain, ahead = _by_its_end(plain, times, side.level)
-                attribute = Attribute(side.alias, plain, times)
+                attribute = SideAttribute(side.alias, plain, times)
                 return Linear({(side.alias, spark_text(plain)): (attribute, Fraction(1))}, ahead, times.micros)
         return None
 
 
-def _counted(node: exp.Expr, level: Scope) -> Counted | None:
+def _counted(node: exp.Expr, level: Scope) -> ScaledTime | None:
     return counted(node, level) if isinstance(node, exp.Div) else None
 
 
@@ -301,11 +303,11 @@ def _number(node: exp.Literal) -> Linear | None:
         return None
 
 
-def _scaled(attribute: Attribute, factor: int) -> Attribute:
+def _scaled(attribute: SideAttribute, factor: int) -> SideAttribute:
     if factor == 1:
         return attribute
     times = exp.Mul(this=exp.Literal.number(factor), expression=wrapped(attribute.expression.copy()))
-    return Attribute(attribute.alias, times, attribute.times)
+    return SideAttribute(attribute.alias, times, attribute.times)
 
 
 def _of_distance(node: exp.Binary) -> tuple[exp.Expr, exp.Expr] | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.language.from_clause.join_conditions import Input, bare, tables_of, take_apart
+from eventide.language.from_clause.join_conditions import JoinInput, bare, tables_of, take_apart
 from eventide.language.grammar.amounts import Amounts
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.scope.expression_text import all_of, column_of, spark_text
@@ -68,7 +68,7 @@ class LookupReader:
         for _, level in (left, right):
             if level.window is not None:
                 raise self.source.error("a join AS OF has no windows", level.window, "leave the window out")
-        parts = take_apart(said, Input(*left), Input(*right), by_time=False)
+        parts = take_apart(said, JoinInput(*left), JoinInput(*right), by_time=False)
         if not parts.keys:
             raise self.source.error(
                 "this join AS OF has no equal keys, so nothing says whose version is meant",

@@ -17,10 +17,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from eventide.errors import LanguageError
-from eventide.language.from_clause.join_conditions import Attribute, Bounds, bare, length_of, tables_of
+from eventide.language.from_clause.join_conditions import DifferenceBounds, SideAttribute, bare, length_of, tables_of
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.scope.expression_text import column_of, spark_text
-from eventide.language.scope.relations import TIME, Called, Clock, Columns, Pending, Scope
+from eventide.language.scope.relations import TIME, Clock, Columns, NamedInput, Pending, Scope
 from eventide.plan.declared.join import Band, Join, Lookup
 from eventide.plan.declared.query import Named
 from eventide.plan.declared.stream import TimeKind
@@ -28,12 +28,12 @@ from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import parsed
 
 
-def called(alias: str, names: Iterable[str], level: Scope) -> Called:
+def called(alias: str, names: Iterable[str], level: Scope) -> NamedInput:
     """An input of a join: its columns are qualified by its name."""
     columns: Columns = {}
     for key, (name, expression) in level.columns.items():
         columns[key] = (name, qualified(expression, alias))
-    return Called(alias, frozenset(names), columns, tuple(name.lower() for name, _ in level.all_columns))
+    return NamedInput(alias, frozenset(names), columns, tuple(name.lower() for name, _ in level.all_columns))
 
 
 def qualified(expression: exp.Expr, alias: str) -> exp.Expr:
@@ -47,9 +47,9 @@ def qualified(expression: exp.Expr, alias: str) -> exp.Expr:
     return found
 
 
-def see(level: Scope, inputs: Iterable[Called], preferred: Mapping[str, str]) -> Scope:
+def see(level: Scope, inputs: Iterable[NamedInput], preferred: Mapping[str, str]) -> Scope:
     """The level with the columns of these inputs."""
-    owners: dict[str, list[Called]] = {}
+    owners: dict[str, list[NamedInput]] = {}
     every: list[tuple[str, exp.Expr]] = []
     level.owned, level.stars = {}, {}
     for one in inputs:
@@ -191,7 +191,7 @@ def unrelated(source: SourceText, node: exp.Expr, left: Sequence[Side], right: S
     )
 
 
-def one_sided(source: SourceText, said: tuple[exp.Expr, Bounds], scope: Scope) -> LanguageError:
+def one_sided(source: SourceText, said: tuple[exp.Expr, DifferenceBounds], scope: Scope) -> LanguageError:
     """Times are bounded from one side alone; `scope` has the columns of all inputs."""
     condition, bounds = said
     left, right = (as_written(one, scope) for one in (bounds.left, bounds.right))
@@ -206,7 +206,7 @@ def one_sided(source: SourceText, said: tuple[exp.Expr, Bounds], scope: Scope) -
     )
 
 
-def as_written(attribute: Attribute, scope: Scope) -> str:
+def as_written(attribute: SideAttribute, scope: Scope) -> str:
     """An attribute of one side with the columns by the names that the user has for them: inputs that are joined already
     are one side, with columns of its own."""
     known = [

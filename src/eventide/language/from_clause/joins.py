@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from eventide.language.from_clause.join_conditions import Input, Parts, bare, take_apart
+from eventide.language.from_clause.join_conditions import ConditionParts, JoinInput, bare, take_apart
 from eventide.language.from_clause.join_forms import LookupReader, version_of, window_band
 from eventide.language.from_clause.join_scope import (
     called,
@@ -26,7 +26,7 @@ from eventide.language.from_clause.join_scope import (
 )
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.scope.expression_text import all_of, column_of, conjuncts, spark_text, unused
-from eventide.language.scope.relations import Called, Clock, Hide, Pending, Scope, over
+from eventide.language.scope.relations import Clock, Hide, NamedInput, Pending, Scope, over
 from eventide.language.scope.resolver import Resolver, is_lambda_name, place_of
 from eventide.plan.declared.join import Join, JoinKind, Lookup, Side
 from eventide.plan.expressions.parse import aggregates_in
@@ -40,12 +40,12 @@ GIGASCOPE = {
 
 
 @dataclass
-class Step:
+class JoinStep:
     """One more input: how it is joined, and what must hold."""
 
     node: exp.Expr
     kind: JoinKind
-    input: Called
+    input: NamedInput
     level: Scope
     on: list[exp.Expr]
     using: list[exp.Identifier]
@@ -75,12 +75,12 @@ class JoinReader:
         names = self._names(tables)
         first = self.level_of(origin.this, kinds[0].keeps_right)
         inputs = [called(*names[0], first)]
-        steps: list[Step] = []
+        steps: list[JoinStep] = []
         for node, kind, name in zip(nodes, kinds, names[1:], strict=True):
             level = self.level_of(node.this, kind.keeps_left)
             inputs.append(called(*name, level))
             on = conjuncts(node.args["on"]) if node.args.get("on") is not None else []
-            steps.append(Step(node, kind, inputs[-1], level, on, list(node.args.get("using") or ())))
+            steps.append(JoinStep(node, kind, inputs[-1], level, on, list(node.args.get("using") or ())))
         rest = self._where(select)
         if origin.args.get("join_kind") is not None:
             steps[0].on, rest = rest, []
@@ -88,7 +88,7 @@ class JoinReader:
         everything = see(Scope(first.stream, {}, set(), first.clock), inputs, preferred)
         rest = self._allotted(rest, everything, inputs, steps)
 
-        def used(above: list[Step], last: list[exp.Expr]) -> frozenset[tuple[str, str]]:
+        def used(above: list[JoinStep], last: list[exp.Expr]) -> frozenset[tuple[str, str]]:
             return self._used(select, above, last, everything, inputs)
 
         return self._joined(first, inputs, steps, rest, preferred, used)
@@ -105,11 +105,11 @@ class JoinReader:
     def _joined(
         self,
         first: Scope,
-        inputs: list[Called],
-        steps: list[Step],
+        inputs: list[NamedInput],
+        steps: list[JoinStep],
         rest: list[exp.Expr],
         preferred: dict[str, str],
-        used: Callable[[list[Step], list[exp.Expr]], frozenset[tuple[str, str]]],
+        used: Callable[[list[JoinStep], list[exp.Expr]], frozenset[tuple[str, str]]],
     ) -> Scope:
         before, left = [inputs[0]], (inputs[0].alias, first)
         joined = [left]
@@ -133,7 +133,7 @@ class JoinReader:
         self,
         left: tuple[str, Scope],
         right: tuple[str, Scope],
-        step: Step,
+        step: JoinStep,
         scope: Scope,
         where: list[exp.Expr],
         joined: list[tuple[str, Scope]] | None = None,
@@ -150,7 +150,7 @@ class JoinReader:
             as_of = resolver.spelled_out(version, scope)
             reader = LookupReader(self.source)
             return reader.read(left, right, step.kind, said, as_of, chosen, step.node, joined or [left])
-        parts = take_apart(said, Input(*left), Input(*right))
+        parts = take_apart(said, JoinInput(*left), JoinInput(*right))
         if (band := window_band(left[1], right[1], step.node, self.source)) is not None:
             parts.bands.append(band)
         if not parts.bands:
@@ -170,12 +170,12 @@ class JoinReader:
         after = all_of(resolver.spelled_out(one, scope) for one in where)
         return Join("", sides[0], sides[1], tuple(parts.bands), step.kind, all_of(parts.rest), after)
 
-    def _hidden(self, scope: Scope, tree: exp.Expr) -> tuple[Scope, list[Called]]:
+    def _hidden(self, scope: Scope, tree: exp.Expr) -> tuple[Scope, list[NamedInput]]:
         """The join as an operator of its own, and the inputs over its columns."""
         pending = scope.pending
         assert pending is not None
         outputs: list[tuple[str, exp.Expr]] = []
-        moved: list[tuple[Called, dict[str, tuple[str, str]]]] = []
+        moved: list[tuple[NamedInput, dict[str, tuple[str, str]]]] = []
         for one in pending.inputs:
             mine = {}
             for key, (name, expression) in one.columns.items():
@@ -243,7 +243,7 @@ class JoinReader:
         return conjuncts(where.this)
 
     def _allotted(
-        self, wheres: list[exp.Expr], everything: Scope, inputs: list[Called], steps: list[Step]
+        self, wheres: list[exp.Expr], everything: Scope, inputs: list[NamedInput], steps: list[JoinStep]
     ) -> list[exp.Expr]:
         """Give each condition of WHERE to the first join that may take it; those that none may take come last."""
         rest = []
@@ -259,7 +259,7 @@ class JoinReader:
                 rest.append(one)
         return rest
 
-    def _owner(self, column: exp.Column, everything: Scope, inputs: list[Called]) -> int | None:
+    def _owner(self, column: exp.Column, everything: Scope, inputs: list[NamedInput]) -> int | None:
         """The number of the input that a column is of; None where no input has it."""
         if isinstance(column.this, exp.Star) or is_lambda_name(column):
             return None
@@ -268,7 +268,12 @@ class JoinReader:
         return next((n for n, one in enumerate(inputs) if found in one.columns.values()), None) if found else None
 
     def _used(
-        self, select: exp.Select, steps: list[Step], rest: list[exp.Expr], everything: Scope, inputs: list[Called]
+        self,
+        select: exp.Select,
+        steps: list[JoinStep],
+        rest: list[exp.Expr],
+        everything: Scope,
+        inputs: list[NamedInput],
     ) -> frozenset[tuple[str, str]]:
         """The columns that are spoken of above the first of these joins, all where the SELECT says `*`."""
         spoken = [*select.expressions, *(select.args.get(key) for key in ("group", "having", "order")), *rest]
@@ -289,7 +294,7 @@ class JoinReader:
             used = {(one.alias, key) for one in inputs for key in one.starred[:1]}
         return frozenset(used)
 
-    def _preferred(self, inputs: list[Called], steps: list[Step]) -> dict[str, str]:
+    def _preferred(self, inputs: list[NamedInput], steps: list[JoinStep]) -> dict[str, str]:
         """Whose column a name means that USING has made one."""
         found: dict[str, str] = {}
         for number, step in enumerate(steps, 1):
@@ -303,7 +308,7 @@ class JoinReader:
                 found[key] = step.input.alias if step.kind is JoinKind.RIGHT else found.get(key, left or "")
         return found
 
-    def _equal(self, name: exp.Identifier, scope: Scope, right: Called) -> exp.Expr:
+    def _equal(self, name: exp.Identifier, scope: Scope, right: NamedInput) -> exp.Expr:
         """`USING (name)` as a condition."""
         key = name.name.lower()
         assert scope.owned
@@ -315,7 +320,7 @@ class JoinReader:
         return exp.EQ(this=pending[0][1].copy(), expression=right.columns[key][1].copy())
 
 
-def _place_conditions(parts: Parts, kind: JoinKind) -> None:
+def _place_conditions(parts: ConditionParts, kind: JoinKind) -> None:
     """Conditions on one side choose its rows before the join, unless rows they leave out must be told alone."""
     if kind.keeps_left:
         parts.rest += parts.left

@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from eventide.language.create_stream import Declared, name_of
+from eventide.language.create_stream import DeclaredStream, name_of
 from eventide.language.from_clause.joins import JoinReader
 from eventide.language.grammar.nodes import StreamWindow
 from eventide.language.grammar.source_text import SourceText
@@ -38,7 +38,7 @@ class Interfaces:
 
     sets: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
-    def declare(self, tree: exp.Expr, streams: Mapping[str, Declared], source: SourceText) -> str:
+    def declare(self, tree: exp.Expr, streams: Mapping[str, DeclaredStream], source: SourceText) -> str:
         """Take in `CREATE INTERFACE SET name AS a, b`."""
         name, members = tree.this, tree.expressions
         if name.name.lower() in self.sets:
@@ -63,7 +63,9 @@ class Interfaces:
         self.sets[name.name.lower()] = (name.name, tuple(found))
         return str(name.name)
 
-    def members(self, table: exp.Table, streams: Mapping[str, Declared], source: SourceText) -> list[Declared]:
+    def members(
+        self, table: exp.Table, streams: Mapping[str, DeclaredStream], source: SourceText
+    ) -> list[DeclaredStream]:
         """The streams that a name stands for, beside one of just that name."""
         protocol, interface = table.name.lower(), table.db.lower()
         if interface and interface not in self.sets:
@@ -88,7 +90,7 @@ class Interfaces:
     def merged(
         self,
         table: exp.Table,
-        members: list[Declared],
+        members: list[DeclaredStream],
         queries: Mapping[str, ScopeRelation],
         hide: Hide,
         source: SourceText,
@@ -119,12 +121,12 @@ class Interfaces:
         return hide(Rows(name_of(table), names, ordered=False), first.columns, clock, table)
 
 
-def interface_of(declared: Declared) -> str | None:
+def interface_of(declared: DeclaredStream) -> str | None:
     """The interface that a stream was declared for, in small letters."""
     return declared.tree.this.db.lower() or None if declared.tree is not None else None
 
 
-def spoken(declared: Declared) -> str:
+def spoken(declared: DeclaredStream) -> str:
     """The name of a stream as it was declared."""
     if declared.tree is None or not declared.tree.this.db:
         return declared.stream.name
@@ -154,7 +156,7 @@ class FromReader:
     """Finds what a SELECT reads."""
 
     source: SourceText
-    streams: Mapping[str, Declared]
+    streams: Mapping[str, DeclaredStream]
     queries: Mapping[str, ScopeRelation]
     made: Callable[[exp.Expr, Mapping[str, exp.Expr]], ScopeRelation]
     """Makes a query of its own of a sub-query."""

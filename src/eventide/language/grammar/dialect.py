@@ -34,9 +34,9 @@ from eventide.language.grammar.nodes import (
     CreateInterfaces,
     CreateQuery,
     CreateStream,
+    EventideNode,
     Order,
     StreamWindow,
-    Written,
 )
 from eventide.plan.expressions.spark_dialect import Spark4
 
@@ -216,7 +216,7 @@ class Eventide(Spark4):
 
         TRANSFORMS = {  # noqa: RUF012
             **Spark4.Generator.TRANSFORMS,
-            **{node: lambda self, e: e.sql(EVENTIDE) for node in Written.__subclasses__()},
+            **{node: lambda self, e: e.sql(EVENTIDE) for node in EventideNode.__subclasses__()},
         }
 
         def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 
-class Written(exp.Expression, ABC):
+class EventideNode(exp.Expression, ABC):
     """A node of ours; it is written as its `words` say."""
 
     @abstractmethod
@@ -25,7 +25,7 @@ class Written(exp.Expression, ABC):
         return self.words(lambda part: part if isinstance(part, str) else str(part.sql(dialect, copy, **options)))
 
 
-class Amount(Written):
+class Amount(EventideNode):
     """A number with or without a unit: `60s`, `5 minutes`, `10 ROWS`, `5%`."""
 
     arg_types = {"this": True, "unit": False}  # noqa: RUF012 - as sqlglot declares it
@@ -36,7 +36,7 @@ class Amount(Written):
         return f"{self.this}{unit}" if unit in ("", "%") else f"{self.this} {unit}"
 
 
-class Clause(Written):
+class Clause(EventideNode):
     """Words that open a clause, and what follows them."""
 
     arg_types = {"this": True, "expressions": False, "wrapped": False}  # noqa: RUF012
@@ -51,7 +51,7 @@ class Clause(Written):
         return " ".join((self.this, (", " if listed else " ").join(rest))).strip()
 
 
-class StreamWindow(Written):
+class StreamWindow(EventideNode):
     """`[RANGE .. SLIDE ..]` behind a stream."""
 
     arg_types = {"expressions": True}  # noqa: RUF012
@@ -61,7 +61,7 @@ class StreamWindow(Written):
         return f"[{' '.join(write(clause) for clause in self.expressions)}]"
 
 
-class CreateStream(Written):
+class CreateStream(EventideNode):
     """`CREATE STREAM name (columns) clauses`."""
 
     arg_types = {"this": True, "columns": True, "clauses": False}  # noqa: RUF012
@@ -73,7 +73,7 @@ class CreateStream(Written):
         return f"CREATE STREAM {write(self.this)} ({columns}){clauses}"
 
 
-class CreateQuery(Written):
+class CreateQuery(EventideNode):
     """A SELECT with or without a name, and where it goes."""
 
     arg_types = {"this": False, "expression": True, "into": False}  # noqa: RUF012
@@ -84,7 +84,7 @@ class CreateQuery(Written):
         return head + write(self.expression) + "".join(f" {write(clause)}" for clause in self.args.get("into") or ())
 
 
-class CreateInterfaces(Written):
+class CreateInterfaces(EventideNode):
     """`CREATE INTERFACE SET name AS a, b`."""
 
     arg_types = {"this": True, "expressions": True}  # noqa: RUF012
@@ -94,7 +94,7 @@ class CreateInterfaces(Written):
         return f"CREATE INTERFACE SET {write(self.this)} AS {', '.join(write(one) for one in self.expressions)}"
 
 
-class CreateFunction(Written):
+class CreateFunction(EventideNode):
     """`CREATE FUNCTION name FROM 'file.py' clauses`."""
 
     arg_types = {"this": True, "clauses": True}  # noqa: RUF012
@@ -104,7 +104,7 @@ class CreateFunction(Written):
         return " ".join((f"CREATE FUNCTION {write(self.this)}", *map(write, self.args["clauses"])))
 
 
-class Order(Written):
+class Order(EventideNode):
     """`DROP QUERY q`, `SHOW STREAMS`, `EXPLAIN q`, `SET k = v`: a verb, perhaps a kind, and what it is about."""
 
     arg_types = {"this": True, "kind": False, "expression": False, "value": False}  # noqa: RUF012

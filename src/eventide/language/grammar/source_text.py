@@ -39,7 +39,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Statement:
+class ScriptStatement:
     """Where a statement stands, and its text without the semicolon."""
 
     place: Place
@@ -47,14 +47,14 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class StreamStatement(Statement):
+class StreamStatement(ScriptStatement):
     """`CREATE STREAM name ...`; `name` is the stream's name in the program."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class QueryStatement(Statement):
+class QueryStatement(ScriptStatement):
     """`CREATE QUERY name AS SELECT ...`, `Query name: SELECT ...`, or a SELECT alone (`named` is then false)."""
 
     name: str
@@ -62,21 +62,21 @@ class QueryStatement(Statement):
 
 
 @dataclass(frozen=True)
-class InterfaceStatement(Statement):
+class InterfaceStatement(ScriptStatement):
     """`CREATE INTERFACE SET name AS a, b`."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class FunctionStatement(Statement):
+class FunctionStatement(ScriptStatement):
     """`CREATE FUNCTION name FROM 'file.py' [RETURNS type] [EXPENSIVE]`."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class DropStatement(Statement):
+class DropStatement(ScriptStatement):
     """`DROP QUERY name` or `DROP STREAM name`; `kind` is `query` or `stream`."""
 
     kind: str
@@ -84,21 +84,21 @@ class DropStatement(Statement):
 
 
 @dataclass(frozen=True)
-class ShowStatement(Statement):
+class ShowStatement(ScriptStatement):
     """`SHOW STREAMS` or `SHOW QUERIES`; `kind` is `streams` or `queries`."""
 
     kind: str
 
 
 @dataclass(frozen=True)
-class ExplainStatement(Statement):
+class ExplainStatement(ScriptStatement):
     """`EXPLAIN name`, or `EXPLAIN SELECT ...`, whose query runs as well."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class SetStatement(Statement):
+class SetStatement(ScriptStatement):
     """`SET key = value`."""
 
     key: str
@@ -113,7 +113,7 @@ CLOSING = {"'": re.compile(r"(?:[^'\\]|\\.|'')*'", re.S), '"': re.compile(r'(?:[
 
 
 @dataclass(frozen=True)
-class Piece:
+class StatementTokens:
     """The words of one statement, where it starts, and its own text."""
 
     tokens: tuple[Token, ...]
@@ -145,7 +145,7 @@ class SourceText:
         line = masked_text(self.text.split("\n")[place.line - 1].rstrip("\r"))
         return LanguageError(message, self.file, place.line, min(place.column, len(line) + 1), line, hint)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[StatementTokens]:
         """The statements, one after the other."""
         try:
             tokens = Eventide().tokenize(self.text)
@@ -157,10 +157,10 @@ class SourceText:
                 piece.append(token)
             elif piece:
                 start, end = piece[0].start, piece[-1].end + 1
-                yield Piece(tuple(piece), self.place(start), self.text[start:end], start)
+                yield StatementTokens(tuple(piece), self.place(start), self.text[start:end], start)
                 piece = []
 
-    def tree(self, piece: Piece) -> exp.Expr:
+    def tree(self, piece: StatementTokens) -> exp.Expr:
         """The tree of a statement."""
         self._check_depth(piece)
         try:
@@ -178,7 +178,7 @@ class SourceText:
             raise self.error("this statement cannot be read", piece.offset)
         return found
 
-    def _check_depth(self, piece: Piece) -> None:
+    def _check_depth(self, piece: StatementTokens) -> None:
         depth = 0
         for token in piece.tokens:
             depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(token.text, 0) if len(token.text) == 1 else 0

@@ -102,7 +102,7 @@ Hide = Callable[[Operator, tuple[Column, ...], Clock, exp.Expr], ScopeRelation]
 
 
 @dataclass(frozen=True)
-class Called:
+class NamedInput:
     """An input of a join under all the names it may be called by; `columns` are over the two sides of the join."""
 
     alias: str
@@ -120,7 +120,7 @@ class Pending:
     sides: Mapping[str, Scope]
     """The two inputs, by their names in the join."""
 
-    inputs: tuple[Called, ...]
+    inputs: tuple[NamedInput, ...]
     """What the user calls inputs; in a join of three there are more of them than sides."""
 
     preferred: Mapping[str, str]

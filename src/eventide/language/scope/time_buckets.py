@@ -21,7 +21,7 @@ from eventide.plan.expressions.spark_dialect import SPARK
 
 
 @dataclass(frozen=True)
-class Counted:
+class ScaledTime:
     """A time in whole numbers, and by what it is divided."""
 
     time: exp.Expr
@@ -40,7 +40,7 @@ class Counted:
         return exp.Floor(this=exp.Div(this=self.time.copy(), expression=self.divisor.copy()))
 
 
-def counted(node: exp.Div | exp.IntDiv, level: Scope) -> Counted | None:
+def counted(node: exp.Div | exp.IntDiv, level: Scope) -> ScaledTime | None:
     """The division of a time by a whole number; of a timestamp, its seconds."""
     divisor = node.expression.unnest()
     below = level.clock.of(node.this, following=True)
@@ -49,12 +49,12 @@ def counted(node: exp.Div | exp.IntDiv, level: Scope) -> Counted | None:
     if not isinstance(divisor, exp.Literal) or not divisor.name.isdigit() or int(divisor.name) == 0:
         return None
     if not below.micros:
-        return Counted(node.this.unnest(), divisor)
+        return ScaledTime(node.this.unnest(), divisor)
     if below.shifted != 0 or isinstance(node, exp.IntDiv):
         return None
     stamped = level.type_of(node.this) in ("TIMESTAMP", "")
     instant = node.this.copy() if stamped else exp.cast(node.this.copy(), "TIMESTAMP", dialect=SPARK)
-    return Counted(exp.UnixSeconds(this=instant), divisor)
+    return ScaledTime(exp.UnixSeconds(this=instant), divisor)
 
 
 def rounded_down(node: exp.Expr, level: Scope) -> exp.Expr:

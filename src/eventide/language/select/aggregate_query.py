@@ -32,7 +32,7 @@ from eventide.language.scope.expression_text import (
 )
 from eventide.language.scope.relations import TIME, Clock, Scope
 from eventide.language.select.group_by import Group, GroupReader
-from eventide.language.select.window import Asked, WindowReader, refuse_over
+from eventide.language.select.window import WindowReader, WindowRequest, refuse_over
 from eventide.plan.declared.query import Named, OrderBy, Query
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
@@ -74,7 +74,7 @@ def _is_end(node: exp.Expr, ordered: exp.Expr) -> bool:
 
 
 @dataclass
-class Reading:
+class QueryDraft:
     """A query while it is read."""
 
     level: Scope
@@ -110,12 +110,14 @@ class QueryReader:
     source: SourceText
     origin: FromReader
 
-    def read(self, name: str, select: exp.Select, level: Scope) -> tuple[Query, Asked, tuple[Column, ...], Clock]:
+    def read(
+        self, name: str, select: exp.Select, level: Scope
+    ) -> tuple[Query, WindowRequest, tuple[Column, ...], Clock]:
         """The query, what its window asks of the stream, its columns, and which of them carry time."""
         self._check_rows(select)
         by = GroupReader(self.source, self.origin)
         groups = by.read(select, level)
-        reading = Reading(level, groups.found)
+        reading = QueryDraft(level, groups.found)
         for item in select.expressions:
             if not by.is_window(item, level):
                 self._take_item(item, reading)
@@ -169,7 +171,7 @@ class QueryReader:
             raise self.source.error("expected LIMIT and a number, 1 or more", limit)
         return int(number.name)
 
-    def _take_item(self, item: exp.Expr, reading: Reading) -> None:
+    def _take_item(self, item: exp.Expr, reading: QueryDraft) -> None:
         """A selected column: a group, an expression over groups, or one over aggregates."""
         named = item.alias if isinstance(item, exp.Alias) else ""
         inner = item.this if isinstance(item, exp.Alias) else item
@@ -189,7 +191,7 @@ class QueryReader:
             spelled = _over_stream(told, reading)
             reading.groups.append(Group(reading.name(named, inner), spelled, spelled, True))
 
-    def _over_groups(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
+    def _over_groups(self, expression: exp.Expr, reading: QueryDraft) -> exp.Expr:
         """Groups outside aggregates go by their names."""
         inside = inside_aggregates(expression)
         root = exp.Paren(this=expression)
@@ -221,13 +223,13 @@ class QueryReader:
                 else f"add it to GROUP BY, or take max({column.name}) or another aggregate",
             )
 
-    def _having(self, select: exp.Select, reading: Reading) -> str | None:
+    def _having(self, select: exp.Select, reading: QueryDraft) -> str | None:
         having = select.args.get("having")
         if having is None:
             return None
         return spark_text(self._over_results(having.this, reading))
 
-    def _over_results(self, expression: exp.Expr, reading: Reading) -> exp.Expr:
+    def _over_results(self, expression: exp.Expr, reading: QueryDraft) -> exp.Expr:
         """An expression over aggregates and the names of the result's columns."""
         told = self._over_groups(self.origin.spelled_out(expression, reading.level, reading.taken), reading)
         self._check_grouped(told, [name.lower() for name in reading.taken])
@@ -271,7 +273,7 @@ def _length(length: int, kind: TimeKind) -> exp.Expr:
     return exp.Interval(this=exp.Literal.string(str(length)), unit=exp.Var(this="MICROSECOND"))
 
 
-def _over_stream(told: exp.Expr, reading: Reading) -> exp.Expr:
+def _over_stream(told: exp.Expr, reading: QueryDraft) -> exp.Expr:
     """An expression over names of groups, over the columns of the stream instead."""
     names = {group.name.lower(): group.expression for group in reading.groups}
 

@@ -36,7 +36,7 @@ from eventide.plan.declared.window import SameWindow
 
 
 @dataclass(frozen=True)
-class Around:
+class ScriptContext:
     """What a script has said before: streams and functions by their names in small letters.
 
     `in_stream`: whether the query reads a stream with prods among its rows.
@@ -48,12 +48,12 @@ class Around:
 
 
 def with_prods(
-    query: Query, written: Sequence[Clause], source: SourceText, kind: TimeKind, around: Around | None = None
+    query: Query, written: Sequence[Clause], source: SourceText, kind: TimeKind, around: ScriptContext | None = None
 ) -> Query:
     """The query with the prods that the clauses behind its SELECT ask for; `kind` is that of its streams' times."""
     if not written:
         return query
-    around = around or Around({}, {})
+    around = around or ScriptContext({}, {})
     clauses = {str(clause.this): clause for clause in written}
     amounts = Amounts(source, kind)
     for word, needs in (("PROD BETWEEN", "PROD WITHIN"), ("PROD SPEED", "PROD WITHIN")):
@@ -81,14 +81,14 @@ def with_prods(
         raise source.error(str(error), written[0]) from error
 
 
-def _by(clause: Clause, source: SourceText, around: Around) -> str:
+def _by(clause: Clause, source: SourceText, around: ScriptContext) -> str:
     """The stream whose rows are prods."""
     [table] = clause.expressions
     name = name_of(table)
     return around.streams[_known(name, table, "stream", around.streams, source)]
 
 
-def _compared(query: Query, clause: Clause, source: SourceText, around: Around) -> tuple[tuple[str, str], ...]:
+def _compared(query: Query, clause: Clause, source: SourceText, around: ScriptContext) -> tuple[tuple[str, str], ...]:
     """Which function compares which value."""
     values = {item.name.lower(): item.name for item in query.select}
     found: dict[str, str] = {}

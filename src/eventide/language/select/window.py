@@ -41,7 +41,7 @@ COUNTED = ("ROWS", "TUPLES", "COUNT")
 
 
 @dataclass
-class Asked:
+class WindowRequest:
     """What a query asks of its window."""
 
     window: Window | RowWindow | SameWindow
@@ -60,7 +60,7 @@ class WindowReader:
     below: Step | None = None
     """The query or operator that is read; None where it is a stream."""
 
-    def read(self, written: StreamWindow | None, buckets: list[Bucket], select: exp.Expr) -> Asked:
+    def read(self, written: StreamWindow | None, buckets: list[Bucket], select: exp.Expr) -> WindowRequest:
         """The window that is written, or that the groups make."""
         clauses = {str(clause.this): clause for clause in written.expressions} if written is not None else {}
         amounts = Amounts(self.source, self.stream.time_kind)
@@ -70,7 +70,7 @@ class WindowReader:
             raise self._never_closes(select)
         retain = amounts.length(clauses["RETAIN"].expressions[0], "RETAIN") if "RETAIN" in clauses else 0
         policy = {name: clause for name, clause in clauses.items() if name in ("SLACK", "DRATIO")}
-        return Asked(window, retain, policy)
+        return WindowRequest(window, retain, policy)
 
     def _window(
         self, clauses: dict[str, Clause], buckets: list[Bucket], amounts: Amounts, shift: int | None

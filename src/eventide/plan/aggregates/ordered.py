@@ -12,8 +12,8 @@ from eventide.plan.expressions.aggregate_call import (
     SMALL,
     AggregateValue,
     Call,
-    Columns,
     Form,
+    PartialColumns,
     decimal_of,
     nullable,
     order_key,
@@ -23,7 +23,7 @@ from eventide.plan.expressions.aggregate_call import (
 def extreme(function: str) -> Form:
     """MIN or MAX."""
 
-    def form(call: Call, columns: Columns) -> AggregateValue | None:
+    def form(call: Call, columns: PartialColumns) -> AggregateValue | None:
         if len(call.arguments) != 1:
             return None
         x = call.arguments[0]
@@ -38,7 +38,7 @@ def extreme(function: str) -> Form:
 def by_time(function: str) -> Form:
     """FIRST or LAST by application time; NULL counts as a value unless IGNORE NULLS."""
 
-    def form(call: Call, columns: Columns) -> AggregateValue | None:
+    def form(call: Call, columns: PartialColumns) -> AggregateValue | None:
         if len(call.arguments) not in (1, 2) or not columns.time:
             return None
         ignores = call.ignore_nulls or (len(call.arguments) == 2 and call.arguments[1].upper() == "TRUE")
@@ -51,7 +51,7 @@ def by_time(function: str) -> Form:
 def at_extreme(function: str) -> Form:
     """MIN_BY or MAX_BY: the value where another is least or largest."""
 
-    def form(call: Call, columns: Columns) -> AggregateValue | None:
+    def form(call: Call, columns: PartialColumns) -> AggregateValue | None:
         if len(call.arguments) != 2:
             return None
         value, by = call.arguments
@@ -65,7 +65,7 @@ def at_extreme(function: str) -> Form:
 def folded(function: str, kinds: tuple[str, ...]) -> Form:
     """What folds values of a type into one of the same type."""
 
-    def form(call: Call, columns: Columns) -> AggregateValue | None:
+    def form(call: Call, columns: PartialColumns) -> AggregateValue | None:
         if len(call.arguments) != 1:
             return None
         kind = columns.type_of(call.arguments[0])
@@ -78,7 +78,7 @@ def folded(function: str, kinds: tuple[str, ...]) -> Form:
 
 
 def _chosen(
-    function: str, call: Call, columns: Columns, before: list[tuple[str, str]], value: str, condition: str | None
+    function: str, call: Call, columns: PartialColumns, before: list[tuple[str, str]], value: str, condition: str | None
 ) -> AggregateValue | None:
     """The value in the row that is least or largest by `before` and then by the value itself."""
     kind = columns.type_of(value)

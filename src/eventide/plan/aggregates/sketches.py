@@ -12,14 +12,22 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.plan.aggregates.sums import counted
-from eventide.plan.expressions.aggregate_call import FRACTIONS, SMALL, AggregateValue, Call, Columns, Form, decimal_of
+from eventide.plan.expressions.aggregate_call import (
+    FRACTIONS,
+    SMALL,
+    AggregateValue,
+    Call,
+    Form,
+    PartialColumns,
+    decimal_of,
+)
 from eventide.plan.expressions.parse import parsed
 
 LARGEST_EXACT = "9223372036854774784.0D"
 """The largest DOUBLE that is a BIGINT."""
 
 
-def distinct(call: Call, columns: Columns) -> AggregateValue | None:
+def distinct(call: Call, columns: PartialColumns) -> AggregateValue | None:
     """APPROX_COUNT_DISTINCT: NULL is no value; 0 without rows."""
     if not call.arguments:
         return None
@@ -33,7 +41,7 @@ def distinct(call: Call, columns: Columns) -> AggregateValue | None:
     return AggregateValue(f"hll_sketch_estimate(hll_union({name}, {name}))", "BIGINT")
 
 
-def quantile(call: Call, columns: Columns) -> AggregateValue | None:
+def quantile(call: Call, columns: PartialColumns) -> AggregateValue | None:
     """APPROX_PERCENTILE, of one share or an array of them; of the type of its values."""
     if len(call.arguments) not in (2, 3):
         return None
@@ -68,7 +76,7 @@ def quantile(call: Call, columns: Columns) -> AggregateValue | None:
 def sketch(merge: str) -> Form:
     """A sketch as the user's own value, merged by the given function."""
 
-    def form(call: Call, columns: Columns) -> AggregateValue | None:
+    def form(call: Call, columns: PartialColumns) -> AggregateValue | None:
         kind = columns.type_of(call.arguments[0])
         if call.name == "kll_sketch_agg_double" and kind not in (*SMALL, "BIGINT", *FRACTIONS, "VOID"):
             raise DeclarationError(f"{call.name} takes numbers, and {call.arguments[0]} is {kind}: CAST it to DOUBLE")

@@ -24,7 +24,7 @@ from eventide.plan.aggregates.ordered import ORDERED_FORMS
 from eventide.plan.aggregates.sketches import SKETCH_FORMS
 from eventide.plan.aggregates.sums import SPREAD_FORMS, SUM_FORMS
 from eventide.plan.duckdb.transpile import same_answer
-from eventide.plan.expressions.aggregate_call import AggregateValue, Call, Columns, Form, Split, call_from
+from eventide.plan.expressions.aggregate_call import AggregateValue, Call, Form, PartialColumns, Split, call_from
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import SPARK, aggregates_in, parsed
 
@@ -55,7 +55,7 @@ def split(
     give the type of the whole.
     """
     tree = parsed(expression, f"the expression {expression!r}")
-    columns = Columns(name, cache(type_of), time)
+    columns = PartialColumns(name, cache(type_of), time)
     typed, valued = exp.Paren(this=tree.copy()), exp.Paren(this=tree)
     checks: dict[tuple[str, str], None] = {}
     for in_value, in_typed in zip(aggregates_in(valued), aggregates_in(typed), strict=True):
@@ -84,7 +84,7 @@ def over_rows(
     'CAST(CAST(MAX(x) AS STRING) || MODE(y) AS STRING)'
     """
     tree = parsed(expression, f"the expression {expression!r}")
-    partials = Columns("eventide_partial", cache(type_of), time)
+    partials = PartialColumns("eventide_partial", cache(type_of), time)
     typed, valued = exp.Paren(this=tree.copy()), exp.Paren(this=tree)
     checks: dict[tuple[str, str], None] = {}
     for in_value, in_typed in zip(aggregates_in(valued), aggregates_in(typed), strict=True):
@@ -99,11 +99,11 @@ def over_rows(
     return Split((), value, kind, tuple(checks), same_answer(value, columns))
 
 
-def _spelled_out(check: tuple[str, str], partials: Columns) -> tuple[str, str]:
+def _spelled_out(check: tuple[str, str], partials: PartialColumns) -> tuple[str, str]:
     return _inlined(check[0], partials).sql(SPARK), check[1]
 
 
-def _inlined(sql: str, partials: Columns) -> exp.Expression:
+def _inlined(sql: str, partials: PartialColumns) -> exp.Expression:
     """A value over partials, with the aggregate over rows in the place of each partial."""
     reduces = {partial.name: partial.reduce for partial in partials.kept.values()}
     whole = exp.Paren(this=parsed(sql, "a value"))
@@ -118,7 +118,7 @@ def _inlined(sql: str, partials: Columns) -> exp.Expression:
     return inner
 
 
-def _told(call: Call, columns: Columns) -> AggregateValue | None:
+def _told(call: Call, columns: PartialColumns) -> AggregateValue | None:
     if call.name in ("greatest", "least"):
         # So the parser calls MAX and MIN of several values.
         one, written = "max" if call.name == "greatest" else "min", ", ".join(call.arguments)
@@ -130,7 +130,7 @@ def _told(call: Call, columns: Columns) -> AggregateValue | None:
     return FORMS[call.name](_of_numbers(call, columns), columns)
 
 
-def _of_numbers(call: Call, columns: Columns) -> Call:
+def _of_numbers(call: Call, columns: PartialColumns) -> Call:
     """The call over numbers, where Spark makes a text or a time one without being asked."""
     if call.name not in (*SUMMING, *SPREADING) or len(call.arguments) != 1:
         return call

@@ -19,8 +19,8 @@ from eventide.plan.expressions.aggregate_call import (
     SMALL,
     AggregateValue,
     Call,
-    Columns,
     Form,
+    PartialColumns,
     decimal_mean,
     decimal_of,
 )
@@ -28,12 +28,12 @@ from eventide.plan.expressions.aggregate_call import (
 BIGINT_RANGE = "BETWEEN -9223372036854775808 AND 9223372036854775807"
 
 
-def count(call: Call, columns: Columns) -> AggregateValue | None:
+def count(call: Call, columns: PartialColumns) -> AggregateValue | None:
     """Rows, or rows where no argument is NULL."""
     return AggregateValue(counted(call, columns), "BIGINT")
 
 
-def counted(call: Call, columns: Columns) -> str:
+def counted(call: Call, columns: PartialColumns) -> str:
     """The name of the partial that counts the rows of a call."""
     arguments = [argument for argument in call.arguments if argument != "*"]
     if len(arguments) == 1:
@@ -46,7 +46,7 @@ def counted(call: Call, columns: Columns) -> str:
     )
 
 
-def count_if(call: Call, columns: Columns) -> AggregateValue | None:
+def count_if(call: Call, columns: PartialColumns) -> AggregateValue | None:
     """Rows where the condition holds."""
     if len(call.arguments) != 1:
         return None
@@ -62,7 +62,7 @@ def total(reports: bool) -> Form:
     A sum that leaves BIGINT is NULL; SUM reports that, TRY_SUM means it.
     """
 
-    def form(call: Call, columns: Columns) -> AggregateValue | None:
+    def form(call: Call, columns: PartialColumns) -> AggregateValue | None:
         if len(call.arguments) != 1:
             return None
         kind = columns.type_of(call.arguments[0])
@@ -84,7 +84,7 @@ def total(reports: bool) -> Form:
     return form
 
 
-def average(call: Call, columns: Columns) -> AggregateValue | None:
+def average(call: Call, columns: PartialColumns) -> AggregateValue | None:
     """AVG: NULL without rows; DOUBLE, or for decimals four more digits, rounded half up."""
     if len(call.arguments) != 1:
         return None
@@ -98,7 +98,7 @@ def average(call: Call, columns: Columns) -> AggregateValue | None:
     return AggregateValue(f"CAST({summed} AS DOUBLE) / CAST(nullif({counted(call, columns)}, 0) AS DOUBLE)", "DOUBLE")
 
 
-def _exact_total(call: Call, columns: Columns, kind: str) -> str | None:
+def _exact_total(call: Call, columns: PartialColumns, kind: str) -> str | None:
     """The sum of whole numbers or decimals over merged partials, without loss; None for other types."""
     argument = call.arguments[0]
     if kind in SMALL:
@@ -119,12 +119,12 @@ def _exact_total(call: Call, columns: Columns, kind: str) -> str | None:
     return columns.keep(wide, f"sum({call.over_rows(exact)})", _summed(wide))
 
 
-def _double_total(call: Call, columns: Columns) -> str:
+def _double_total(call: Call, columns: PartialColumns) -> str:
     """The sum of fractions over merged partials."""
     return columns.keep("DOUBLE", f"sum({call.over_rows(f'CAST({call.arguments[0]} AS DOUBLE)')})", "sum({0})")
 
 
-def _decimal_average(call: Call, columns: Columns, precision: int, scale: int) -> AggregateValue | None:
+def _decimal_average(call: Call, columns: PartialColumns, precision: int, scale: int) -> AggregateValue | None:
     summed = _exact_total(call, columns, f"DECIMAL({precision}, {scale})")
     if summed is None:
         return None
@@ -151,7 +151,7 @@ SUM_FORMS: dict[str, Form] = {
 def spread(sample: bool, root: bool) -> Form:
     """VARIANCE or, with `root`, STDDEV; over a `sample` (NULL below two rows) or the whole population."""
 
-    def form(call: Call, columns: Columns) -> AggregateValue | None:
+    def form(call: Call, columns: PartialColumns) -> AggregateValue | None:
         if len(call.arguments) != 1:
             return None
         kind = columns.type_of(call.arguments[0])

@@ -39,15 +39,15 @@ from eventide.plan.bound.join_inputs import (
     PREFIXES,
     RIGHT,
     STAMP,
-    Attribute,
     BandValue,
     Names,
+    TemporalAttribute,
     attribute,
     meeting,
     names_of,
     text,
 )
-from eventide.plan.bound.query import Bound, Key
+from eventide.plan.bound.query import BoundQuery, Key
 from eventide.plan.bound.rows import port
 from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.query import Named, check_names
@@ -76,7 +76,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Carried:
+class SideTimeOutput:
     """An output that carries time: the side and the column it is made of, and how."""
 
     side: int
@@ -89,7 +89,7 @@ class BoundJoin:
     """What the engine needs to know of a join; `condition`, `where` and `values` speak of names where rows meet."""
 
     join: Join
-    ports: tuple[Bound, Bound]
+    ports: tuple[BoundQuery, BoundQuery]
     bands: tuple[Reach, ...]
     condition: str | None
     where: str | None
@@ -132,7 +132,7 @@ class BoundJoin:
         return Derived.of(self.name, self.outputs, self.time_kind, Window(1), carries)
 
     @cached_property
-    def carried(self) -> dict[str, tuple[Carried, ...]]:
+    def carried(self) -> dict[str, tuple[SideTimeOutput, ...]]:
         """The outputs that carry time: of COALESCE, which may be either side's, what each part of it is made of."""
         found = {}
         for value in self.values:
@@ -144,7 +144,7 @@ class BoundJoin:
                 found[value.name] = tuple(one for one in carried if one is not None)
         return found
 
-    def _carried(self, expression: exp.Expression) -> Carried | None:
+    def _carried(self, expression: exp.Expression) -> SideTimeOutput | None:
         for side, (prefix, into) in enumerate(zip(PREFIXES, self.ports, strict=True)):
             for name in columns_in(expression):
                 carrier = next((one for one in time_columns(into.stream) if prefix + one == name), None)
@@ -152,10 +152,10 @@ class BoundJoin:
                 found = None if kind is None else temporal(expression, name, kind)
                 # A fraction is rounded when it is computed, so its least value is not exactly known.
                 if carrier is not None and found is not None and found.increasing and found.whole:
-                    return Carried(side, carrier, found)
+                    return SideTimeOutput(side, carrier, found)
         return None
 
-    def _least(self, carried: Carried) -> Least | None:
+    def _least(self, carried: SideTimeOutput) -> Least | None:
         """What an output has at least in a row of a time; None where only the run knows (`JoinRun.frontier`)."""
         side, other = carried.side, 1 - carried.side
         own, theirs = (time_columns(self.ports[one].stream) for one in (side, other))
@@ -281,12 +281,12 @@ def _reach(
     return Reach(left.value(whole), right.value(whole), low, high)
 
 
-def _attribute(join: Join, stream: Stream, sql: str, type_of: TypeOf) -> Attribute:
+def _attribute(join: Join, stream: Stream, sql: str, type_of: TypeOf) -> TemporalAttribute:
     found = attribute(join.name, stream, sql, tuple(time_columns(stream)))
     return found if found.column == STAMP else replace(found, type=type_of(stream, sql))
 
 
-def _scale(found: Attribute) -> TimeKind:
+def _scale(found: TemporalAttribute) -> TimeKind:
     return TimeKind.TIMESTAMP if found.temporal.micros else TimeKind.SEQUENCE
 
 

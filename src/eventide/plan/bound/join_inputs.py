@@ -195,7 +195,7 @@ class BandValue:
 
 
 @dataclass(frozen=True)
-class Attribute:
+class TemporalAttribute:
     """A temporal attribute of one side: the column it is made of, what it is to it, and its words."""
 
     stream: Stream
@@ -232,7 +232,9 @@ class Attribute:
         return f"CAST(round(({self.sql}) * {factor}) AS BIGINT)"
 
 
-def attribute(join: str, stream: Stream, sql: str, time_columns: tuple[str, ...], type: str = "BIGINT") -> Attribute:
+def attribute(
+    join: str, stream: Stream, sql: str, time_columns: tuple[str, ...], type: str = "BIGINT"
+) -> TemporalAttribute:
     """Read one side of a band; `time_columns` are the columns of the stream that carry time.
 
     >>> from eventide.plan.declared.stream import columns
@@ -259,7 +261,7 @@ go: relate 'tr', or what grows or falls with it
         found = temporal(expression, carrier, kind)
         if found is not None:
             _check_exact(join, sql, expression, found)
-            return Attribute(stream, carrier, found, sql, type)
+            return TemporalAttribute(stream, carrier, found, sql, type)
     known = " or ".join(repr(name) for name in time_columns)
     raise DeclarationError(
         f"join {join!r}: {sql!r} is no temporal attribute of {stream.name!r}, so rows could never be let go: "

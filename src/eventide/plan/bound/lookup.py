@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eventide.errors import DeclarationError
-from eventide.plan.bound.join import BoundJoin, Carried, TypeOf, bind_join, least_of_all
+from eventide.plan.bound.join import BoundJoin, SideTimeOutput, TypeOf, bind_join, least_of_all
 from eventide.plan.bound.join_inputs import LEFT, RIGHT, STAMP
-from eventide.plan.bound.query import Bound, Key, time_sql
+from eventide.plan.bound.query import BoundQuery, Key, time_sql
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup
 from eventide.plan.declared.stream import Derived, Least, Stream
 from eventide.plan.declared.time_columns import time_columns
@@ -43,7 +43,7 @@ class BoundLookup:
         return self.lookup.name
 
     @property
-    def ports(self) -> tuple[Bound, Bound]:
+    def ports(self) -> tuple[BoundQuery, BoundQuery]:
         """The rows, and the versions."""
         return self.joined.ports
 
@@ -53,7 +53,7 @@ class BoundLookup:
         return self.joined.outputs
 
     @property
-    def carried(self) -> dict[str, tuple[Carried, ...]]:
+    def carried(self) -> dict[str, tuple[SideTimeOutput, ...]]:
         """The outputs that carry time; those of versions may be as old as they are."""
         every = self.joined.carried.items()
         return {name: parts for name, parts in every if all(part.side == LEFT for part in parts)}
@@ -74,7 +74,7 @@ class BoundLookup:
         """The columns of a chunk that are compared for being equal."""
         return tuple(f"__k{place}" for place in range(2, len(self.ports[LEFT].keys)))
 
-    def _least(self, carried: Carried) -> Least | None:
+    def _least(self, carried: SideTimeOutput) -> Least | None:
         own = time_columns(self.ports[LEFT].stream)[carried.column]
         return None if own is None else lambda t: carried.attribute.value(int(own(t)))
 
@@ -99,7 +99,7 @@ def bind_lookup(lookup: Lookup, rows: Stream, versions: Stream, type_of: TypeOf)
     return BoundLookup(lookup, replace(joined, ports=(left, right)))
 
 
-def _timed(into: Bound) -> Bound:
+def _timed(into: BoundQuery) -> BoundQuery:
     """The port with the time itself for the value of its band: the time column of results is one later."""
     start, band, *keys = into.keys
     return replace(into, keys=(start, replace(band, sql=time_sql(into.stream)), *keys))

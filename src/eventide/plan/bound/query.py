@@ -49,7 +49,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundQuery:
     """What the engine needs to know of a query.
 
     `values` are the output columns and, under the names `__having` and `__order0`, ..., the condition and what is
@@ -139,7 +139,7 @@ def shown(value: Named) -> bool:
     return value.name != HAVING and not value.name.startswith(ORDER)
 
 
-def bind(query: Query, stream: Stream, type_of: TypeOf) -> Bound:
+def bind(query: Query, stream: Stream, type_of: TypeOf) -> BoundQuery:
     """Check a query against its stream and split it."""
     owner = f"query {query.name!r}, stream {stream.name!r}"
     if query.where is not None:
@@ -256,7 +256,7 @@ def _reducible(
     items: tuple[Named, ...],
     types: tuple[str, ...],
     splits: list[Split],
-) -> Bound:
+) -> BoundQuery:
     """Partials that several values share are kept once."""
     partials: list[Partial] = []
     values: list[Named] = []
@@ -278,7 +278,7 @@ def _reducible(
         values.append(Named(item.name, _renamed(part.value, renamed)))
         checks.extend((_renamed(condition, renamed), reason) for condition, reason in part.checks)
     exact = all(part.driver_exact for part in splits)
-    return Bound(query, stream, keys, tuple(partials), (), tuple(values), types, tuple(checks), exact)
+    return BoundQuery(query, stream, keys, tuple(partials), (), tuple(values), types, tuple(checks), exact)
 
 
 def _renamed(sql: str, names: dict[str, str]) -> str:
@@ -291,7 +291,7 @@ def _renamed_over(partial: Partial, names: dict[str, str]) -> tuple[tuple[str, s
 
 def _row_keeping(
     query: Query, stream: Stream, keys: tuple[Key, ...], items: tuple[Named, ...], type_of: TypeOf
-) -> Bound:
+) -> BoundQuery:
     wanted = {name.lower() for item in items for name in columns_in(parsed(item.sql, "a selected expression"))}
     wanted -= {group.name.lower() for group in query.groups} - {column.name.lower() for column in stream.columns}
     kept = tuple(column for column in stream.columns if column.name.lower() in wanted) or stream.columns[:1]
@@ -299,7 +299,7 @@ def _row_keeping(
     values = tuple(Named(item.name, one.value) for item, one in zip(items, told, strict=True))
     checks = tuple(dict.fromkeys(check for one in told for check in one.checks))
     exact = all(one.driver_exact for one in told)
-    return Bound(query, stream, keys, (), kept, values, tuple(one.type for one in told), checks, exact)
+    return BoundQuery(query, stream, keys, (), kept, values, tuple(one.type for one in told), checks, exact)
 
 
 def time_sql(stream: Stream) -> str:

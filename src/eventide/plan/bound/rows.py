@@ -18,9 +18,9 @@ a result are no columns of it here: they are the span of the row.
 
 The way of rows into an operator: which rows of an input it takes, and what it keeps of each.
 
-Law: a port is a query that keeps its rows (`Bound.keeps_rows`), cut by their times one by one. So rows come into an
-operator by the same reduce as into a window: malformed and broken ones are rejected, and late ones told, in the
-same way, for a stream and for the results of a query or of another operator.
+Law: a port is a query that keeps its rows (`BoundQuery.keeps_rows`), cut by their times one by one. So rows come into
+an operator by the same reduce as into a window: malformed and broken ones are rejected, late ones reported, in the same
+way, for a stream and for the results of a query or of another operator.
 
 A chunk of a port has the columns `__pane` and `__t` (both the time), `__k0` (the first instant that the row spans),
 `__k1`, ... (the expressions asked for), then the kept columns under their own names.
@@ -41,7 +41,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from eventide.errors import DeclarationError
-from eventide.plan.bound.query import Bound, Key, instant_sql, time_sql
+from eventide.plan.bound.query import BoundQuery, Key, instant_sql, time_sql
 from eventide.plan.declared.query import Named, Query, check_names, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, Least, Stream, TimeKind
@@ -67,13 +67,13 @@ def port(
     keys: tuple[Key, ...] = (),
     where: str | None = None,
     driver_exact: bool = True,
-) -> Bound:
+) -> BoundQuery:
     """The port of an operator for one input; `keys` are computed where rows are judged, in the round they come."""
     query = Query(port_name(operator, side), stream.name, RowWindow(1), named_as(n="count(*)"), where=where)
     start = Key("start", _start_sql(stream), "BIGINT")
     # A slice that keeps no column would keep no row.
     kept = kept or stream.columns[:1]
-    return Bound(query, stream, (start, *keys), (), kept, (), (), (), driver_exact, operator=operator)
+    return BoundQuery(query, stream, (start, *keys), (), kept, (), (), (), driver_exact, operator=operator)
 
 
 def port_name(operator: str, side: str) -> str:
@@ -92,7 +92,7 @@ TypeIn = Callable[[Stream, str], str]
 
 
 @dataclass(frozen=True)
-class Carried:
+class TimeOutput:
     """How an output is made of a column with time of one input."""
 
     column: str
@@ -117,7 +117,7 @@ class BoundRows:
     """A merge or projection whose names are checked; the ports are in the order of the inputs."""
 
     rows: Rows
-    ports: tuple[Bound, ...]
+    ports: tuple[BoundQuery, ...]
     outputs: tuple[Column, ...]
     kind: TimeKind
 
@@ -143,13 +143,13 @@ class BoundRows:
         return Derived.of(self.name, self.outputs, self.kind, Window(1), tuple(leasts))
 
     @cached_property
-    def carried(self) -> dict[str, dict[str, Carried]]:
+    def carried(self) -> dict[str, dict[str, TimeOutput]]:
         """The outputs that carry time in every input: by port, the column each is made of."""
-        found: dict[str, dict[str, Carried]] = {}
+        found: dict[str, dict[str, TimeOutput]] = {}
         for column in self.outputs:
             over = {into.query.name: over_time_column(self._sql(column.name), into.stream) for into in self.ports}
             made = {
-                into.query.name: Carried(*one, ahead=_ahead(into.stream, one[0]))
+                into.query.name: TimeOutput(*one, ahead=_ahead(into.stream, one[0]))
                 for into in self.ports
                 if (one := over[into.query.name]) is not None and carries_on(one[1])
             }
@@ -268,7 +268,7 @@ def _least_of_all(leasts: list[Least | None]) -> Least | None:
     return (lambda t: min(least(t) for least in known)) if len(known) == len(leasts) else None
 
 
-def slice_columns(query: Bound) -> tuple[Column, ...]:
+def slice_columns(query: BoundQuery) -> tuple[Column, ...]:
     """Pane, groups, and partials with the number of rows; or pane, time, groups and the rows themselves."""
     keys = tuple(Column(f"__k{j}", key.type) for j, key in enumerate(query.keys))
     pane = Column("__pane", "BIGINT")
@@ -277,6 +277,6 @@ def slice_columns(query: Bound) -> tuple[Column, ...]:
     return (pane, *keys, Column("__n", "BIGINT"), *(Column(p.name, p.type) for p in query.partials))
 
 
-def slice_ddl(query: Bound) -> str:
+def slice_ddl(query: BoundQuery) -> str:
     """The same as Spark writes a schema."""
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in slice_columns(query))

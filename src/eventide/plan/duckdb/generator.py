@@ -14,13 +14,13 @@ from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 from sqlglot.generators.duckdb import DuckDBGenerator
 
-from eventide.plan.expressions.spark_types import Types
+from eventide.plan.expressions.spark_types import SparkTypes
 
 
 class SparkToDuckDB(DuckDBGenerator):
     """Writes a tree that was read in Spark's dialect."""
 
-    types = Types({})
+    types = SparkTypes({})
 
     def kind(self, node: exp.Expression | None) -> str | None:
         """The Spark type of a part, where the words tell it."""

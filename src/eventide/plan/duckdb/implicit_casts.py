@@ -6,7 +6,7 @@ DOUBLE. A function of texts takes the text of whatever it is given. Parts whose 
 are.
 
 >>> import sqlglot
->>> types = Types({"f": "FLOAT", "s": "STRING", "n": "TINYINT", "d": "DOUBLE"})
+>>> types = SparkTypes({"f": "FLOAT", "s": "STRING", "n": "TINYINT", "d": "DOUBLE"})
 >>> for sql in ("f > 0.1", "s = 5", "n + 1", "concat(s, d)", "d > 0.1"):
 ...     written_out(sqlglot.parse_one(sql, read=SPARK), types).sql(SPARK)
 'CAST(f AS DOUBLE) > 0.1'
@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from eventide.plan.expressions.spark_dialect import SPARK
-from eventide.plan.expressions.spark_types import DOUBLES, Types, common
+from eventide.plan.expressions.spark_types import DOUBLES, SparkTypes, common
 
 COMPARED: dict[type[exp.Expr], tuple[str, ...]] = {
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE), ("this", "expression")),
@@ -69,7 +69,7 @@ NO_TEXT = ("STRING", "BINARY", "VOID")
 SMALL = ("TINYINT", "SMALLINT")
 
 
-def written_out(tree: exp.Expression, types: Types) -> exp.Expression:
+def written_out(tree: exp.Expression, types: SparkTypes) -> exp.Expression:
     """The tree itself, with casts put in."""
     whole = exp.Paren(this=tree)
     for node in reversed(list(tree.walk())):
@@ -81,7 +81,7 @@ def written_out(tree: exp.Expression, types: Types) -> exp.Expression:
     return inside
 
 
-def _write_out(node: exp.Expression, types: Types) -> None:
+def _write_out(node: exp.Expression, types: SparkTypes) -> None:
     if type(node) in COMPARED:
         _meet(_parts(node, COMPARED[type(node)]), types, small=False)
     elif isinstance(node, COMPUTED):
@@ -116,7 +116,7 @@ def _parts(node: exp.Expression, keys: Iterable[str]) -> list[exp.Expression]:
     return found
 
 
-def _meet(parts: list[exp.Expression], types: Types, small: bool = True, texts: bool = True) -> None:
+def _meet(parts: list[exp.Expression], types: SparkTypes, small: bool = True, texts: bool = True) -> None:
     """Values that stand beside each other get the type that holds them all."""
     kinds = [types.of(part) for part in parts]
     target = common(kinds)
@@ -130,7 +130,7 @@ def _meet(parts: list[exp.Expression], types: Types, small: bool = True, texts: 
             _cast(part, target)
 
 
-def _compute(node: exp.Expression, types: Types) -> None:
+def _compute(node: exp.Expression, types: SparkTypes) -> None:
     parts = [node.this, node.expression]
     kinds = [types.of(part) for part in parts]
     if kinds == ["FLOAT", "FLOAT"]:
@@ -143,7 +143,7 @@ def _compute(node: exp.Expression, types: Types) -> None:
     _meet(parts, types)
 
 
-def _case(node: exp.Case, types: Types) -> None:
+def _case(node: exp.Case, types: SparkTypes) -> None:
     branches = [branch for branch in node.args["ifs"] if isinstance(branch, exp.If)]
     values = [branch.args["true"] for branch in branches]
     default = node.args.get("default")
@@ -152,7 +152,7 @@ def _case(node: exp.Case, types: Types) -> None:
         _meet([node.this, *(branch.this for branch in branches)], types, small=False)
 
 
-def _nullif(node: exp.Nullif, types: Types) -> None:
+def _nullif(node: exp.Nullif, types: SparkTypes) -> None:
     """NULLIF gives its first argument as it was; only what is compared is cast."""
     kinds = [types.of(node.this), types.of(node.expression)]
     target = common(kinds)
@@ -163,7 +163,7 @@ def _nullif(node: exp.Nullif, types: Types) -> None:
     node.replace(exp.Case().when(same, exp.Null()).else_(node.this.copy()))
 
 
-def _as_texts(parts: list[exp.Expression], types: Types) -> None:
+def _as_texts(parts: list[exp.Expression], types: SparkTypes) -> None:
     kinds = [types.of(part) for part in parts]
     for part, kind in zip(parts, kinds, strict=True):
         if kind is None:
@@ -174,7 +174,7 @@ def _as_texts(parts: list[exp.Expression], types: Types) -> None:
             _cast(part, "STRING")
 
 
-def _from_text(node: exp.Expression, target: str, types: Types) -> None:
+def _from_text(node: exp.Expression, target: str, types: SparkTypes) -> None:
     if isinstance(node.this, exp.Expression) and types.of(node.this) == "STRING":
         _cast(node.this, target)
 

@@ -42,7 +42,7 @@ class Pattern:
     ends: bool
 
 
-class NotSaidError(ValueError):
+class UnsupportedPatternError(ValueError):
     """A pattern that RE2 has no words for."""
 
 
@@ -51,7 +51,7 @@ def said(java: str) -> Pattern:
     pieces = PIECES.findall(java)
     if not java.isascii() and any(piece.startswith("(?") and "i" in piece for piece in pieces):
         # Java takes small for capital letters only from a to z.
-        raise NotSaidError("(?i) with other letters than a to z")
+        raise UnsupportedPatternError("(?i) with other letters than a to z")
     dot = "." if any(piece.startswith("(?") and "s" in piece for piece in pieces) else f"[^{LINE_ENDS}]"
     words: list[str] = []
     groups = dollars = depth = 0
@@ -66,10 +66,10 @@ def said(java: str) -> Pattern:
             word = _escaped(piece)
         elif piece.startswith("(?"):
             if piece not in OPENINGS or (piece.endswith(")") and place):
-                raise NotSaidError(piece)
+                raise UnsupportedPatternError(piece)
             word = piece
         elif piece == "+" and before in ("+", "*", "?", "}"):
-            raise NotSaidError(f"{before}+")
+            raise UnsupportedPatternError(f"{before}+")
         elif piece == "$":
             dollars, word = dollars + 1, AT_THE_END
         else:
@@ -101,7 +101,7 @@ def replacement(java: str, groups: int) -> str:
             words.append(f"\\{following}")
             place += 2
         elif sign in "\\$":
-            raise NotSaidError(java)
+            raise UnsupportedPatternError(java)
         else:
             words.append(sign)
             place += 1
@@ -121,7 +121,7 @@ def _escaped(piece: str) -> str:
         or (letter and not letter.isalnum())
     ):
         return piece
-    raise NotSaidError(piece)
+    raise UnsupportedPatternError(piece)
 
 
 def _in_class(piece: str, before: str, first: bool) -> tuple[int, str]:
@@ -129,14 +129,14 @@ def _in_class(piece: str, before: str, first: bool) -> tuple[int, str]:
     if piece == "]" and not first:
         return 0, "]"
     if piece in ("[", "]") or piece.startswith("(?") or (piece == "&" and before == "&"):
-        raise NotSaidError(piece)
+        raise UnsupportedPatternError(piece)
     if piece == "^" and first:
         return 1, "^"
     if piece == "\\s":
         return 2, CLASSES["s"]
     if piece.startswith("\\"):
         if piece in ("\\S", "\\b", "\\B", "\\A", "\\z"):
-            raise NotSaidError(piece)
+            raise UnsupportedPatternError(piece)
         return 2, _escaped(piece)
     return 2, piece
 
@@ -145,7 +145,7 @@ def _may_be_empty(plain: str) -> bool:
     try:
         return re.search(re.sub(r"\\[pP]\{\w+\}", "a", plain), "") is not None
     except re.error as error:
-        raise NotSaidError(plain) from error
+        raise UnsupportedPatternError(plain) from error
 
 
 def _pattern(self: SparkToDuckDB, node: exp.Expression | None) -> Pattern:
@@ -154,7 +154,7 @@ def _pattern(self: SparkToDuckDB, node: exp.Expression | None) -> Pattern:
     assert node is not None
     try:
         return said(node.name)
-    except NotSaidError as error:
+    except UnsupportedPatternError as error:
         self.refuse(f"{error} in the regular expression {node.name!r}")
         raise
 
@@ -179,7 +179,7 @@ def _replace(self: SparkToDuckDB, node: exp.RegexpReplace) -> str:
         return self.refuse("a $ inside of the pattern of REGEXP_REPLACE")
     try:
         text = replacement("" if by is None else by.name, pattern.groups)
-    except NotSaidError as error:
+    except UnsupportedPatternError as error:
         return self.refuse(f"REGEXP_REPLACE by {str(error)!r}")
     found = pattern.text
     if pattern.ends:

@@ -34,7 +34,7 @@ from eventide.plan.duckdb.numbers import NUMBER_RULES
 from eventide.plan.duckdb.regex import PATTERN_RULES
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import SPARK, name_of
-from eventide.plan.expressions.spark_types import Types
+from eventide.plan.expressions.spark_types import SparkTypes
 
 OPERATORS = (
     exp.And, exp.Or, exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Coalesce, exp.Nullif, exp.Nvl2, exp.EqualNull,
@@ -166,7 +166,7 @@ def _read(spark_sql: str) -> exp.Expression:
 
 def _said(tree: exp.Expression, columns: tuple[Column, ...]) -> str:
     saying = SparkToDuckDB(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
-    saying.types = Types({column.name: column.type for column in columns})
+    saying.types = SparkTypes({column.name: column.type for column in columns})
     try:
         return str(saying.generate(written_out(tree, saying.types), copy=False))
     except UnsupportedError as error:

@@ -112,7 +112,7 @@ def _arguments(call: exp.Expression) -> tuple[exp.Expression, ...]:
 
 
 @dataclass
-class Columns:
+class PartialColumns:
     """The partial columns of one split, named by a prefix and a number; the same column is kept once."""
 
     prefix: str
@@ -143,7 +143,7 @@ class AggregateValue:
     checks: tuple[tuple[str, str], ...] = ()
 
 
-Form = Callable[[Call, Columns], AggregateValue | None]
+Form = Callable[[Call, PartialColumns], AggregateValue | None]
 """How an aggregate is told from partials; None where it cannot be, for these arguments."""
 
 

@@ -4,7 +4,7 @@ Law: never a wrong type. Decimals follow Spark's rules for precision and scale, 
 other rules, and the dialect must know where the two part.
 
 >>> from eventide.plan.expressions.parse import parsed
->>> types = Types({"price": "DECIMAL(10, 2)", "n": "INT"})
+>>> types = SparkTypes({"price": "DECIMAL(10, 2)", "n": "INT"})
 >>> [types.of(parsed(sql, "q")) for sql in ("price * n", "price / n", "n / 2", "sum(n)", "avg(price)", "my_own(n)")]
 ['DECIMAL(21, 2)', 'DECIMAL(21, 13)', 'DOUBLE', 'BIGINT', 'DECIMAL(14, 6)', None]
 """
@@ -106,7 +106,7 @@ def unbounded(operator: exp.Expression, left: tuple[int, int], right: tuple[int,
     return None
 
 
-class Types:
+class SparkTypes:
     """The types of expressions over columns whose types are known; names in any capital letters."""
 
     def __init__(self, columns: Mapping[str, str]) -> None:

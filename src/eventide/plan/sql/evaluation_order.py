@@ -7,9 +7,9 @@ left side decides alone (FALSE, TRUE, NULL), the left side of a division by NULL
 DuckDB computes both sides of all rows, and ahead of COALESCE what occurs in it twice. CASE is in order on both engines.
 
 >>> from eventide.plan.expressions.parse import parsed
->>> in_evaluation_order(parsed("b <> 0 AND a / b > 1", "q"), Types({"a": "INT", "b": "INT"})).sql("spark")
+>>> in_evaluation_order(parsed("b <> 0 AND a / b > 1", "q"), SparkTypes({"a": "INT", "b": "INT"})).sql("spark")
 'CASE WHEN NOT (b <> 0) THEN FALSE ELSE b <> 0 AND a / b > 1 END'
->>> in_evaluation_order(parsed("a + CAST(s AS INT)", "q"), Types({})).sql("spark")
+>>> in_evaluation_order(parsed("a + CAST(s AS INT)", "q"), SparkTypes({})).sql("spark")
 'a + CASE WHEN a IS NULL THEN NULL ELSE CAST(s AS INT) END'
 
 Which expressions can fail on some row, as far as their words and the types of columns tell.
@@ -17,7 +17,7 @@ Which expressions can fail on some row, as far as their words and the types of c
 Law: what is said not to fail never does. What may fail need not.
 
 >>> from eventide.plan.expressions.parse import parsed
->>> types = Types({"n": "INT", "x": "DOUBLE", "s": "STRING"})
+>>> types = SparkTypes({"n": "INT", "x": "DOUBLE", "s": "STRING"})
 >>> [may_fail(parsed(sql, "q"), types) for sql in ("n > 3 AND s = 'a'", "x * 2", "CAST(n AS BIGINT)", "upper(s)")]
 [False, False, False, False]
 >>> [may_fail(parsed(sql, "q"), types) for sql in ("s > 3", "n * 2", "CAST(s AS INT)", "x / n", "my_own(s)")]
@@ -30,7 +30,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from eventide.plan.expressions.spark_types import RANKS, Types
+from eventide.plan.expressions.spark_types import RANKS, SparkTypes
 
 PASSING = (
     exp.Paren, exp.Not, exp.And, exp.Or, exp.Is, exp.Case, exp.If, exp.Coalesce, exp.Null, exp.Boolean, exp.Tuple,
@@ -47,7 +47,7 @@ OF_TEXT = (exp.Upper, exp.Lower, exp.Length, exp.Trim)
 FRACTIONS = ("FLOAT", "DOUBLE")
 
 
-def may_fail(node: exp.Expression, types: Types) -> bool:
+def may_fail(node: exp.Expression, types: SparkTypes) -> bool:
     """Whether there may be a row for which the expression raises an error."""
     if isinstance(node, exp.Column | exp.Dot):
         return False
@@ -61,7 +61,7 @@ def may_fail(node: exp.Expression, types: Types) -> bool:
     return any(may_fail(part, types) for part in node.iter_expressions() if isinstance(part, exp.Expression))
 
 
-def _total(node: exp.Expression, types: Types) -> bool:
+def _total(node: exp.Expression, types: SparkTypes) -> bool:
     """Whether the node itself takes whatever its parts give."""
     if isinstance(node, PASSING):
         return True
@@ -96,7 +96,7 @@ LEFT_FIRST = (exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.L
 RIGHT_FIRST = (exp.Div, exp.IntDiv, exp.Mod)
 
 
-def in_evaluation_order(node: exp.Expression, types: Types) -> exp.Expression:
+def in_evaluation_order(node: exp.Expression, types: SparkTypes) -> exp.Expression:
     """A copy of the expression in which nothing is computed that Spark would skip."""
     if isinstance(node, exp.And | exp.Or):
         return _connected(node, types)
@@ -116,7 +116,7 @@ def in_evaluation_order(node: exp.Expression, types: Types) -> exp.Expression:
     return again
 
 
-def _with_parts(node: exp.Expression, types: Types) -> exp.Expression:
+def _with_parts(node: exp.Expression, types: SparkTypes) -> exp.Expression:
     again = node.copy()
     for part in list(again.iter_expressions()):
         if isinstance(part, exp.Expression):
@@ -124,7 +124,7 @@ def _with_parts(node: exp.Expression, types: Types) -> exp.Expression:
     return again
 
 
-def _connected(node: exp.Expression, types: Types) -> exp.Expression:
+def _connected(node: exp.Expression, types: SparkTypes) -> exp.Expression:
     """A chain of AND or OR as one CASE, where a part after the first may fail."""
     parts = [in_evaluation_order(part, types) for part in _chain(node, type(node))]
     whole = reduce(lambda left, right: type(node)(this=left, expression=right), (part.copy() for part in parts))
@@ -143,7 +143,7 @@ def _chain(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Express
     return [*_chain(node.this, kind), node.expression] if isinstance(node, kind) else [node]
 
 
-def _operated(node: exp.Expression, types: Types) -> tuple[exp.Expression, list[exp.Expression]]:
+def _operated(node: exp.Expression, types: SparkTypes) -> tuple[exp.Expression, list[exp.Expression]]:
     """The operation, and the parts that make it NULL, in order."""
     if not isinstance(node, LEFT_FIRST):
         again = in_evaluation_order(node, types)

@@ -16,7 +16,7 @@ Law: pieces are told from the inside out, each after those it always computes fi
 to blame. What is computed only for some rows (a branch of CASE) is blamed as a whole.
 
 >>> from eventide.plan.expressions.parse import parsed
->>> types = Types({"a": "INT", "s": "STRING"})
+>>> types = SparkTypes({"a": "INT", "s": "STRING"})
 >>> [(p.node.sql("spark"), p.why) for p in failing_expressions(parsed("a + CAST(s AS INT)", "q"), types)]
 [('CAST(s AS INT)', 'the value is no INT'), ('a + CAST(s AS INT)', 'the result does not fit INT')]
 
@@ -40,10 +40,10 @@ from functools import cache, cached_property
 
 from sqlglot import exp
 
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.expressions.aggregate_call import decimal_of
 from eventide.plan.expressions.parse import SPARK, WRAPPERS, aggregates_in, name_of, parsed
-from eventide.plan.expressions.spark_types import DIGITS, RANKS, Types
+from eventide.plan.expressions.spark_types import DIGITS, RANKS, SparkTypes
 from eventide.plan.sql.evaluation_order import in_evaluation_order, may_fail
 
 DIVIDING = (exp.Div, exp.IntDiv, exp.Mod)
@@ -68,7 +68,7 @@ def spelled(node: exp.Expression) -> str:
     return node.sql(SPARK, normalize_functions=False)
 
 
-def failing_expressions(node: exp.Expression, types: Types) -> list[FailingExpression]:
+def failing_expressions(node: exp.Expression, types: SparkTypes) -> list[FailingExpression]:
     """The pieces that may fail, the whole as the last of them."""
     if not may_fail(node, types) or isinstance(node, exp.Lambda):
         return []
@@ -85,7 +85,7 @@ def _always_computed(node: exp.Expression) -> Iterable[exp.Expression]:
     return [part for part in node.iter_expressions() if isinstance(part, exp.Expression)]
 
 
-def _why(node: exp.Expression, types: Types) -> str:
+def _why(node: exp.Expression, types: SparkTypes) -> str:
     if isinstance(node, exp.Cast):
         return f"the value is no {types.of(node)}"
     if isinstance(node, exp.Bracket):
@@ -167,7 +167,7 @@ def computed(expressions: Iterable[str]) -> str:
 
 
 @cache
-def fail_safe_form(query: Bound) -> Bound:
+def fail_safe_form(query: BoundQuery) -> BoundQuery:
     """The query over the rows that do not break it."""
     rows = RowExpressions(query)
     condition = rows.broken
@@ -188,12 +188,12 @@ def fail_safe_form(query: Bound) -> Bound:
 class RowExpressions:
     """What a query computes for single rows."""
 
-    query: Bound
+    query: BoundQuery
 
     @cached_property
-    def types(self) -> Types:
+    def types(self) -> SparkTypes:
         """The types of columns and what is made of them."""
-        return Types({column.name: column.type for column in self.query.stream.columns})
+        return SparkTypes({column.name: column.type for column in self.query.stream.columns})
 
     @cached_property
     def where(self) -> exp.Expression | None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.plan.aggregates.sums import BIGINT_RANGE
-from eventide.plan.bound.query import HAVING, ORDER, ROWS, Bound
+from eventide.plan.bound.query import HAVING, ORDER, ROWS, BoundQuery
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.query import Named
 from eventide.plan.expressions.aggregate_call import Partial, decimal_of
 from eventide.plan.expressions.parse import SPARK, aggregates_in, call_of, parsed
-from eventide.plan.expressions.spark_types import DIGITS, Types, decimal_type
+from eventide.plan.expressions.spark_types import DIGITS, SparkTypes, decimal_type
 from eventide.plan.sql.evaluation_order import in_evaluation_order
 from eventide.plan.sql.failing_rows import fails
 
@@ -25,11 +25,11 @@ HAS_ROWS = f"{ROWS} >= 0"
 """True for every window; no optimizer sees that (see `broken.HAS_TIME`)."""
 
 
-def fail_safe_values(query: Bound) -> Bound:
+def fail_safe_values(query: BoundQuery) -> BoundQuery:
     """The query with values that do not fail."""
     apart = _with_aggregates_apart(query) if query.keeps_rows else query
     partials = {partial.name: partial.type for partial in apart.partials}
-    types = Types({column.name: column.type for column in slice_columns(query)} | partials | {ROWS: "BIGINT"})
+    types = SparkTypes({column.name: column.type for column in slice_columns(query)} | partials | {ROWS: "BIGINT"})
     asked = query.query
     spelled = {item.name: item.sql for item in asked.select} | {HAVING: asked.having or ""}
     spelled |= {f"{ORDER}{place}": one.sql for place, one in enumerate(asked.order)}
@@ -43,9 +43,9 @@ def fail_safe_values(query: Bound) -> Bound:
     return replace(apart, values=tuple(values), checks=tuple(checks), fail_safe=True)
 
 
-def _with_aggregates_apart(query: Bound) -> Bound:
+def _with_aggregates_apart(query: BoundQuery) -> BoundQuery:
     """Aggregates over kept rows as columns of their own, and values over these columns."""
-    types = Types({column.name: column.type for column in query.stream.columns})
+    types = SparkTypes({column.name: column.type for column in query.stream.columns})
     columns: dict[str, Partial] = {}
     values, checks = [], []
     for value in query.values:
@@ -80,7 +80,7 @@ class DecimalSum:
     kind: str
     summed: str
 
-    def kept_in(self, columns: dict[str, Partial], types: Types) -> tuple[str, tuple[str, str]]:
+    def kept_in(self, columns: dict[str, Partial], types: SparkTypes) -> tuple[str, tuple[str, str]]:
         """The name of the column that holds the sum, and the check that it is there."""
         names = []
         for one, kind in ((self.tried, self.kind), (self.counted, "BIGINT")):
@@ -90,7 +90,7 @@ class DecimalSum:
         return total, (f"{total} IS NOT NULL OR {count} = 0", f"the sum of {self.summed} overflows {self.kind}")
 
 
-def _decimal_sum(aggregate: exp.Expression, types: Types) -> DecimalSum | None:
+def _decimal_sum(aggregate: exp.Expression, types: SparkTypes) -> DecimalSum | None:
     call = call_of(aggregate)
     decimal = decimal_of(types.of(call.this) or "") if isinstance(call, exp.Sum) else None
     # Fewer digits leave room for the sum of ten thousand million rows.
@@ -115,7 +115,7 @@ def _with_call(aggregate: exp.Expression, call: exp.Expression) -> exp.Expressio
     return inside
 
 
-def _without_overflow(aggregate: exp.Expression, types: Types) -> tuple[exp.Expression, str | None, str | None]:
+def _without_overflow(aggregate: exp.Expression, types: SparkTypes) -> tuple[exp.Expression, str | None, str | None]:
     """The aggregate, its type, and, for a sum of whole numbers, what is summed: that is summed as a decimal."""
     call = call_of(aggregate)
     if not isinstance(call, exp.Sum) or types.of(call.this) not in DIGITS:

@@ -36,7 +36,7 @@ from eventide.plan.duckdb.transpile import same_answer
 from eventide.plan.expressions.aggregate_call import order_key
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import SPARK, parsed
-from eventide.plan.expressions.spark_types import Types
+from eventide.plan.expressions.spark_types import SparkTypes
 from eventide.plan.sql.evaluation_order import in_evaluation_order
 from eventide.plan.sql.failing_rows import fails
 
@@ -152,9 +152,9 @@ def _ordered(outputs: Iterable[Column]) -> list[str]:
     return parts
 
 
-def _types(bound: BoundJoin) -> Types:
+def _types(bound: BoundJoin) -> SparkTypes:
     every = (*met_columns(bound, 0), *met_columns(bound, 1))
-    return Types({column.name: column.type for column in every})
+    return SparkTypes({column.name: column.type for column in every})
 
 
 def _fail_safe_condition(bound: BoundJoin, condition: str) -> str:

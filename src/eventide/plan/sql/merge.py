@@ -9,7 +9,7 @@ condition on groups, and in the same way by both engines."""
 
 from __future__ import annotations
 
-from eventide.plan.bound.query import HAVING, ROWS, Bound, shown
+from eventide.plan.bound.query import HAVING, ROWS, BoundQuery, shown
 from eventide.plan.declared.query import OrderBy
 from eventide.plan.expressions.aggregate_call import FRACTIONS, order_key
 from eventide.plan.expressions.columns import quoted
@@ -30,7 +30,9 @@ RANK = "__rank"
 """The place of a result within its window, from 1."""
 
 
-def merge_text(query: Bound, slices: str, windows: str, changed: str | None = None, by_source: bool = False) -> str:
+def merge_text(
+    query: BoundQuery, slices: str, windows: str, changed: str | None = None, by_source: bool = False
+) -> str:
     """Results: `window_start`, `window_end`, `rows`, groups and values under their names, `__lost` (failed checks).
 
     `changed` names slices, some of the others: only groups that one of these has changed in a window are told. With a
@@ -74,7 +76,7 @@ def merge_text(query: Bound, slices: str, windows: str, changed: str | None = No
     return f"SELECT {', '.join(told)} FROM {valued}{first}"
 
 
-def with_blocks(query: Bound, slices: str, blocks: str) -> str:
+def with_blocks(query: BoundQuery, slices: str, blocks: str) -> str:
     """The slices, and beside them blocks of panes merged beforehand, for windows that share many panes.
 
     A block is a pane of its own to `windows`: what lies in many windows is merged once, not for each of them.
@@ -86,7 +88,7 @@ def with_blocks(query: Bound, slices: str, blocks: str) -> str:
     return f"(SELECT {columns} FROM {slices} UNION ALL SELECT {columns} FROM ({merged}))"
 
 
-def in_order(query: Bound) -> str:
+def in_order(query: BoundQuery) -> str:
     """What to write after `merge_text` so that results come in order: windows, and results within each."""
     return f" ORDER BY __start, {RANK}" if _is_ranked(query) else " ORDER BY __start"
 
@@ -96,11 +98,11 @@ def _group(key: str, kind: str) -> str:
     return f"CASE WHEN {key} = 0 THEN CAST(0 AS {kind}) ELSE {key} END" if kind in FRACTIONS else key
 
 
-def _is_ranked(query: Bound) -> bool:
+def _is_ranked(query: BoundQuery) -> bool:
     return bool(query.query.order) or query.query.limit is not None
 
 
-def _rank(query: Bound) -> str:
+def _rank(query: BoundQuery) -> str:
     """The place of a result within its window."""
     both = zip(query.orders, query.query.order, strict=True)
     order = [part for value, one in both for part in _ordered(_output(value.name), value.type, one)]
@@ -118,7 +120,7 @@ def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:
     return [f"({sql} IS NULL) {'DESC' if one.nulls_first else 'ASC'}", f"{key[0]} {one.direction}"]
 
 
-def compact_text(query: Bound, slices: str, *beside: str) -> str:
+def compact_text(query: BoundQuery, slices: str, *beside: str) -> str:
     """The same slices, merged to one row for each pane and group; `beside`: columns that a group determines."""
     keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys))), *beside]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
@@ -131,7 +133,7 @@ def compact_text(query: Bound, slices: str, *beside: str) -> str:
     return f"SELECT {', '.join(merged)} FROM {source} GROUP BY {', '.join(keys)}"
 
 
-def empty_text(query: Bound, rows: str) -> str:
+def empty_text(query: BoundQuery, rows: str) -> str:
     """The values of a window that holds no row: what the aggregates say of `rows`, an empty table of the stream.
 
     No row at all where such a window does not pass the condition on groups.
@@ -149,7 +151,7 @@ def empty_text(query: Bound, rows: str) -> str:
     return f"SELECT {values} FROM ({merged})" + (f" WHERE {having}" if having else "")
 
 
-def _merged(query: Bound) -> list[str]:
+def _merged(query: BoundQuery) -> list[str]:
     """The number of rows and the merged partials."""
     rows = "count(*)" if query.keeps_rows else "sum(__n)"
     return [f"CAST({rows} AS BIGINT) AS {ROWS}", *(f"{p.merge} AS {p.name}" for p in query.partials)]
@@ -159,7 +161,7 @@ def _output(name: str) -> str:
     return f"`__out_{name}`"
 
 
-def _lost(query: Bound) -> str:
+def _lost(query: BoundQuery) -> str:
     """The reasons of the checks that fail, or NULL."""
     if not query.checks:
         return "CAST(NULL AS STRING)"

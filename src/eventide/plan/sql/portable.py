@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 
 from sqlglot import exp
 
-from eventide.plan.bound.query import Bound
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import WHOLE_NUMBERS
 from eventide.plan.expressions.parse import parsed
@@ -29,7 +29,7 @@ KINDS = {"DOUBLE": FRACTION, "STRING": TEXT, "BOOLEAN": TRUTH, "DATE": "date", "
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
 
-def is_plain(query: Bound) -> bool:
+def is_plain(query: BoundQuery) -> bool:
     """Whether the reduce of a query is plain."""
     kind = Kinds(query.stream)
     where = query.query.where
@@ -41,7 +41,7 @@ def is_plain(query: Bound) -> bool:
     )
 
 
-def keeps_plainly(query: Bound) -> bool:
+def keeps_plainly(query: BoundQuery) -> bool:
     """Whether the rows that come into an operator are kept as they are, with nothing computed but what is plain.
 
     >>> from eventide.plan.bound.rows import port

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.bound.query import Bound, time_sql
+from eventide.plan.bound.query import BoundQuery, time_sql
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.program_checks import streams_below
@@ -46,27 +46,27 @@ MOST = 1000
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProdTarget:
     """A query that rows of a stream ask, and which column of these names each of its groups."""
 
     query: str
     columns: Mapping[str, str]
 
 
-def asked_by(program: Program, stream: Stream, marked: bool) -> tuple[Asked, ...]:
+def asked_by(program: Program, stream: Stream, marked: bool) -> tuple[ProdTarget, ...]:
     """Whom the rows of a stream ask: those `marked` as prods, or the others, for queries that take them for prods."""
     if marked:
         reading = [query for query in program.in_order if stream.name in streams_below(program, query.name)]
-        return tuple(Asked(query.name, _traced(program, query, stream)) for query in reading)
+        return tuple(ProdTarget(query.name, _traced(program, query, stream)) for query in reading)
     own = {column.name.lower(): column.name for column in stream.columns}
     taking = [query for query in program.in_order if query.prods is not None and query.prods.by == stream.name]
     return tuple(
-        Asked(query.name, {g.name: own[g.name.lower()] for g in query.groups if g.name.lower() in own})
+        ProdTarget(query.name, {g.name: own[g.name.lower()] for g in query.groups if g.name.lower() in own})
         for query in taking
     )
 
 
-def check_patterns(program: Program, bound: Bound) -> None:
+def check_patterns(program: Program, bound: BoundQuery) -> None:
     """Refuse a stream of prods that names a group by a column of another type: nothing would ever be equal to it."""
     by = None if bound.query.prods is None else bound.query.prods.by
     if by is None:

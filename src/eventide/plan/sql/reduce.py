@@ -20,7 +20,7 @@ from functools import cache
 from sqlglot import exp
 
 from eventide.eventtime.instant import EDGE
-from eventide.plan.bound.query import Bound, instant_sql, time_sql
+from eventide.plan.bound.query import BoundQuery, instant_sql, time_sql
 from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import Stream, Timestamps
 from eventide.plan.declared.window import RowWindow
@@ -39,7 +39,7 @@ class ReduceText:
     """The statement for one stream over the view `batch`; `summary_in` is the branch whose cells are the summary."""
 
     stream: Stream
-    branches: tuple[Bound, ...]
+    branches: tuple[BoundQuery, ...]
     summary_in: int
     source_keys: tuple[str, ...]
     sql: str
@@ -51,7 +51,7 @@ def batch_view(stream: Stream) -> str:
 
 
 def reduce_text(
-    stream: Stream, queries: Sequence[Bound], cell: int | None, own_summary: bool, up_to: int | None
+    stream: Stream, queries: Sequence[BoundQuery], cell: int | None, own_summary: bool, up_to: int | None
 ) -> ReduceText:
     """Write the reduce for the queries of `stream` that keep partials.
 
@@ -141,7 +141,7 @@ def promises_text(stream: Stream) -> str:
     return f"SELECT {', '.join(told)} FROM {batch_view(stream)} WHERE {where}{by} HAVING count(*) > 0"
 
 
-def wants(query: Bound) -> str | None:
+def wants(query: BoundQuery) -> str | None:
     """The condition under which a query wants a row, or None where it wants all of them."""
     conditions = []
     if query.query.where is not None:
@@ -151,14 +151,14 @@ def wants(query: Bound) -> str | None:
     return " AND ".join(conditions) or None
 
 
-def concerns(query: Bound) -> str | None:
+def concerns(query: BoundQuery) -> str | None:
     """The condition under which a query looks at a row: it falls into a window, and is in the sample."""
     share = query.query.sample
     conditions = [in_a_window(query), None if share is None else sampled(query.stream, share)]
     return " AND ".join(condition for condition in conditions if condition is not None) or None
 
 
-def in_a_window(query: Bound) -> str | None:
+def in_a_window(query: BoundQuery) -> str | None:
     """The condition under which a row falls into a window at all, or None where every row does."""
     window = query.panes
     if window.slide <= window.range or isinstance(query.query.window, RowWindow):
@@ -167,7 +167,7 @@ def in_a_window(query: Bound) -> str | None:
     return f"COALESCE({remainder} < {window.range}, FALSE)"
 
 
-def pane_sql(query: Bound) -> str:
+def pane_sql(query: BoundQuery) -> str:
     """The start of the pane that holds `__t`; the remainder first, so that nothing can overflow."""
     if isinstance(query.query.window, RowWindow):
         return "__t"
@@ -179,7 +179,7 @@ def pane_sql(query: Bound) -> str:
     return f"__t - {rest}"
 
 
-def kept_text(query: Bound, up_to: int | None = None) -> str:
+def kept_text(query: BoundQuery, up_to: int | None = None) -> str:
     """The rows that a row-keeping query wants, as its slices keep them.
 
     What the query will compute of them when windows close is computed here too, where it may fail: a row is judged in
@@ -199,13 +199,13 @@ def kept_text(query: Bound, up_to: int | None = None) -> str:
 
 
 @cache
-def _later(query: Bound) -> str | None:
+def _later(query: BoundQuery) -> str | None:
     """A number that cannot be told without computing what aggregates compute later; None where that cannot fail."""
     later = [argument.lazy.sql(SPARK) for argument in RowExpressions(query).arguments]
     return computed(later) if later else None
 
 
-def alone_text(query: Bound, up_to: int | None = None) -> str:
+def alone_text(query: BoundQuery, up_to: int | None = None) -> str:
     """The slices of one query alone, or the rows of one port."""
     if query.keeps_rows:
         return kept_text(query, up_to)
@@ -234,7 +234,7 @@ def shaped_text(sql: str, columns: Sequence[str], renames: Mapping[str, str], st
     return f"SELECT {', '.join(shown)} FROM ({sql}){' CROSS JOIN stamps' if stamps else ''}"
 
 
-def late_text(query: Bound, condition: str, join: str = "", behind: str | None = None) -> str:
+def late_text(query: BoundQuery, condition: str, join: str = "", behind: str | None = None) -> str:
     """The rows that a query or port wants and for which a condition holds over `__pane`, `__t`, `__k0`, ...
 
     With `__t`, and as `__behind` the heartbeat of their own source where that is asked for; `join` brings tables in.
@@ -262,7 +262,7 @@ def rejects_text(stream: Stream, beyond: int | None = None) -> str:
     return f"{timed(stream)} SELECT {columns}, {MALFORMED}, {reason} AS _reason FROM timed WHERE __t IS NULL{future}"
 
 
-def broken_text(stream: Stream, queries: Sequence[Bound], up_to: int | None = None) -> str:
+def broken_text(stream: Stream, queries: Sequence[BoundQuery], up_to: int | None = None) -> str:
     """The rows that break a query, each with the reasons; columns as in `rejects_text`, without its rows."""
     columns = ", ".join(quoted(column.name) for column in stream.columns)
     reasons = [reason for query in queries if (reason := _why_broken(query)) is not None]
@@ -274,7 +274,7 @@ def broken_text(stream: Stream, queries: Sequence[Bound], up_to: int | None = No
 
 
 @cache
-def _why_broken(query: Bound) -> str | None:
+def _why_broken(query: BoundQuery) -> str | None:
     """The reason why a row breaks a query, or NULL; None where no row can."""
     rows = RowExpressions(query)
     if rows.broken is None:
@@ -284,7 +284,7 @@ def _why_broken(query: Bound) -> str | None:
     return reason if concerned is None else f"CASE WHEN {concerned} THEN {reason} END"
 
 
-def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart: bool, up_to: int | None) -> str:
+def _prepared(stream: Stream, branches: Sequence[BoundQuery], cell: int | None, apart: bool, up_to: int | None) -> str:
     wanted = [f"({condition}) AS __want{i}" for i, q in enumerate(branches) if (condition := wants(q)) is not None]
     keyed = ["__t"]
     if stream.arrival is not None:
@@ -305,18 +305,18 @@ def _prepared(stream: Stream, branches: Sequence[Bound], cell: int | None, apart
     return f"{timed(stream, up_to)}, {wanted_rows}, keyed AS (SELECT {', '.join(keyed)} FROM wanted)"
 
 
-def _inputs(query: Bound) -> tuple[str, ...]:
+def _inputs(query: BoundQuery) -> tuple[str, ...]:
     """The columns of the stream that the partials of a query are made of."""
     spoken = {name.lower() for p in query.partials for name in columns_in(parsed(p.reduce, "a partial"))}
     return tuple(column.name for column in query.stream.columns if column.name.lower() in spoken)
 
 
-def _keys_of(i: int, query: Bound) -> tuple[str, ...]:
+def _keys_of(i: int, query: BoundQuery) -> tuple[str, ...]:
     want = (f"__want{i}",) if wants(query) is not None else ()
     return (f"__pane{i}", *want, *(f"__k{i}_{j}" for j in range(len(query.keys))))
 
 
-def _guarded(reduce: str, i: int, query: Bound) -> str:
+def _guarded(reduce: str, i: int, query: BoundQuery) -> str:
     """An aggregate over the wanted rows alone."""
     if wants(query) is None:
         return reduce
@@ -335,14 +335,14 @@ def _is_source(stream: Stream, sql: str) -> bool:
     return sql.strip("`").lower() in (name.lower() for name in stream.source)
 
 
-def _source_keys(branch: int, branches: Sequence[Bound]) -> tuple[str, ...]:
+def _source_keys(branch: int, branches: Sequence[BoundQuery]) -> tuple[str, ...]:
     """The keys of a branch that tell the source, in the order in which the stream names its columns."""
     query = branches[branch]
     spelled = [key.sql.strip("`").lower() for key in query.keys]
     return tuple(f"__k{branch}_{spelled.index(name.lower())}" for name in query.stream.source)
 
 
-def _branch_with_cells(stream: Stream, branches: Sequence[Bound], cell: int) -> int | None:
+def _branch_with_cells(stream: Stream, branches: Sequence[BoundQuery], cell: int) -> int | None:
     """The first query whose groups tell the source and whose panes are no wider than a cell."""
     for i, query in enumerate(branches):
         grouped = {key.sql.strip("`").lower() for key in query.keys}

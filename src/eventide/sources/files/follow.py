@@ -25,12 +25,12 @@ another name in the same folder, and read on. What is gone or compressed meanwhi
 
 One file under `Follow`: read as far as it is written, and known again after a restart.
 
-Law: a `Mark` matches a file only if the bytes that were read first are still there and at least as many as were read.
+Law: a `FileMark` matches a file only if the bytes that were read first are still there, at least as many as were read.
 
 >>> import tempfile
 >>> file = tempfile.NamedTemporaryFile(); _ = file.write(b"one"); file.flush()
->>> mark = Mark(os.stat(file.name).st_ino, 3, hashlib.sha256(b"one").hexdigest(), 3, None)
->>> mark.found(file.name) == file.name, Mark.restored(mark.saved()) == mark
+>>> mark = FileMark(os.stat(file.name).st_ino, 3, hashlib.sha256(b"one").hexdigest(), 3, None)
+>>> mark.found(file.name) == file.name, FileMark.restored(mark.saved()) == mark
 (True, True)
 
 Files that a followed file became: `app.log` renamed to `app.log.1`, `app.log-20260131`, `app-2026.log`.
@@ -65,7 +65,7 @@ HEAD = 1024
 
 
 @dataclass(frozen=True)
-class Mark:
+class FileMark:
     """A file and how far it was read: its number, how many first bytes are known and their digest, the header."""
 
     number: int
@@ -81,9 +81,9 @@ class Mark:
         return {**asdict(self), "names": None if self.names is None else list(self.names)}
 
     @staticmethod
-    def restored(saved: dict[str, Any]) -> Mark:
+    def restored(saved: dict[str, Any]) -> FileMark:
         """From plain JSON."""
-        return Mark(**{**saved, "names": None if saved["names"] is None else tuple(saved["names"])})
+        return FileMark(**{**saved, "names": None if saved["names"] is None else tuple(saved["names"])})
 
     def matches(self, path: str) -> bool:
         """Whether the file at `path` begins with what was read."""
@@ -124,7 +124,7 @@ class _Bytes:
 class FollowedFile:
     """An open file that may grow, be renamed, or be written anew."""
 
-    def __init__(self, how: LineFormat, path: str, mark: Mark | None = None) -> None:
+    def __init__(self, how: LineFormat, path: str, mark: FileMark | None = None) -> None:
         self._raw = _Bytes(path)
         self._rows = TextRows(how, path, self._raw, growing=True)
         self._head = b""
@@ -161,11 +161,11 @@ class FollowedFile:
         mine, there = os.fstat(self._raw.descriptor), os.stat(path)
         return (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino)
 
-    def mark(self) -> Mark:
+    def mark(self) -> FileMark:
         """This file and how far it was read."""
         found = os.fstat(self._raw.descriptor)
         head = self._head
-        return Mark(found.st_ino, len(head), _digest(head), self._rows.offset, self._rows.names, found.st_mtime_ns)
+        return FileMark(found.st_ino, len(head), _digest(head), self._rows.offset, self._rows.names, found.st_mtime_ns)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -184,7 +184,7 @@ def is_rotated(name: str, of: str) -> bool:
     return behind or (within and name[len(stem) : -len(ending)].startswith(BETWEEN))
 
 
-def rotated_after(path: str, read: Mark) -> tuple[list[str], list[str]]:
+def rotated_after(path: str, read: FileMark) -> tuple[list[str], list[str]]:
     """The files of the family written to after the one that was read, first to last; and those that are compressed."""
     folder, base = os.path.dirname(path) or ".", os.path.basename(path)
     found: list[tuple[int, str]] = []
@@ -200,7 +200,7 @@ def rotated_after(path: str, read: Mark) -> tuple[list[str], list[str]]:
     return [p for p in paths if not p.endswith(COMPRESSED)], [p for p in paths if p.endswith(COMPRESSED)]
 
 
-def copy_of(path: str, read: Mark) -> str | None:
+def copy_of(path: str, read: FileMark) -> str | None:
     """Where the content went of a file that was emptied and is written anew, as `copytruncate` of logrotate does."""
     folder, base = os.path.dirname(path) or ".", os.path.basename(path)
     with os.scandir(folder) as entries:
@@ -228,7 +228,7 @@ class Follow:
             raise InputError(f"{owner}: {self._path} is a folder: follow a file in it, or read the folder as {kind}")
         self._how = LineFormat(owner, stream.columns, kind, options)
         self._file: FollowedFile | None = None
-        self._after: Mark | None = None
+        self._after: FileMark | None = None
         self._told: set[str] = set()
         self._steps: list[dict[str, Any]] = []
         self._units = UnitWatch(stream)
@@ -302,7 +302,7 @@ class Follow:
                 LOG.warning("%s: %s was compressed before it was read: its rows are missing", self._how.owner, path)
         return FollowedFile(self._how, waiting[0] if waiting else self._path)
 
-    def _emptied(self, mark: Mark) -> None:
+    def _emptied(self, mark: FileMark) -> None:
         """Read on in the copy of a file that is written anew, or else in that file from its beginning."""
         self.close()
         copied = copy_of(self._path, mark)
@@ -316,9 +316,9 @@ class Follow:
     def seek(self, position: dict[str, Any]) -> None:
         """Read on in the file that was read then, wherever it is now."""
         after = position.get("after")
-        self._after = None if after is None else Mark.restored(after)
+        self._after = None if after is None else FileMark.restored(after)
         if position["file"] is not None:
-            mark = Mark.restored(position["file"])
+            mark = FileMark.restored(position["file"])
             where = mark.found(self._path) or copy_of(self._path, mark)
             if where is not None:
                 self._file = FollowedFile(self._how, where, mark)
@@ -341,7 +341,7 @@ class Follow:
         taken: list[pa.Table] = []
         exact = True
         for step in portion["steps"]:
-            mark = Mark.restored(step["file"])
+            mark = FileMark.restored(step["file"])
             rows = self._again(mark, int(step["start"]), int(step["rows"]), bool(step["to_the_end"]))
             taken += rows
             exact = sum(one.num_rows for one in rows) == step["rows"]
@@ -349,7 +349,7 @@ class Follow:
                 break
         return pa.concat_tables(taken) if taken else None, exact
 
-    def _again(self, mark: Mark, start: int, rows: int, to_the_end: bool) -> list[pa.Table]:
+    def _again(self, mark: FileMark, start: int, rows: int, to_the_end: bool) -> list[pa.Table]:
         """The rows of a file from one byte to another; none if the file is not what it was."""
         where = mark.found(self._path) or copy_of(self._path, mark)
         if where is None:

@@ -49,13 +49,13 @@ class Number(str):
     __slots__ = ()
 
 
-class Whole(Number):
+class WholeNumber(Number):
     """A whole number as it was written."""
 
     __slots__ = ()
 
 
-class Pairs(list[tuple[str, Any]]):
+class JsonObject(list[tuple[str, Any]]):
     """The names and values of an object, in order, doubles included."""
 
 
@@ -65,7 +65,9 @@ SPACE = re.compile(r"[ \t\n\r]*")
 SIGNED = re.compile(r"[+-]INF|\+Infinity")
 ONLY_AS_TEXT = {"NaN", "+INF", "+Infinity", "Infinity", "-INF", "-Infinity"}
 NUMBER = re.compile(r"-?[0-9.]+(?:[eE][+-]?[0-9]+)?")
-DECODER = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=Whole, parse_float=Number, parse_constant=Number)
+DECODER = json.JSONDecoder(
+    object_pairs_hook=JsonObject, parse_int=WholeNumber, parse_float=Number, parse_constant=Number
+)
 
 
 class FailSafeJson:
@@ -170,12 +172,12 @@ def _inside(convert: Convert, value: Any) -> Any:
 def _written(value: Any) -> str:
     """The text of a value inside of another, where the text as it was written is not at hand: the same but for blanks.
 
-    >>> _written(Pairs([("a", [Whole("1"), "x", None])]))
+    >>> _written(JsonObject([("a", [WholeNumber("1"), "x", None])]))
     '{"a":[1,"x",null]}'
     """
     if isinstance(value, Number):
         return value
-    if isinstance(value, Pairs):
+    if isinstance(value, JsonObject):
         return "{" + ",".join(f"{json.dumps(name)}:{_written(inner)}" for name, inner in value) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(_written, value)) + "]"
@@ -183,13 +185,13 @@ def _written(value: Any) -> str:
 
 
 def _list(convert: Convert, value: Any, text: str) -> list[Any]:
-    if not isinstance(value, list) or isinstance(value, Pairs):
+    if not isinstance(value, list) or isinstance(value, JsonObject):
         raise ValueError(text)
     return [_inside(convert, inner) for inner in value]
 
 
 def _struct(converts: dict[str, Convert], value: Any, text: str) -> dict[str, Any]:
-    if not isinstance(value, Pairs):
+    if not isinstance(value, JsonObject):
         raise ValueError(text)
     found: dict[str, Any] = dict.fromkeys(converts)
     found.update((name, _inside(converts[name], inner)) for name, inner in value if name in converts)
@@ -197,7 +199,7 @@ def _struct(converts: dict[str, Convert], value: Any, text: str) -> dict[str, An
 
 
 def _map(convert: Convert, value: Any, text: str) -> list[tuple[str, Any]]:
-    if not isinstance(value, Pairs):
+    if not isinstance(value, JsonObject):
         raise ValueError(text)
     return [(name, _inside(convert, inner)) for name, inner in value]
 
@@ -210,7 +212,7 @@ def _text(value: Any, text: str) -> str:
 
 
 def _whole(bits: int, value: Any, text: str) -> int:
-    if not isinstance(value, Whole):
+    if not isinstance(value, WholeNumber):
         raise ValueError(text)
     return text_values.in_range(int(value), bits)
 
@@ -246,7 +248,7 @@ def _by_text(read: Callable[[str], int], value: Any, text: str) -> int:
 
 
 def _timestamp(value: Any, text: str) -> int:
-    if isinstance(value, Whole):
+    if isinstance(value, WholeNumber):
         return text_values.in_range(int(value) * text_values.MICROS, 64)
     return _by_text(text_values.timestamp, value, text)
 

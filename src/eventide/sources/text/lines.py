@@ -89,7 +89,7 @@ BLOCK = 16 << 20
 CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
-class Reads(Protocol):
+class ByteReader(Protocol):
     """Whatever bytes can be read from, in order."""
 
     def read(self, size: int = -1, /) -> bytes:
@@ -101,7 +101,7 @@ class Reads(Protocol):
         ...
 
 
-def opened(path: str) -> Reads:
+def opened(path: str) -> ByteReader:
     """A file, unpacked while it is read."""
     file = pa.OSFile(path)
     for ending, codec in CODECS.items():
@@ -139,7 +139,7 @@ class _Closing:
 class LineBlocks:
     """Lines from a reader. `growing`: the file may grow, so a last line without an end is not yet a line."""
 
-    def __init__(self, source: Reads, growing: bool = False) -> None:
+    def __init__(self, source: ByteReader, growing: bool = False) -> None:
         self._source = source
         self.growing = growing
         self._buffer = b""

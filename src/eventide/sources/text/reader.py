@@ -51,7 +51,7 @@ from eventide.sources.options import text_options
 from eventide.sources.schema import places_in_header, schema_of
 from eventide.sources.text.csv_lines import FailSafeCsv, QuickCsv, fields
 from eventide.sources.text.json_lines import FailSafeJson, QuickJson
-from eventide.sources.text.lines import LineBlocks, Reads, as_block, lines_of, normal
+from eventide.sources.text.lines import ByteReader, LineBlocks, as_block, lines_of, normal
 
 # Options with the values that change nothing; None: any value.
 KEPT: dict[str, dict[str, set[str] | None]] = {
@@ -102,7 +102,7 @@ FEW_LINES = 32
 """Up to so many lines of a block are read the fail-safe way."""
 
 
-class Quick(Protocol):
+class BlockParser(Protocol):
     """Many lines at once."""
 
     def rows(self, lines: pa.StringArray, block: bytes) -> tuple[pa.Table, Any]:
@@ -113,7 +113,7 @@ class Quick(Protocol):
         ...
 
 
-class Careful(Protocol):
+class LineParser(Protocol):
     """One line at a time."""
 
     def rows(self, line: str) -> list[list[Any] | None]:
@@ -129,8 +129,8 @@ class TextParser:
     ) -> None:
         self._schema = schema_of(declared)
         self._kind = kind
-        self._quick: Quick
-        self._careful: Careful
+        self._quick: BlockParser
+        self._careful: LineParser
         if kind == "json":
             self._quick, self._careful = QuickJson(declared), FailSafeJson(declared)
             return
@@ -234,7 +234,7 @@ class LineFormat:
 class TextRows:
     """Rows from a reader of bytes; `place` is for errors. `growing`: a last line without an end may go on."""
 
-    def __init__(self, how: LineFormat, place: str, source: Reads, growing: bool = False) -> None:
+    def __init__(self, how: LineFormat, place: str, source: ByteReader, growing: bool = False) -> None:
         self._how = how
         self._place = place
         self._blocks = LineBlocks(source, growing)

@@ -100,12 +100,12 @@ def _confidence(exceeded: float) -> str:
     return f", exceeded={exceeded}" if exceeded else ""
 
 
-Bound: TypeAlias = TimeBound | RowBound
-BoundSet: TypeAlias = tuple[Bound, ...]
+SkewBound: TypeAlias = TimeBound | RowBound
+BoundSet: TypeAlias = tuple[SkewBound, ...]
 """All that is promised of one ordered pair of sources; empty when nothing is."""
 
 
-def implies(strong: Bound, weak: Bound) -> bool:
+def implies(strong: SkewBound, weak: SkewBound) -> bool:
     """Whether whoever keeps `strong` also keeps `weak`, at least as surely.
 
     >>> implies(TimeBound(1, 2), TimeBound(3, 2)), implies(TimeBound(0, 2), RowBound(7, 2))
@@ -121,7 +121,7 @@ def implies(strong: Bound, weak: Bound) -> bool:
     return strong.after == 0 if isinstance(strong, TimeBound) else strong.rows <= weak.rows
 
 
-def simplified(bounds: Iterable[Bound]) -> BoundSet:
+def simplified(bounds: Iterable[SkewBound]) -> BoundSet:
     """The same promises without those that another one implies; time bounds first, quickest first.
 
     >>> simplified([RowBound(0, 4), TimeBound(3, 1), TimeBound(2, 9)])
@@ -132,12 +132,12 @@ def simplified(bounds: Iterable[Bound]) -> BoundSet:
     return tuple(sorted(kept, key=lambda b: (isinstance(b, RowBound), _wait(b), b.lag, b.exceeded)))
 
 
-def _plain(bound: Bound) -> Bound:
+def _plain(bound: SkewBound) -> SkewBound:
     no_rows_to_wait_for = isinstance(bound, RowBound) and bound.rows == 0
     return TimeBound(0, bound.lag, bound.exceeded) if no_rows_to_wait_for else bound
 
 
-def _wait(bound: Bound) -> int:
+def _wait(bound: SkewBound) -> int:
     return bound.after if isinstance(bound, TimeBound) else bound.rows
 
 
@@ -154,7 +154,7 @@ def join_senders(sets: Iterable[BoundSet]) -> BoundSet:
     (RowBound(rows=5, lag=1),)
     """
 
-    def weaker(a: Bound, b: Bound) -> Bound | None:
+    def weaker(a: SkewBound, b: SkewBound) -> SkewBound | None:
         lag, exceeded = max(a.lag, b.lag), a.exceeded + b.exceeded
         if exceeded >= 1:
             return None

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import Instants, shift_all
-from eventide.eventtime.policies.skew.bounds import Bound, BoundSet, RowBound, TimeBound, check_length, simplified
+from eventide.eventtime.policies.skew.bounds import BoundSet, RowBound, SkewBound, TimeBound, check_length, simplified
 
 ABSENT = -1
 
@@ -104,7 +104,7 @@ class SkewMatrix:
     latency: tuple[int, ...]
 
     @classmethod
-    def of(cls, entries: Sequence[Sequence[Iterable[Bound]]], latency: Sequence[int]) -> SkewMatrix:
+    def of(cls, entries: Sequence[Sequence[Iterable[SkewBound]]], latency: Sequence[int]) -> SkewMatrix:
         """Check shapes, simplify sets.
 
         >>> SkewMatrix.of([[[TimeBound(0, 0)], []]], latency=[0])
@@ -181,7 +181,7 @@ def check_latency(latency: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(value) for value in latency)
 
 
-def check_bounds(bounds: Iterable[Bound]) -> tuple[Bound, ...]:
+def check_bounds(bounds: Iterable[SkewBound]) -> tuple[SkewBound, ...]:
     """Refuse what is no bound, before arithmetic meets it."""
     given = (bounds,) if isinstance(bounds, TimeBound | RowBound) else tuple(bounds)
     for bound in given:

@@ -40,9 +40,9 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.instant import Instants, shift_all
 from eventide.eventtime.policies.skew.bounds import (
     LONGEST,
-    Bound,
     BoundSet,
     RowBound,
+    SkewBound,
     TimeBound,
     check_length,
     simplified,
@@ -161,7 +161,7 @@ class PerSourceSkew:
         cls,
         latency: Sequence[int],
         between: Iterable[TimeTerm | RowTerm] = (),
-        own: Sequence[Iterable[Bound]] = (),
+        own: Sequence[Iterable[SkewBound]] = (),
     ) -> PerSourceSkew:
         """Check lengths, simplify sets.
 

@@ -13,7 +13,7 @@ Limits: one running policy per declared group, and one for the others: meant for
 heartbeat per source already keeps sources apart by itself, as many as there are.
 
 >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
->>> generator = Groupwise(FixedDelay(10), group_of=(0, 0, 1)).start()
+>>> generator = PerGroup(FixedDelay(10), group_of=(0, 0, 1)).start()
 >>> generator.observe(Arrivals.of_rows(clock=0, source=[0, 1, 2, 3, 4], time=[50, 90, 30, 70, 40]))
 >>> h = generator.heartbeats(0)
 >>> h.combined, h.by_source.tolist()
@@ -28,7 +28,7 @@ group. With bounds from `grouping.group` inside, memory and work follow the grou
 >>> from eventide.eventtime.policies.skew.grouping import group
 >>> from eventide.eventtime.policies.skew.per_source import distributed_sensors
 >>> sensors, assignment = distributed_sensors(deviation=[1, 2, 9], latency=[0, 0, 0]), (0, 0, 1)
->>> generator = Grouped(DeclaredSkew(group(sensors, assignment)), assignment).start()
+>>> generator = MergedSources(DeclaredSkew(group(sensors, assignment)), assignment).start()
 >>> generator.observe(Arrivals.of_row(clock=0, source=1, time=100))
 >>> generator.heartbeats(0).by_source.tolist()
 [97, 97, 89]
@@ -53,11 +53,11 @@ KIND, VERSION = "groupwise", 1
 
 
 @dataclass(frozen=True)
-class Groupwise:
+class PerGroup:
     """Run `inner` once for each group of sources, and once for the sources that are in none.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
-    >>> Groupwise(FixedDelay(10), group_of=(0, 2))
+    >>> PerGroup(FixedDelay(10), group_of=(0, 2))
     Traceback (most recent call last):
         ...
     eventide.errors.DeclarationError: groups (0, 2) are not numbered 0, 1, 2, ... without a gap: do so
@@ -70,14 +70,14 @@ class Groupwise:
         if sorted(set(self.group_of)) != list(range(len(set(self.group_of)))):
             raise DeclarationError(f"groups {self.group_of} are not numbered 0, 1, 2, ... without a gap: do so")
 
-    def start(self) -> GroupwiseGenerator:
+    def start(self) -> PerGroupGenerator:
         """A heartbeat generator that has seen nothing."""
-        return GroupwiseGenerator(self)
+        return PerGroupGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> GroupwiseGenerator:
+    def resume(self, snapshot: Snapshot) -> PerGroupGenerator:
         """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
-        generator = GroupwiseGenerator(self)
+        generator = PerGroupGenerator(self)
         saved, here = snapshot["groups"], len(generator._groups)
         if len(saved) != here:
             raise SnapshotError(f"this snapshot is of {len(saved) - 1} declared groups, not of {here - 1}")
@@ -87,10 +87,10 @@ class Groupwise:
         return generator
 
 
-class GroupwiseGenerator:
+class PerGroupGenerator:
     """One heartbeat generator per declared group, and a last one for the sources that are in none."""
 
-    def __init__(self, policy: Groupwise) -> None:
+    def __init__(self, policy: PerGroup) -> None:
         declared = np.array(policy.group_of, dtype=np.intp)
         members = np.bincount(declared)
         self._groups: list[HeartbeatGenerator] = [policy.inner.start() for _ in range(len(members) + 1)]
@@ -156,7 +156,7 @@ GROUPED_KIND, GROUPED_VERSION = "grouped", 1
 
 
 @dataclass(frozen=True)
-class Grouped:
+class MergedSources:
     """Run `inner` on groups; `assignment` names the group of each source."""
 
     inner: Policy
@@ -166,17 +166,17 @@ class Grouped:
         """Check the assignment."""
         members_of(self.assignment)
 
-    def start(self) -> GroupedGenerator:
+    def start(self) -> MergedSourcesGenerator:
         """A heartbeat generator that has seen nothing."""
-        return GroupedGenerator(self.inner.start(), self.assignment)
+        return MergedSourcesGenerator(self.inner.start(), self.assignment)
 
-    def resume(self, snapshot: Snapshot) -> GroupedGenerator:
+    def resume(self, snapshot: Snapshot) -> MergedSourcesGenerator:
         """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, GROUPED_KIND, GROUPED_VERSION)
-        return GroupedGenerator(self.inner.resume(snapshot["inner"]), self.assignment)
+        return MergedSourcesGenerator(self.inner.resume(snapshot["inner"]), self.assignment)
 
 
-class GroupedGenerator:
+class MergedSourcesGenerator:
     """Renames sources on the way in and heartbeats on the way out; all state is the inner heartbeat generator's."""
 
     def __init__(self, inner: HeartbeatGenerator, assignment: tuple[int, ...]) -> None:
