@@ -184,7 +184,7 @@ class Routes:
         name = named(engine, parameters_of(query, ("query",)).get("query"))
         told: dict[str, Any] = {"query": name, "round": engine.state.round, "clock": engine.state.clock}
         if engine.program.operator(name) is not None:
-            standing = engine.state.standing(engine.program, engine.scheduling)
+            standing = engine.state.progress(engine.program, engine.scheduling)
             return Response.of(told | ((standing and operator_data(standing, name)) or {}))
         words = self._words
         windows = self._running.why(name)
