@@ -73,7 +73,7 @@ def test_a_function_that_only_spark_has_is_explained_as_far_as_it_goes(tmp_path:
 
 @pytest.mark.parametrize("policy", EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_every_policy_has_words(policy: Policy) -> None:
-    assert "=" not in in_words(policy, plain=False)
+    assert "=" not in in_words(policy, unitless=False)
 
 
 def test_a_question_is_answered_by_what_stands_before_it_though_it_is_dropped_later(tmp_path: Path, here: Here) -> None:

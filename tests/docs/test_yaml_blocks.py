@@ -54,7 +54,7 @@ def test_the_parts_of_the_page_are_one_program_in_which_everything_tells_somethi
             trial.round(step.rows, step.clock, step.heartbeats, step.over)
             if step.end:
                 trial.end(step.clock)
-            taken = trial.taken()
+            taken = trial.output()
             assert not taken.rejected
             tables = [("early", table) for table in taken.early] + [("final", table) for table in taken.final]
             told |= {(kind, table.column("query")[0].as_py()) for kind, table in tables}

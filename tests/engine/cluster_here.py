@@ -78,7 +78,7 @@ class _Asked:
 
     def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
         self._backend.said.append(spark_sql)
-        return self._backend.workbench.ask(spark_sql, tables, inner)
+        return self._backend.duckdb_executor.ask(spark_sql, tables, inner)
 
 
 def on_cluster(executor: Any, rows: Segments) -> Segments:

@@ -11,7 +11,7 @@ from tests.engine.scenarios import SharedWorkbench
 
 
 @pytest.fixture(scope="module")
-def workbench() -> Iterator[DuckDBExecutor]:
+def duckdb_executor() -> Iterator[DuckDBExecutor]:
     """One for all scenarios of a module."""
     shared = SharedWorkbench()
     yield shared

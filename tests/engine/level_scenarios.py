@@ -134,7 +134,7 @@ def played(plan: Plan, trial: Trial) -> AggregateValue:
     told = []
     for number in range(len(plan.story.rounds)):
         play_round(plan.story, number, trial)
-        final = {table.column("query")[0].as_py(): table for table in trial.taken().final}
+        final = {table.column("query")[0].as_py(): table for table in trial.output().final}
         told.append([row for question in plan.levels for row in shown(question, final.get(question.name))])
     return told
 

@@ -151,7 +151,7 @@ def _table(rows: tuple[Row, ...]) -> pa.Table:
 
 
 def _outcome(trial: Trial) -> Outcome:
-    taken = trial.taken()
+    taken = trial.output()
     rows: dict[str, list[dict[str, Any]]] = {}
     for table in taken.final:
         rows.setdefault(table.column("query")[0].as_py(), []).extend(table.to_pylist())

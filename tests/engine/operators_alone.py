@@ -45,7 +45,7 @@ def came(operator: Operator, port: BoundQuery, rows: pa.Table, clock: int | None
     layout, renames = operator.layout(name), operator.renames(name)
     if MALFORMED not in rows.column_names:
         rows = rows.append_column(MALFORMED, pa.nulls(rows.num_rows, pa.string()))
-    table = BACKEND.workbench.ask(kept_text(port), {batch_view(port.stream): rows})
+    table = BACKEND.duckdb_executor.ask(kept_text(port), {batch_view(port.stream): rows})
     if clock is not None:
         for column, at in operator.stamps(name, clock).items():
             place = table.schema.get_field_index(column)

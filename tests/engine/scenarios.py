@@ -194,7 +194,7 @@ def played(scenario: Scenario, trial: Trial) -> list[Outcome]:
     story = []
     for number in range(len(scenario.rounds)):
         play_round(scenario, number, trial)
-        story.append(_outcome(scenario, trial.taken()))
+        story.append(_outcome(scenario, trial.output()))
     return story
 
 

@@ -39,9 +39,9 @@ conditions = st.builds(Comparison, expressions(1), st.just("<"), expressions(1))
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[DuckDBExecutor]:
-    workbench = SharedWorkbench()
-    yield workbench
-    DuckDBExecutor.close(workbench)
+    duckdb_executor = SharedWorkbench()
+    yield duckdb_executor
+    DuckDBExecutor.close(duckdb_executor)
 
 
 def batch(given: list[Row], first: int = 0) -> pa.Table:
@@ -80,7 +80,7 @@ def check(trial: Trial, rounds: list[list[Row]], value: Word, group: Word, where
         trial.round({"S": batch(several, first)}, clock=0, heartbeats={})
         first += len(several)
     trial.round({}, clock=0, heartbeats={"S": 999})
-    taken = trial.taken()
+    taken = trial.output()
     broken, answers = expected(value, group, where, [row for several in rounds for row in several])
     assert {t for table in taken.rejected for t in table.column("t").to_pylist()} == broken
     found: dict[str, dict[Any, Any]] = {"partials": {}, "kept": {}}
@@ -107,7 +107,7 @@ def test_every_row_is_rejected_or_counts_whatever_a_query_computes(
     bench: DuckDBExecutor, value: Word, group: Word, where: Word, rounds: list[list[Row]]
 ) -> None:
     program = asking(value, group, where)
-    with tempfile.TemporaryDirectory() as folder, Trial(program, Path(folder), workbench=bench) as trial:
+    with tempfile.TemporaryDirectory() as folder, Trial(program, Path(folder), duckdb_executor=bench) as trial:
         check(trial, rounds, value, group, where)
 
 
@@ -177,7 +177,7 @@ def test_a_user_s_function_that_fails_stops_the_engine_and_is_named_and_nothing_
         trial.restart()
         trial.round({"S": batch(given)}, clock=0, heartbeats={})
         trial.round({}, clock=0, heartbeats={"S": 9})
-        [final] = trial.taken().final
+        [final] = trial.output().final
         assert final.column("total").to_pylist() == [45]
         assert final.column("rows").to_pylist() == [3]
 

@@ -86,7 +86,7 @@ class Story:
             else:
                 beats = {} if one.explicit == NEVER else {"s": one.explicit}
                 trial.round({"s": table_of(one)}, clock=0, heartbeats=beats)
-            taken = trial.taken()
+            taken = trial.output()
             yield (
                 Counter(
                     tuple(row[name] for name in ("query", "window_start", "window_end", "rows", *names[row["query"]]))
@@ -147,8 +147,11 @@ def agree(story: Story, trial: Trial) -> None:
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories())
-def test_groups_close_with_their_own_source_as_brute_force_says(workbench: DuckDBExecutor, story: Story) -> None:
-    with tempfile.TemporaryDirectory() as folder, Trial(story.program, Path(folder), workbench=workbench) as trial:
+def test_groups_close_with_their_own_source_as_brute_force_says(duckdb_executor: DuckDBExecutor, story: Story) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(story.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
+    ):
         agree(story, trial)
 
 

@@ -44,14 +44,14 @@ def played(plan: Plan, trial: Trial, prods: dict[int, int]) -> None:
     ended = False
     for number, one in enumerate(plan.story.rounds):
         play_round(plan.story, number, trial)
-        assert in_order(plan, [told(plan, trial.taken().final)])[0] == expected[number], f"final of round {number}"
+        assert in_order(plan, [told(plan, trial.output().final)])[0] == expected[number], f"final of round {number}"
         ended = ended or one.end
         if number in prods:
             for question in plan.levels:
                 answer = trial.prod(question.name, Prod(prods[number]))
                 assert (answer.timing in (Timing.TIMELY, Timing.REPEATED)) == (answer.rows > 0)
             wanted = [] if ended else early_by_brute_force(plan, number, prods[number])
-            found = in_order(plan, [told(plan, trial.taken().early)])[0]
+            found = in_order(plan, [told(plan, trial.output().early)])[0]
             assert found == wanted, f"early after round {number}, up to {prods[number]}"
 
 
@@ -72,10 +72,13 @@ def prodded_plans(draw: st.DrawFn) -> tuple[Plan, dict[int, int]]:
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(prodded_plans())
 def test_early_answers_are_those_of_the_rows_that_have_arrived(
-    workbench: DuckDBExecutor, asked: tuple[Plan, dict[int, int]]
+    duckdb_executor: DuckDBExecutor, asked: tuple[Plan, dict[int, int]]
 ) -> None:
     plan, prods = asked
-    with tempfile.TemporaryDirectory() as folder, Trial(plan.program, Path(folder), workbench=workbench) as trial:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(plan.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
+    ):
         played(plan, trial, prods)
 
 
@@ -94,11 +97,14 @@ def test_early_answers_on_spark_are_those_of_the_rows_that_have_arrived(
         played(plan, trial, prods)
 
 
-def test_a_prod_for_a_query_that_is_not_there_is_refused(workbench: DuckDBExecutor) -> None:
+def test_a_prod_for_a_query_that_is_not_there_is_refused(duckdb_executor: DuckDBExecutor) -> None:
     stream = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t")
     sums = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
     program = Program((stream,), (sums, Query("most", "sums", SameWindow(), named_as(most="max(total)"))))
-    with tempfile.TemporaryDirectory() as folder, Trial(program, Path(folder), workbench=workbench) as trial:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(program, Path(folder), duckdb_executor=duckdb_executor) as trial,
+    ):
         with pytest.raises(DeclarationError, match="there is no query 'summs'"):
             trial.prod("summs")
         with pytest.raises(DeclarationError, match="no group 'v' to prod: it has k"):

@@ -96,7 +96,7 @@ def told(trial: Trial, story: list[pa.Table]) -> dict[tuple[Any, ...], dict[str,
     for rows in story:
         trial.round({"s": rows}, clock=0, heartbeats={})
     trial.end(clock=0)
-    taken = trial.taken()
+    taken = trial.output()
     for table in (*taken.final, *taken.revised):
         for row in table.to_pylist():
             key = (row["query"], row["kind"], row["window_start"], row["round"], row.get("k"), row.get("ok"))

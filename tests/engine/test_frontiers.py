@@ -62,9 +62,9 @@ def keeps(promised: OperatorFrontier, results: Results) -> None:
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios(rounds=5))
-def test_later_rows_keep_what_was_promised(workbench: DuckDBExecutor, scenario: Scenario) -> None:
+def test_later_rows_keep_what_was_promised(duckdb_executor: DuckDBExecutor, scenario: Scenario) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        engine = Engine(program(scenario.names), LocalBackend(workbench), folder, {})
+        engine = Engine(program(scenario.names), LocalBackend(duckdb_executor), folder, {})
         promised: dict[str, OperatorFrontier] = {}
         for brought, given_beats, _ in scenario.rounds:
             rows = {

@@ -47,8 +47,11 @@ def test_a_result_is_never_late_for_the_query_above(plan: Plan) -> None:
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans())
-def test_local_engine_answers_plans_as_brute_force_does(workbench: DuckDBExecutor, plan: Plan) -> None:
-    with tempfile.TemporaryDirectory() as folder, Trial(plan.program, Path(folder), workbench=workbench) as trial:
+def test_local_engine_answers_plans_as_brute_force_does(duckdb_executor: DuckDBExecutor, plan: Plan) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(plan.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
+    ):
         agree(plan, trial)
 
 
@@ -172,7 +175,7 @@ def test_what_duckdb_cannot_say_is_reduced_by_spark(spark: SparkSession, tmp_pat
         trial.restart()
         trial.round({"s": table.slice(3)}, clock=0, heartbeats={})
         trial.end(clock=0)
-        taken = trial.taken()
+        taken = trial.output()
     told = [row for shown in taken.final for row in shown.to_pylist() if row["query"] == "above"]
     assert sorted((row["day"], row["number"], row["total"]) for row in told) == [
         ("Friday", 1, 16),

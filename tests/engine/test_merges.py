@@ -40,8 +40,11 @@ def agree(scenario: Scenario, trial: Trial) -> None:
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
-def test_local_engine_merges_as_brute_force_does(workbench: DuckDBExecutor, scenario: Scenario) -> None:
-    with tempfile.TemporaryDirectory() as folder, Trial(scenario.program, Path(folder), workbench=workbench) as trial:
+def test_local_engine_merges_as_brute_force_does(duckdb_executor: DuckDBExecutor, scenario: Scenario) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(scenario.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
+    ):
         agree(scenario, trial)
 
 

@@ -35,11 +35,14 @@ EVERY, HALF, WITHIN = Prods(every=SECOND), Prods(points=(0.5,), estimate=True), 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans(), prods=st.sampled_from([Prods(every=5), Prods(points=(0.3, 1.0), estimate=True), WITHIN]))
-def test_declared_prods_change_no_final_answer(workbench: DuckDBExecutor, plan: Plan, prods: Prods) -> None:
+def test_declared_prods_change_no_final_answer(duckdb_executor: DuckDBExecutor, plan: Plan, prods: Prods) -> None:
     over_rows = any(isinstance(question.window, RowWindow) for question in plan.levels)
     prods = Prods(every=5) if over_rows else prods
     prodded = replace(plan.program, queries=tuple(replace(q, prods=prods) for q in plan.program.queries))
-    with tempfile.TemporaryDirectory() as folder, Trial(prodded, Path(folder), workbench=workbench) as trial:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Trial(prodded, Path(folder), duckdb_executor=duckdb_executor) as trial,
+    ):
         assert in_order(plan, played(plan, trial)) == in_order(plan, brute_force(plan)[0])
 
 

@@ -46,12 +46,12 @@ Asked = tuple[int, str, EarlyResults, int]
 class Rounds:
     """A plan on the local engine, round by round, and whoever asks it; compared with brute force in the end."""
 
-    def __init__(self, plan: Plan, folder: str, workbench: DuckDBExecutor) -> None:
+    def __init__(self, plan: Plan, folder: str, duckdb_executor: DuckDBExecutor) -> None:
         self.plan = plan
         self._shown = RecordingSink()
         self._told: list[Asked] = []
         sinks = {question.name: self._shown for question in plan.levels}
-        backend = LocalBackend(workbench)
+        backend = LocalBackend(duckdb_executor)
         self.engine = Engine(plan.program, backend, folder, sinks, lambda round, step: self.during(round, step))
         self.during: Callable[[int, str], None] = lambda round, step: None
 
@@ -95,10 +95,10 @@ def without_restarts(plan: Plan) -> Plan:
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(plans(), st.sets(st.tuples(st.integers(0, 5), st.sampled_from(STEPS)), max_size=6))
 def test_in_the_middle_of_a_round_a_prod_has_the_answer_of_the_round_before(
-    workbench: DuckDBExecutor, plan: Plan, moments: set[tuple[int, str]]
+    duckdb_executor: DuckDBExecutor, plan: Plan, moments: set[tuple[int, str]]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        rounds = Rounds(without_restarts(plan), folder, workbench)
+        rounds = Rounds(without_restarts(plan), folder, duckdb_executor)
 
         def during(round: int, step: str) -> None:
             if (round, step) in moments:
@@ -113,9 +113,11 @@ def test_in_the_middle_of_a_round_a_prod_has_the_answer_of_the_round_before(
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(plans())
-def test_whoever_asks_while_rounds_go_by_has_the_answer_of_one_of_them(workbench: DuckDBExecutor, plan: Plan) -> None:
+def test_whoever_asks_while_rounds_go_by_has_the_answer_of_one_of_them(
+    duckdb_executor: DuckDBExecutor, plan: Plan
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        rounds, over, failures = Rounds(without_restarts(plan), folder, workbench), threading.Event(), []
+        rounds, over, failures = Rounds(without_restarts(plan), folder, duckdb_executor), threading.Event(), []
 
         def keep_asking() -> None:
             try:

@@ -157,7 +157,7 @@ def test_an_expensive_function_in_a_round_keeps_no_early_answer_back(tmp_path: P
         return v
 
     backend = LocalBackend()
-    backend.workbench.connection.create_function("slowly", slowly, ["INTEGER"], "INTEGER")
+    backend.duckdb_executor.connection.create_function("slowly", slowly, ["INTEGER"], "INTEGER")
     query = Query("q", "s", Window(10), named_as(n="count(*)", total="sum(slowly(v))"))
     program = Program((stream(tmp_path / "in"),), (query,))
     with LocalEngine(program, str(tmp_path / "checkpoint"), {"q": Memory()}, backend=backend) as running:
@@ -175,7 +175,7 @@ def test_the_end_waits_for_the_answer_that_is_being_made_and_refuses_the_next(tm
         return n
 
     backend = LocalBackend()
-    backend.workbench.connection.create_function("slowly", slowly, ["BIGINT"], "BIGINT")
+    backend.duckdb_executor.connection.create_function("slowly", slowly, ["BIGINT"], "BIGINT")
     above = Query("above", "q", SameWindow(), named_as(n="max(slowly(n))"))
     program = Program((stream(tmp_path / "in"),), (tumbling("q"), above))
     running = LocalEngine(program, str(tmp_path / "checkpoint"), {"above": Memory()}, backend=backend)

@@ -75,7 +75,7 @@ def batch(rows: list[tuple[int, str, int]], window: Window) -> dict[tuple[int, s
 @settings(max_examples=12)
 @given(STEPS, st.integers(1, 5), SIDELINES, WINDOWS)
 def test_every_row_counts_once_whatever_waits_or_is_set_aside(
-    workbench: DuckDBExecutor, steps: list[Step], room: int, sideline: Sideline | None, window: Window
+    duckdb_executor: DuckDBExecutor, steps: list[Step], room: int, sideline: Sideline | None, window: Window
 ) -> None:
     """Finals are the batch query over all rows that were not late, each once; `Trial` checks the grammar on the way."""
     given: list[tuple[int, str, int]] = []
@@ -83,11 +83,11 @@ def test_every_row_counts_once_whatever_waits_or_is_set_aside(
     finals: list[tuple[int, str, int, int]] = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(program(window, room, sideline), Path(folder), workbench=workbench) as trial,
+        Trial(program(window, room, sideline), Path(folder), duckdb_executor=duckdb_executor) as trial,
     ):
 
         def take() -> None:
-            taken = trial.taken()
+            taken = trial.output()
             for table in taken.final:
                 ends = table.column("window_end").cast(pa.int64()).to_pylist()
                 rest = (table.column(name).to_pylist() for name in ("k", "n", "total"))
@@ -126,7 +126,7 @@ def test_every_row_counts_once_whatever_waits_or_is_set_aside(
 
 def _early(trial: Trial) -> tuple[pa.Table, ...]:
     trial.prod("q")
-    return trial.taken().early
+    return trial.output().early
 
 
 def test_queues_are_refused_where_they_could_not_work() -> None:

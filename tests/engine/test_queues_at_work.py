@@ -108,7 +108,7 @@ def test_why_tells_of_rows_that_wait(tmp_path: Path) -> None:
     with Trial(program(room=25), tmp_path) as trial:
         trial.round({"s": ROWS}, 0, {"s": 99})
         engine = trial._engine
-        standing = engine.state.standing(engine.program, engine.scheduling)
+        standing = engine.state.progress(engine.program, engine.scheduling)
         assert standing is not None
         [window] = standing.windows("q")
     assert (window.end, window.closes_at) == (30, None)

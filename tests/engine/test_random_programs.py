@@ -18,7 +18,7 @@ from eventide.engine.round.report import RoundReport
 from eventide.engine.round.side_tables import LATE
 from eventide.eventtime.instant import NEVER
 from eventide.plan.declared.rows import Rows
-from eventide.report.stopped_run import read_standing
+from eventide.report.stopped_run import read_progress
 from eventide.report.why import window_words
 from eventide.testing.trial import RecordingSink
 from tests.engine.random_programs import Given, Story, names_of, stories
@@ -117,10 +117,10 @@ class Player:
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_however_it_is_run_a_program_tells_what_a_batch_query_over_accepted_rows_gives(
-    workbench: DuckDBExecutor, story: Story
+    duckdb_executor: DuckDBExecutor, story: Story
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        player = Player(story, folder, workbench)
+        player = Player(story, folder, duckdb_executor)
         player.play()
     expected = story.expected(player.late)
     for name, told in player.told.items():
@@ -141,15 +141,17 @@ def closings(player: Player, clock: int) -> dict[tuple[str, int], set[int]]:
 
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
-def test_under_every_schedule_windows_close_when_they_are_said_to(workbench: DuckDBExecutor, story: Story) -> None:
+def test_under_every_schedule_windows_close_when_they_are_said_to(
+    duckdb_executor: DuckDBExecutor, story: Story
+) -> None:
     story = replace(story, flush_rows=None)
     with tempfile.TemporaryDirectory() as folder:
-        player = Player(story, folder, workbench)
+        player = Player(story, folder, duckdb_executor)
         for one in story.rounds:
             player.round(one)
         program, queries = player.engine.program, [query for query in story.program.queries if not query.by_source]
         said = {
-            one.name: read_standing(program, folder, one.name, story.scheduling).windows(one.name) for one in queries
+            one.name: read_progress(program, folder, one.name, story.scheduling).windows(one.name) for one in queries
         }
         closed = closings(player, story.rounds[-1].clock)
         player.engine.close()

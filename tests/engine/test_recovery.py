@@ -291,7 +291,7 @@ def test_storage_that_cannot_be_reached_is_not_taken_for_damage(tmp_path: Path) 
 
     class Unreachable(LocalStorage):
         def read(self, name: str) -> bytes:
-            with self.told("read", name):
+            with self.translated_errors("read", name):
                 raise TimeoutError("timed out")
 
     with Checkpoint.open(tmp_path) as checkpoint:

@@ -64,7 +64,7 @@ def taken(share: float, folder: Path, engine: EngineName = "local", spark: Spark
         for part in (table().slice(0, 150), table().slice(150)):
             trial.round({"s": part}, clock=0, heartbeats={})
         trial.end(clock=0)
-        [found] = trial.taken().final
+        [found] = trial.output().final
     return set(found.column("id").to_pylist())
 
 
@@ -86,7 +86,7 @@ def test_what_is_taken_follows_from_the_values_alone(tmp_path: Path) -> None:
     with Trial(Program((simple,), (query,)), tmp_path) as trial:
         trial.round({"s": pa.table({"t": [t for t, _ in rows], "k": [k for _, k in rows]})}, clock=0, heartbeats={})
         trial.end(clock=0)
-        [found] = trial.taken().final
+        [found] = trial.output().final
     digests = {t: hashlib.md5(f"{t}\x1f{k or chr(0x1E)}".encode()).hexdigest() for t, k in rows}
     assert set(found.column("t").to_pylist()) == {
         t for t, digest in digests.items() if int(digest[:8], 16) < 0.3 * 2**32

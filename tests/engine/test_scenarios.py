@@ -26,10 +26,10 @@ def agree(scenario: Scenario, trial: Trial) -> None:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
-def test_local_engine_answers_as_brute_force_does(workbench: DuckDBExecutor, scenario: Scenario) -> None:
+def test_local_engine_answers_as_brute_force_does(duckdb_executor: DuckDBExecutor, scenario: Scenario) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), workbench=workbench) as trial,
+        Trial(scenario.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
     ):
         agree(scenario, trial)
 

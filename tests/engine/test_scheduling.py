@@ -62,7 +62,10 @@ def told(
     """What comes out, with the number of the round, and how many rows were late."""
     found: AggregateValue = []
     late = 0
-    with TemporaryDirectory() as folder, Trial(PLAN, Path(folder), workbench=bench, scheduling=scheduling) as trial:
+    with (
+        TemporaryDirectory() as folder,
+        Trial(PLAN, Path(folder), duckdb_executor=bench, scheduling=scheduling) as trial,
+    ):
         for number, (clock, rows) in enumerate(rounds):
             if restart:
                 trial.restart()
@@ -71,7 +74,7 @@ def told(
                 for name, of in rows.items()
             }
             trial.round(tables, clock, {})
-            taken = trial.taken()
+            taken = trial.output()
             late += sum(table.num_rows for table in taken.late)
             for table in taken.final:
                 query = table.column("query")[0].as_py()

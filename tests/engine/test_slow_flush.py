@@ -32,22 +32,24 @@ SUMS = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
 HOURS = Query("hours", "sums", Window(40), named_as(n="count(*)"))
 
 
-def outcomes(scenario: Scenario, workbench: DuckDBExecutor, flush_rows: int | None) -> list[Outcome]:
+def outcomes(scenario: Scenario, duckdb_executor: DuckDBExecutor, flush_rows: int | None) -> list[Outcome]:
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), workbench=workbench, flush_rows=flush_rows) as trial,
+        Trial(scenario.program, Path(folder), duckdb_executor=duckdb_executor, flush_rows=flush_rows) as trial,
     ):
         return played(scenario, trial)
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios(), most=st.integers(1, 4))
-def test_the_same_is_told_a_few_results_at_a_time(workbench: DuckDBExecutor, scenario: Scenario, most: int) -> None:
+def test_the_same_is_told_a_few_results_at_a_time(
+    duckdb_executor: DuckDBExecutor, scenario: Scenario, most: int
+) -> None:
     # A window that waits takes in what would have revised it, so the two differ where windows are retained.
     questions = tuple(replace(question, retain=0) for question in scenario.questions)
     rounds = (*(one for one in scenario.rounds if not one.end), Round(end=True))
     scenario = replace(scenario, questions=questions, rounds=rounds)
-    at_once, slowly = outcomes(scenario, workbench, None), outcomes(scenario, workbench, most)
+    at_once, slowly = outcomes(scenario, duckdb_executor, None), outcomes(scenario, duckdb_executor, most)
     assert [outcome.late for outcome in slowly] == [outcome.late for outcome in at_once]
     assert sum((o.final for o in slowly), Counter()) == sum((o.final for o in at_once), Counter())
     for question in questions:

@@ -84,14 +84,14 @@ def by_hand(trial: Trial, asks: tuple[Ask, ...]) -> list[tuple[Any, ...]]:
         named = {name: value for name, value in (("k", k), ("d", d)) if value is not None}
         trial.prod("sums", Prod(t, groups=named))
         trial.prod("most", Prod(t, groups={} if k is None else {"key": k}))
-        found.update(told(trial.taken().early))
+        found.update(told(trial.output().early))
     return sorted(found, key=repr)
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(STORIES, st.booleans(), st.booleans())
 def test_prods_in_rows_are_answered_as_if_asked_by_hand(
-    workbench: DuckDBExecutor, story: Story, beside: bool, restarted: bool
+    duckdb_executor: DuckDBExecutor, story: Story, beside: bool, restarted: bool
 ) -> None:
     plain = Program((replace(S, prods=None),), (SUMS, MOST_OF))
     queries = (replace(SUMS, prods=Prods(by="asks")), replace(MOST_OF, prods=Prods(by="asks")))
@@ -99,8 +99,8 @@ def test_prods_in_rows_are_answered_as_if_asked_by_hand(
     with (
         tempfile.TemporaryDirectory() as one,
         tempfile.TemporaryDirectory() as two,
-        Trial(asked, Path(one), workbench=workbench) as prodded,
-        Trial(plain, Path(two), workbench=workbench) as calm,
+        Trial(asked, Path(one), duckdb_executor=duckdb_executor) as prodded,
+        Trial(plain, Path(two), duckdb_executor=duckdb_executor) as calm,
     ):
         for rows, asks, heartbeat in story.rounds:
             if restarted:
@@ -109,7 +109,7 @@ def test_prods_in_rows_are_answered_as_if_asked_by_hand(
             given = {"s": data(rows), "asks": prods(asks)} if beside else {"s": data(rows, asks)}
             prodded.round(given, 0, beats)
             calm.round({"s": data(rows)}, 0, beats)
-            here, there = prodded.taken(), calm.taken()
+            here, there = prodded.output(), calm.output()
             assert told(here.final) == told(there.final)
             assert told(here.late) == told(there.late)
             assert not here.rejected
@@ -117,58 +117,60 @@ def test_prods_in_rows_are_answered_as_if_asked_by_hand(
             if beside and asks:
                 # Beside the data, a prod names groups by their names: `key` is none of its columns, and any.
                 calm.prod("most", Prod(max(t for t, *_ in asks)))
-                every = told(calm.taken().early)
+                every = told(calm.output().early)
                 wanted = sorted([row for row in wanted if row[0] == "sums"] + every, key=repr)
             assert told(here.early) == wanted
 
 
-def test_of_too_many_prods_the_widest_is_asked(workbench: DuckDBExecutor, caplog: pytest.LogCaptureFixture) -> None:
+def test_of_too_many_prods_the_widest_is_asked(
+    duckdb_executor: DuckDBExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(Program((S,), (SUMS,)), Path(folder), workbench=workbench) as trial,
+        Trial(Program((S,), (SUMS,)), Path(folder), duckdb_executor=duckdb_executor) as trial,
     ):
         trial.round({"s": data(((1, "a", 1, 5), (2, "nobody", 2, 6)))}, 0, {})
         trial.round({"s": data((), tuple((11, "a", d) for d in range(MOST)))}, 0, {})
-        assert [row[2] for row in told(trial.taken().early)] == ["a", "a"]
+        assert [row[2] for row in told(trial.output().early)] == ["a", "a"]
         trial.round({"s": data((), tuple((11, "a", d) for d in range(MOST + 1)))}, 0, {})
-        assert [row[2] for row in told(trial.taken().early)] == ["a", "nobody", "a", "nobody"]
+        assert [row[2] for row in told(trial.output().early)] == ["a", "nobody", "a", "nobody"]
     assert "more than 1000 different prods" in caplog.text
 
 
-def test_windows_over_counts_of_rows_are_prodded_by_rows_too(workbench: DuckDBExecutor) -> None:
+def test_windows_over_counts_of_rows_are_prodded_by_rows_too(duckdb_executor: DuckDBExecutor) -> None:
     last = Query("last", "s", RowWindow(4), named_as(total="sum(v)"))
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(Program((S,), (last,)), Path(folder), workbench=workbench) as trial,
+        Trial(Program((S,), (last,)), Path(folder), duckdb_executor=duckdb_executor) as trial,
     ):
         trial.round({"s": data(((1, "a", 1, 5), (2, "a", 2, 6)), ((40, None, None),))}, 0, {})
-        assert [row[5] for row in told(trial.taken().early)] == [11]
+        assert [row[5] for row in told(trial.output().early)] == [11]
 
 
-def test_a_stream_that_is_stamped_by_the_clock_asks_up_to_the_clock(workbench: DuckDBExecutor) -> None:
+def test_a_stream_that_is_stamped_by_the_clock_asks_up_to_the_clock(duckdb_executor: DuckDBExecutor) -> None:
     s = Stream("s", columns("ts TIMESTAMP, v INT"), time="ts", policy=Punctuated())
     button = Stream("button", columns("who STRING"), timestamps=Timestamps.INTERNAL)
     sums = Query("sums", "s", Window(10), named_as(total="sum(v)"), prods=Prods(by="button"))
     rows = pa.table({"ts": pa.array([3, 25]).cast(pa.timestamp("us", "UTC")), "v": pa.array([1, 2], pa.int32())})
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(Program((s, button), (sums,)), Path(folder), workbench=workbench) as trial,
+        Trial(Program((s, button), (sums,)), Path(folder), duckdb_executor=duckdb_executor) as trial,
     ):
         trial.round({"s": rows}, 5, {})
         trial.round({"button": pa.table({"who": ["ann"]})}, 9, {})
-        assert [row["total"] for t in trial.taken().early for row in t.to_pylist()] == [1]
+        assert [row["total"] for t in trial.output().early for row in t.to_pylist()] == [1]
 
 
-def test_a_prod_may_name_a_number_that_no_group_can_have(workbench: DuckDBExecutor) -> None:
+def test_a_prod_may_name_a_number_that_no_group_can_have(duckdb_executor: DuckDBExecutor) -> None:
     asks = Stream("asks", columns("at BIGINT, d BIGINT"), time="at", policy=Punctuated())
     sums = replace(SUMS, groups=named_as("d"), prods=Prods(by="asks"))
     with (
         tempfile.TemporaryDirectory() as folder,
-        Trial(Program((replace(S, prods=None), asks), (sums,)), Path(folder), workbench=workbench) as trial,
+        Trial(Program((replace(S, prods=None), asks), (sums,)), Path(folder), duckdb_executor=duckdb_executor) as trial,
     ):
         asked = pa.table({"at": [5, 5], "d": [2**40, 1]})
         trial.round({"s": data(((1, "a", 1, 5), (2, "b", 2, 6))), "asks": asked}, 0, {})
-        assert [(row[1], row[4]) for row in told(trial.taken().early)] == [(6, 1)]
+        assert [(row[1], row[4]) for row in told(trial.output().early)] == [(6, 1)]
 
 
 def test_prods_that_name_a_group_in_another_type_are_refused(tmp_path: Path) -> None:

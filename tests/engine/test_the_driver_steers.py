@@ -80,6 +80,6 @@ def test_the_drivers_duckdb_cannot_open_a_file(spark: object, tmp_path: Path) ->
     backend = SparkBackend(spark)  # type: ignore[arg-type]
     try:
         with pytest.raises(duckdb.PermissionException):
-            backend.workbench.connection.sql(f"SELECT * FROM read_parquet('{tmp_path}/in/a/0.parquet')")
+            backend.duckdb_executor.connection.sql(f"SELECT * FROM read_parquet('{tmp_path}/in/a/0.parquet')")
     finally:
         backend.close()

@@ -22,7 +22,7 @@ def run(folder: Path, out: str = "out") -> LocalEngine:
     program = Program((stream(folder / "in"),), (tumbling("q"),))
     engine = LocalEngine(program, str(folder / "state"), {"q": Directory(folder / out)})
     while not engine._is_done(bounded=True):
-        rows = engine._taken(bounded=True)
+        rows = engine._read(bounded=True)
         if rows:
             engine._run_round(rows, {name: one.portion() for name, one in engine._inputs.items()})
     engine.stop()

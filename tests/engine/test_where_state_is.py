@@ -15,8 +15,8 @@ from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.language.script import read_script
 from eventide.plan.declared.driver_memory import state_words
 from eventide.report.explain import plan_of
-from eventide.report.status import told
-from eventide.report.stopped_run import read_standing
+from eventide.report.status import status_line
+from eventide.report.stopped_run import read_progress
 from tests.engine.cluster_here import ClusterHere
 
 SCRIPT = """
@@ -69,9 +69,9 @@ def test_the_status_says_where_state_is_and_how_large(place: str, tmp_path: Path
     assert set(found.values()) == expected.get(place, {"cluster", "driver"})
     if memory:
         assert sum(query.state_bytes for query in status.queries if query.placement == "driver") <= memory
-    assert ("on the cluster" in told(status)) == ("cluster" in found.values())
+    assert ("on the cluster" in status_line(status)) == ("cluster" in found.values())
     # What is in the record, for those who ask while no engine runs.
-    standing = read_standing(read_script(SCRIPT).program, str(tmp_path), "most")
+    standing = read_progress(read_script(SCRIPT).program, str(tmp_path), "most")
     words = {state["name"]: state_words(**state) for state in states_of(standing, "most")}
     assert set(words) == {"sums", "most"}
     by_name = {query.name: query for query in status.queries}

@@ -41,7 +41,7 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, TimeKind, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
-from eventide.report.stopped_run import read_standing
+from eventide.report.stopped_run import read_progress
 from eventide.report.why import operator_words, window_words
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ SAME = Query("same", "sums", SameWindow(), named_as(most="max(total)"))
 
 
 def words(program: Program, folder: Path, query: str) -> list[str]:
-    return [window_words(window) for window in read_standing(program, str(folder), query).windows(query)]
+    return [window_words(window) for window in read_progress(program, str(folder), query).windows(query)]
 
 
 def test_a_checkpoint_is_explained_beside_the_engine_that_works_on_it_and_nothing_is_changed(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_query_over_a_query_is_explained_down_to_the_source(tmp_path: Path) ->
     engine.round(rows((5, "a", 1), (14, "b", 2)), clock=0)
     engine.round(rows((33, "a", 1)), clock=7)
     engine.close()
-    standing = read_standing(program, str(tmp_path), "most")
+    standing = read_progress(program, str(tmp_path), "most")
     [window] = standing.windows("most")
     assert isinstance(window.wait, QueryWait)
     assert (window.start, window.end, window.wait.query, window.wait.needed) == (0, 30, "sums", 29)
@@ -195,10 +195,10 @@ def test_a_query_over_a_query_is_explained_down_to_the_source(tmp_path: Path) ->
     assert "closes only when b speaks: no bound lets its time go on in silence" in window_words(window)
     with pytest.raises(DeclarationError, match="aligned"):
         standing.window("most", 7)
-    found = read_standing(program, str(tmp_path), "same").window("same", 10)
+    found = read_progress(program, str(tmp_path), "same").window("same", 10)
     assert found is not None
     assert "window 10 to 20 waits for query sums, which waits for b" in window_words(found)
-    assert read_standing(program, str(tmp_path), "same").window("same", 0) is None, "it is closed"
+    assert read_progress(program, str(tmp_path), "same").window("same", 0) is None, "it is closed"
 
 
 def two(policy: Policy) -> tuple[Stream, Stream]:
@@ -223,7 +223,7 @@ def test_an_operator_waits_for_its_slowest_input_and_closes_with_the_last(
     engine = Engine(program, LocalBackend(), str(tmp_path))
     north, south = rows((5, "a", 1), (14, "b", 2))["fleet"], rows((4, "c", 1), (6, "d", 4))["fleet"]
     engine.round({"n": north, "s": south}, clock=0)
-    standing = read_standing(program, str(tmp_path), "q")
+    standing = read_progress(program, str(tmp_path), "q")
     # Rows that a merge holds for their place in the order are in no window yet.
     first = standing.window("q", 0)
     assert first is not None
@@ -239,7 +239,7 @@ def test_an_operator_waits_for_its_slowest_input_and_closes_with_the_last(
         "a merge that is read through does not run by itself"
     )
     if found is not None:
-        said = operator_words(found[1], found[0], plain=True)
+        said = operator_words(found[1], found[0], unitless=True)
         assert said.startswith(f"{named} has come up to 1 and waits for c of stream s (at 4, heard at"), said
     told = [query.waits_for for query in engine.status().queries if query.name == "both"]
     assert [one and one["time"] for one in told] == [1 for name in engine.state.operators if name == "both"]
@@ -256,7 +256,7 @@ def test_an_outer_join_waits_until_no_partner_can_come(tmp_path: Path) -> None:
     engine = Engine(program, LocalBackend(), str(tmp_path))
     engine.round({"n": rows((5, "a", 1))["fleet"], "s": rows((4, "c", 1))["fleet"]}, clock=0)
     engine.close()
-    [window] = read_standing(program, str(tmp_path), "q").windows("q")
+    [window] = read_progress(program, str(tmp_path), "q").windows("q")
     assert window.closes_at is None
     assert window_words(window).endswith("closes when no partner can come any more for a row that join both keeps")
 
@@ -266,7 +266,7 @@ def stood_after(tmp_path: Path, program: Program, given: Mapping[str, int], sche
     engine = Engine(program, LocalBackend(), str(tmp_path), scheduling=scheduling)
     tables = {name: rows((time, "a", 1))["fleet"] for name, time in given.items()}
     engine.round(tables, clock=10)
-    found = engine.state.standing(engine.program, scheduling)
+    found = engine.state.progress(engine.program, scheduling)
     engine.close()
     assert found is not None
     return found
@@ -327,7 +327,7 @@ def test_a_window_of_rows_waits_for_rows_or_for_their_turn(tmp_path: Path) -> No
     engine = Engine(program, LocalBackend(), str(tmp_path))
     engine.round(rows((5, "a", 1), (14, "b", 2), (15, "b", 2), (16, "b", 3)), clock=0)
     engine.close()
-    standing = read_standing(program, str(tmp_path), "threes")
+    standing = read_progress(program, str(tmp_path), "threes")
     first, second = standing.windows("threes")
     assert (first.start, first.end, first.rows) == (0, 3, 0)
     assert isinstance(first.wait, StreamWait)
@@ -350,7 +350,7 @@ def test_a_policy_with_one_heartbeat_for_all_names_no_source(tmp_path: Path) -> 
 
 def test_a_folder_that_is_no_checkpoint_is_refused_and_not_made(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no committed round"):
-        read_standing(fleet(OwnProgress(), SUMS), str(tmp_path / "nothing"), "sums")
+        read_progress(fleet(OwnProgress(), SUMS), str(tmp_path / "nothing"), "sums")
     assert not (tmp_path / "nothing").exists()
 
 
@@ -359,7 +359,7 @@ def test_another_program_than_that_of_the_checkpoint_is_refused(tmp_path: Path) 
     engine.round(rows((5, "a", 1)), clock=0)
     engine.close()
     with pytest.raises(CheckpointError, match="another program"):
-        read_standing(fleet(OwnProgress(slack=1), SUMS), str(tmp_path), "sums")
+        read_progress(fleet(OwnProgress(slack=1), SUMS), str(tmp_path), "sums")
     assert words(fleet(OwnProgress(), SUMS, MOST), tmp_path, "sums"), "a query that is not asked about may be new"
 
 

@@ -71,16 +71,16 @@ class Machine:
         self.told[operator] += ready
         self._give(operator, ready, bound)
 
-    def waits_for(self, operator: str, silent: tuple[str, ...]) -> str | None:
-        if not self.held[operator] or not silent:
+    def waits_for(self, operator: str, idle: tuple[str, ...]) -> str | None:
+        if not self.held[operator] or not idle:
             return None
-        others = [self.arcs[read, operator].taken for read in self.shape.inputs(operator) if read not in silent]
+        others = [self.arcs[read, operator].taken for read in self.shape.inputs(operator) if read not in idle]
         if min(others, default=FOREVER) < min(self.held[operator])[0]:
             return None
-        return self.slowest(operator, silent)
+        return self.slowest(operator, idle)
 
-    def slowest(self, operator: str, silent: tuple[str, ...]) -> str:
-        return min(silent, key=lambda read: self.arcs[read, operator].taken)
+    def slowest(self, operator: str, idle: tuple[str, ...]) -> str:
+        return min(idle, key=lambda read: self.arcs[read, operator].taken)
 
     def ask(self, source: str) -> bool:
         self.asked.append(source)

@@ -25,10 +25,10 @@ def test_a_source_is_bound_by_its_name_and_not_by_when_it_speaks(tmp_path: Path)
     with Trial(read_script(TEXT).program, tmp_path) as trial:
         # b says 50, so a, which may trail it by 100, can still say anything above -50.
         trial.round(rows((8, "b"), (50, "b")), clock=0, heartbeats={})
-        assert trial.taken().final == ()
+        assert trial.output().final == ()
         # a says 20, so b says more than 15 from now on: the first window is over, the second is not.
         trial.round(rows((20, "a")), clock=1, heartbeats={})
-        [final] = trial.taken().final
+        [final] = trial.output().final
         assert final.column("n").to_pylist() == [1]
         assert final.column("window_end").to_pylist() == [10]
 
@@ -39,4 +39,4 @@ def test_the_names_are_kept_by_a_restart(tmp_path: Path) -> None:
         trial.round(rows((8, "b"), (50, "b")), clock=0, heartbeats={})
         trial.restart()
         trial.round(rows((20, "a")), clock=1, heartbeats={})
-        assert [table.column("n").to_pylist() for table in trial.taken().final] == [[1]]
+        assert [table.column("n").to_pylist() for table in trial.output().final] == [[1]]

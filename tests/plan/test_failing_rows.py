@@ -41,9 +41,9 @@ SCHEMA = pa.schema(
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[DuckDBExecutor]:
-    workbench = DuckDBExecutor()
-    yield workbench
-    workbench.close()
+    duckdb_executor = DuckDBExecutor()
+    yield duckdb_executor
+    duckdb_executor.close()
 
 
 def table(given: Sequence[Row]) -> pa.Table:

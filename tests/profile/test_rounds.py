@@ -14,7 +14,7 @@ def many_rows(span: int) -> Recording:
 
 
 def test_a_hundred_thousand_rows_go_one_at_a_time() -> None:
-    assert usual_round(Recording.of("few", [1], [1], ["a"]), plain=False) is None
+    assert usual_round(Recording.of("few", [1], [1], ["a"]), unitless=False) is None
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,12 @@ def test_a_hundred_thousand_rows_go_one_at_a_time() -> None:
 )
 def test_long_recordings_get_longer_rounds(span_seconds: int, round_seconds: int) -> None:
     recording = many_rows(span_seconds * 1_000_000)
-    assert usual_round(recording, plain=False) == round_seconds * 1_000_000
+    assert usual_round(recording, unitless=False) == round_seconds * 1_000_000
 
 
 @pytest.mark.parametrize(("span", "length"), [(0, 1), (5_000, 1), (1_000_000, 100)])
 def test_plain_numbers_are_cut_into_ten_thousand_rounds(span: int, length: int) -> None:
-    assert usual_round(many_rows(span), plain=True) == length
+    assert usual_round(many_rows(span), unitless=True) == length
 
 
 def test_a_round_of_plain_numbers_is_a_plain_number() -> None:

@@ -59,7 +59,7 @@ def test_pairs_are_scored_and_the_rest_is_counted(
     """Windows close two at a time; between, what waits may go to a checkpoint and come back."""
     measured = Accuracy(("k",), {"v": "v"})
     for (end, k), point, rows, value in early:
-        measured.told(table([(end, k, rows, value)]), point, clock=0)
+        measured.emitted(table([(end, k, rows, value)]), point, clock=0)
     scored = []
     for first, last in ((10, 20), (30, 40)):
         if restarted:
@@ -127,7 +127,7 @@ def test_every_type_has_an_error(early: Any, final: Any, kind: pa.DataType, expe
 def test_a_comparison_of_the_users_own_scores_texts() -> None:
     measured = Accuracy((), {"best": "best"}, {"best": hamming})
     window = {"window_start": [0], "window_end": [10], "rows": [1]}
-    measured.told(pa.table({**window, "best": ["karolin"]}), 0.5, clock=0)
+    measured.emitted(pa.table({**window, "best": ["karolin"]}), 0.5, clock=0)
     scored = measured.settle(pa.table({**window, "best": ["kathrin"]}), closed=9, clock=1)
     assert accuracy(scored.errors).round(2).tolist() == [[57.14]]
 
@@ -137,7 +137,7 @@ def test_rows_that_are_told_again_do_not_pile_up() -> None:
     measured = Accuracy(("k",), {"v": "v"})
     part = table([(10, k, 1, 1) for k in ("a", "b", None)])
     for time in range(10_000):
-        measured.told(part, point=time / 10_000, clock=time)
+        measured.emitted(part, point=time / 10_000, clock=time)
     assert measured.waiting is not None
     assert measured.waiting.num_rows <= 2 * 4096
     assert measured.settle(part, closed=9, clock=0).points.shape == (21,)
@@ -145,7 +145,7 @@ def test_rows_that_are_told_again_do_not_pile_up() -> None:
 
 def test_a_group_that_closes_ahead_of_the_others_is_scored_at_once() -> None:
     measured = Accuracy(("k",), {"v": "v"})
-    measured.told(table([(10, "a", 1, 5), (10, "b", 1, 5)]), 1.0, clock=0)
+    measured.emitted(table([(10, "a", 1, 5), (10, "b", 1, 5)]), 1.0, clock=0)
     assert measured.settle(table([(10, "a", 1, 10)]), closed=3, clock=0).errors.tolist() == [[0.5]]
     assert measured.settle(table([(10, "b", 1, 5)]), closed=9, clock=0).errors.tolist() == [[0.0]]
     assert measured.summary().vanished == 0

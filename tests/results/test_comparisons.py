@@ -113,7 +113,7 @@ def unless_negative(early: pa.Array, final: pa.Array) -> Any:
 def test_what_is_unknown_is_in_no_mean(early: list[float], restarted: bool) -> None:
     measured = Accuracy(("k",), {"v": "v"}, {"v": unless_negative})
     final = [1.0] * len(early)
-    measured.told(rows(list(early)), 0.5, clock=0)
+    measured.emitted(rows(list(early)), 0.5, clock=0)
     if restarted:
         again = Accuracy(("k",), {"v": "v"}, {"v": unless_negative})
         again.restore(measured.saved(), measured.waiting, measured.by_group.table)
@@ -135,7 +135,7 @@ def test_what_is_unknown_is_in_no_mean(early: list[float], restarted: bool) -> N
 
 def test_a_value_that_cannot_be_compared_leaves_the_others_their_errors() -> None:
     measured = Accuracy(("k",), {"v": "v", "w": "w"}, {"v": fails})
-    measured.told(rows([5.0]), 0.5, clock=0)
+    measured.emitted(rows([5.0]), 0.5, clock=0)
     scored = measured.settle(rows([10.0]), closed=9, clock=1)
     assert scored.worst_column().tolist() == [0.5]
     assert measured.expected(0.5).errors == {"v": None, "w": 0.5}

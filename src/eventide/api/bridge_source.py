@@ -41,7 +41,7 @@ class HeartbeatReader(DataSourceStreamReader):
         self._options = options
         self._column = column
         self._pace: Any = None
-        self._told = 0.0
+        self._asked_at = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         """Workers only read heartbeats: what finds them stays here."""
@@ -55,9 +55,9 @@ class HeartbeatReader(DataSourceStreamReader):
         """The heartbeat now, or the last one when there is nothing new to tell."""
         pace = self._generator()
         now = time.monotonic()
-        if not pace.news() and now - self._told < float(self._options["tick"]):
+        if not pace.news() and now - self._asked_at < float(self._options["tick"]):
             return start
-        self._told = now
+        self._asked_at = now
         found = pace.heartbeat(time.time_ns() // 1000)
         if found is None or found // MILLISECOND <= start["heartbeat"] // MILLISECOND:
             return start

@@ -253,13 +253,13 @@ class _Writer:
         return f"{word}({'DISTINCT ' if distinct else ''}{', '.join(texts)})"
 
     def _refused(self, why: str, way_out: str = WAY_OUT) -> DeclarationError:
-        said = re.sub(r"columnnodeexpression\(.*", "...", str(self._root.sql()), flags=re.DOTALL)
+        spelled = re.sub(r"columnnodeexpression\(.*", "...", str(self._root.sql()), flags=re.DOTALL)
         if "a Window in it" in why:
             why, way_out = "OVER looks at other rows", "aggregate over .window(...) or .rows(...) instead"
         if "InlineUserDefinedFunction" in why or "ExpressionColumnNode" in why:
             why = "a Python function in it has no SQL text"
             way_out = "register it with spark.udf.register and give SQL text that calls it by its name"
-        return DeclarationError(f"the Column {said} cannot be told as SQL: {why}: {way_out}")
+        return DeclarationError(f"the Column {spelled} cannot be told as SQL: {why}: {way_out}")
 
 
 def _each(sequence: Any) -> Iterator[Any]:

@@ -97,12 +97,12 @@ class ArrowRows:
 
     def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
         """Take as many rows again, if the iterator gives them soon."""
-        taken: list[pa.Table] = []
+        tables: list[pa.Table] = []
         wanted = int(portion["rows"])
         while wanted and (rows := self.take(wanted, PATIENCE)) is not None:
-            taken.append(rows)
+            tables.append(rows)
             wanted -= rows.num_rows
-        return pa.concat_tables(taken) if taken else None, wanted == 0
+        return pa.concat_tables(tables) if tables else None, wanted == 0
 
     def close(self) -> None:
         """Draw no more."""
@@ -192,16 +192,16 @@ class ArrowData:
         self.columns = tuple(Column(field.name, spark_name(field.type)) for field in schema)
         self._batches = batches
         self._once = once
-        self._taken = False
+        self._started = False
 
     def opened(self, stream: Stream) -> ArrowRows:
         """The input of the local engine; an iterator is given away only once."""
-        if self._once and self._taken:
+        if self._once and self._started:
             raise DeclarationError(
                 f"the batches of stream {stream.name!r} were given to a query before, and an iterator gives them once: "
                 "make the stream anew, or start the queries together with eventide.start(q1, q2)"
             )
-        self._taken = True
+        self._started = True
         return ArrowRows(stream, self._batches, waits=self._once)
 
 

@@ -64,7 +64,7 @@ def merged(inputs: list[Node]) -> EventRows:
                 f"{name_of(node)!r} has {len(other)} columns and {name_of(inputs[0])!r} has {len(columns[0])}: "
                 "select the same columns of both, .select(...)"
             )
-    with _plainly():
+    with _without_place():
         clock = common_clock([level.clock for level in levels], NOWHERE, SourceText(""))
     names = tuple(f"input_{number}" for number in range(len(inputs)))
     return EventRows(Rows("", names), tuple(inputs), columns[0], clock)
@@ -160,22 +160,22 @@ class EventJoin(EventRows):
         on = [*conditions, *(after if is_inner else ())]
         reader = JoinReader(SourceText(""), lambda table, computed: sides[0][1], lambda *given: _nothing())
         step = JoinStep(NOWHERE if as_of is None else with_version(as_of), kind, inputs[1], sides[1][1], on, [])
-        with _plainly():
+        with _without_place():
             join = reader.pair(sides[0], sides[1], step, scope, [] if is_inner else list(after))
         pending = Pending(join, dict(sides), tuple(inputs), preferred, frozenset())
         scope.clock = Clock(kind_of(pending))
         outputs = _all_columns(inputs, shared, kind)
-        told_join, columns, clock = joined_output(pending, outputs)
+        declared, columns, clock = joined_output(pending, outputs)
         return cls(
-            told_join, tuple(read), columns, clock,
+            declared, tuple(read), columns, clock,
             conditions=conditions, after=after, pending=pending, given=(left, right), kind=kind, as_of=as_of,
         )  # fmt: skip
 
     def where(self, condition: Expression) -> EventJoin:  # type: ignore[override]
         """Only pairs for which this holds."""
-        said = conjuncts(parsed(condition_text(condition, None, "this join"), "this join"))
+        conditions_of = conjuncts(parsed(condition_text(condition, None, "this join"), "this join"))
         left, right = self.given
-        shared, after = tuple(self._pending.preferred), (*self.after, *said)
+        shared, after = tuple(self._pending.preferred), (*self.after, *conditions_of)
         made = EventJoin.of(left, right, self.kind, self.conditions, shared, after, self.as_of)
         return replace(made, name=self.name)
 
@@ -189,10 +189,10 @@ class EventJoin(EventRows):
         left = pending.sides[pending.inputs[0].alias]
         scope = see(Scope(left.stream, {}, set(), left.clock), pending.inputs, pending.preferred)
         outputs: list[tuple[str, exp.Expr]] = []
-        with _plainly():
+        with _without_place():
             for item in given:
                 spelled = Resolver(SourceText(item.sql)).spelled_out(parsed(item.sql, "this join"), scope)
-                outputs.append((_plain_name(item.name, outputs), spelled))
+                outputs.append((_unqualified(item.name, outputs), spelled))
         join, shown, clock = joined_output(pending, outputs)
         return EventRows(join, self.inputs, shown, clock, self.name)
 
@@ -239,22 +239,22 @@ def _all_columns(inputs: list[NamedInput], shared: tuple[str, ...], kind: JoinKi
         for key in one.starred:
             if key not in once:
                 name, expression = one.columns[key]
-                taken = name.lower() in {other.lower() for other, _ in outputs} or name.lower() in RESERVED
-                outputs.append((f"{one.alias}_{name}" if taken else name, expression))
+                is_used = name.lower() in {other.lower() for other, _ in outputs} or name.lower() in RESERVED
+                outputs.append((f"{one.alias}_{name}" if is_used else name, expression))
     return outputs
 
 
-def _plain_name(name: str, outputs: list[tuple[str, exp.Expr]]) -> str:
+def _unqualified(name: str, outputs: list[tuple[str, exp.Expr]]) -> str:
     """`north.car` is the column `car`, or `north_car` where that is taken."""
     owner, _, column = name.rpartition(".")
-    taken = {other.lower() for other, _ in outputs}
+    is_used = {other.lower() for other, _ in outputs}
     if owner.isidentifier() and column.isidentifier():
-        name = column if column.lower() not in taken and column.lower() not in RESERVED else f"{owner}_{column}"
-    return unused(name, taken)
+        name = column if column.lower() not in is_used and column.lower() not in RESERVED else f"{owner}_{column}"
+    return unused(name, is_used)
 
 
 @contextmanager
-def _plainly() -> Iterator[None]:
+def _without_place() -> Iterator[None]:
     """Errors of the language without a place: there is no text."""
     try:
         yield

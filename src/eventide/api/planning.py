@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
     """The streams that are read, and the program."""
-    told = [one for one in asked if isinstance(one, EventRows | ContinuousQuery)]
-    placing = ProgramNames(frozenset(map(id, told)))
-    if len(placing.told) < len(told):
+    results = [one for one in asked if isinstance(one, EventRows | ContinuousQuery)]
+    placing = ProgramNames(frozenset(map(id, results)))
+    if len(placing.results) < len(results):
         raise DeclarationError("a query cannot be started twice in one engine: leave it out, or start it apart")
-    for one in told:
+    for one in results:
         placing.place(one, one.called)
     if not placing.streams:
         raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...) or .select(...)")
@@ -43,9 +43,9 @@ def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
 
 @dataclass
 class ProgramNames:
-    """Gives everything its place in a program; what is `told` goes by its own name."""
+    """Gives everything its place in a program; what is `results` goes by its own name."""
 
-    told: frozenset[int]
+    results: frozenset[int]
     streams: dict[str, EventStream] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
@@ -61,8 +61,8 @@ class ProgramNames:
             return node.declared.name
         if id(node) in self.known:
             return self.known[id(node)]
-        is_own = id(node) in self.told or node.called != UNNAMED
-        mine = node.called if is_own else unused(f"{name}_below", self._taken)
+        is_own = id(node) in self.results or node.called != UNNAMED
+        mine = node.called if is_own else unused(f"{name}_below", self._used)
         self.known[id(node)] = mine
         if isinstance(node, ContinuousQuery):
             self._place_query(node, mine)
@@ -79,7 +79,7 @@ class ProgramNames:
 
     def behind_queue(self, query: Query, wanted: QueueOptions) -> Query:
         """A query that reads its rows from a queue, which is put in before it."""
-        name = unused(f"{query.name}_queue", self._taken)
+        name = unused(f"{query.name}_queue", self._used)
         streams = tuple(stream.declared for stream in self.streams.values())
         below = Program(streams, (*self.queries, query), tuple(self.operators))
         queue, query = queued(query, through(below, query), name, wanted.functions, wanted.room, wanted.sideline)
@@ -87,7 +87,7 @@ class ProgramNames:
         return query
 
     @property
-    def _taken(self) -> list[str]:
+    def _used(self) -> list[str]:
         return [*self.streams, *(step.name for step in (*self.operators, *self.queries))]
 
     def _take(self, stream: EventStream) -> None:

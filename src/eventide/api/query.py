@@ -161,8 +161,8 @@ class ContinuousQuery(ReadableRows, Startable):
 
         if by is not None and not isinstance(by, EventStream):
             raise DeclarationError(f"prodded(by={by!r}) is no stream: make one with eventide.stream(rows, time='ts')")
-        plain = replace(self, declared=replace(self.declared, prods=None), asking=None)
-        kinds = {stream.time_kind for stream in plain.plan.streams}
+        without_prods = replace(self, declared=replace(self.declared, prods=None), asking=None)
+        kinds = {stream.time_kind for stream in without_prods.plan.streams}
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
         prods = Prods(
             None if every is None else length(every, kind, "prodded(every=...)"),
@@ -170,7 +170,7 @@ class ContinuousQuery(ReadableRows, Startable):
             Earliness(within) if isinstance(within, int | float) else within,
             estimate,
             None if by is None else by.declared.name,
-            any(stream.prods is not None for stream in plain.plan.streams),
+            any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
         )
         return replace(self, declared=replace(self.declared, prods=prods), asking=by)

@@ -65,8 +65,8 @@ def html_of(name: str, state: str, status: Status, results: pa.Table | None, kin
     """A heading, a line for each stream, and the last results where they are kept; `kinds` are by stream."""
     lines = [_line(stream, kinds.get(stream.name, TimeKind.SEQUENCE), status.ended) for stream in status.streams]
     head = f"<b>{escape(name)}</b> {escape(state)}, round {status.round}"
-    said = "".join(f"<br>{escape(line)}" for line in lines)
-    return f"<div>{head}{said}{'' if results is None else _table(results)}</div>"
+    text = "".join(f"<br>{escape(line)}" for line in lines)
+    return f"<div>{head}{text}{'' if results is None else _table(results)}</div>"
 
 
 def _line(stream: StreamStatus, kind: TimeKind, ended: bool) -> str:

@@ -104,11 +104,11 @@ def _tried(program: Program, outputs: Collection[str], functions: Sequence[Funct
 
 def _row(stream: Stream) -> pa.Table:
     """One row with nothing in it but a time and a source."""
-    told_by = {name.lower() for name in (stream.time, stream.arrival) if name is not None}
+    time_columns = {name.lower() for name in (stream.time, stream.arrival) if name is not None}
     columns = {}
     for column in stream.columns:
         kind = readable_type(column.type)
-        value: object = _value(kind) if column.name.lower() in told_by else None
+        value: object = _value(kind) if column.name.lower() in time_columns else None
         if column.name.lower() in {name.lower() for name in stream.source} and pa.types.is_string(kind):
             value = "a"
         columns[column.name] = pa.array([value], kind)
@@ -151,11 +151,11 @@ class Finding:
 
     def __str__(self) -> str:
         """As compilers and editors know it, then the line with a marker."""
-        told = f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message}"
+        text = f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message}"
         if self.text:
             before = "".join("\t" if sign == "\t" else " " for sign in self.text[: self.column - 1])
-            told += f"\n    {self.text}\n    {before}^"
-        return f"{told}\n  {self.hint}" if self.hint else told
+            text += f"\n    {self.text}\n    {before}^"
+        return f"{text}\n  {self.hint}" if self.hint else text
 
 
 def check_file(file: str, as_json: bool) -> int:
@@ -163,8 +163,8 @@ def check_file(file: str, as_json: bool) -> int:
     findings, script = findings_of(text_of(file), shown_as(file))
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
-        told = {"file": shown_as(file), "errors": errors, "findings": [asdict(finding) for finding in findings]}
-        print(json.dumps(told))
+        report = {"file": shown_as(file), "errors": errors, "findings": [asdict(finding) for finding in findings]}
+        print(json.dumps(report))
         return UNUSABLE if errors else DONE
     for finding in findings:
         print(finding)
@@ -267,12 +267,12 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
             found.append(_at("error", file, lines, *_place(places, function.name), str(error)))
     if found:
         return found
-    told = [output.query for output in script.outputs]
-    for name, why in bound_steps(script.program, script.functions, told).unbound.items():
+    outputs = [output.query for output in script.outputs]
+    for name, why in bound_steps(script.program, script.functions, outputs).unbound.items():
         severity = "warning" if why.only_spark else "error"
         message = f"{ONLY_SPARK}: {why.reason}" if why.only_spark else why.reason
         found.append(_at(severity, file, lines, *_call_in(why.reason, lines, _place(places, name)), message))
-    if not found and (refusal := refusal_of(script.program, told, script.functions)) is not None:
+    if not found and (refusal := refusal_of(script.program, outputs, script.functions)) is not None:
         found.append(_at("warning", file, lines, *_place(places, refusal.step), f"{ONLY_SPARK}: {refusal.error}"))
     return found
 
@@ -308,6 +308,6 @@ def _summary(script: Script | None) -> str:
     assert script is not None
     streams = len(script.program.streams)
     queries = sum(not isinstance(step, Queue) for step in script.program.steps)
-    told = f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"
+    counts = f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"
     by_source = [query.name for query in script.program.queries if query.by_source]
-    return told + (f"; closing source by source: {', '.join(by_source)}" if by_source else "")
+    return counts + (f"; closing source by source: {', '.join(by_source)}" if by_source else "")

@@ -109,14 +109,14 @@ def message_of(error: BaseException) -> str | None:
         return None
     if isinstance(error, LanguageError):
         # It begins with file:line:column, which editors look for at the start of a line.
-        said = str(error)
+        message = str(error)
     elif isinstance(error, EventideError):
-        said = f"eventide: {error}"
+        message = f"eventide: {error}"
     elif isinstance(error, OSError) and _is_full(error):
-        said = f"eventide: what there is to say cannot be written: {error.strerror}"
+        message = f"eventide: what there is to say cannot be written: {error.strerror}"
     else:
-        said = f"eventide: a fault of our own: {type(error).__name__}: {error} (--debug shows more)"
-    return masked_text("\n".join([said, *(f"eventide: {note}" for note in getattr(error, "__notes__", ()))]))
+        message = f"eventide: a fault of our own: {type(error).__name__}: {error} (--debug shows more)"
+    return masked_text("\n".join([message, *(f"eventide: {note}" for note in getattr(error, "__notes__", ()))]))
 
 
 def _is_full(error: BaseException) -> bool:
@@ -129,10 +129,10 @@ RAISED: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, sign
 @contextmanager
 def signals_heard() -> Iterator[None]:
     """Inside, Ctrl-C raises KeyboardInterrupt and SIGTERM TerminatedError, where the user lets them through at all."""
-    came: list[int] = []
+    signals: list[int] = []
 
     def leave(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+        signals.append(number)
         raise RAISED[number]
 
     before = {number: signal.getsignal(number) for number in RAISED}
@@ -142,8 +142,8 @@ def signals_heard() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if came:
-            raise RAISED[came[-1]] from error
+        if signals:
+            raise RAISED[signals[-1]] from error
         raise
     finally:
         for number, handler in before.items():
@@ -194,12 +194,12 @@ def run_to_its_end(command: Callable[[], object], debug: bool) -> NoReturn:
         # The library of the command line has a code of its own for this.
         code = READER_GONE if isinstance(leaving.__context__, BrokenPipeError) else leaving.code
     except BaseException as error:
-        code, said = code_of(error), message_of(error)
+        code, message = code_of(error), message_of(error)
         with suppress(OSError):
             if debug:
                 traceback.print_exc()
-            elif said is not None:
-                print(said, file=sys.stderr)
+            elif message is not None:
+                print(message, file=sys.stderr)
     else:
         code = None
     give_up(sys.stdout)

@@ -95,12 +95,12 @@ org.apache.spark:spark-avro_2.13:4.3.0
     return tuple(found)
 
 
-def said(option: str, value: str | None) -> str | None:
+def non_empty(option: str, value: str | None) -> str | None:
     """A value that is there: not empty, as of a variable that was not set, and not the next option.
 
-    >>> said("--checkpoint", "state"), said("--master", None)
+    >>> non_empty("--checkpoint", "state"), non_empty("--master", None)
     ('state', None)
-    >>> said("--checkpoint", "--json")
+    >>> non_empty("--checkpoint", "--json")
     Traceback (most recent call last):
         ...
     eventide.errors.DeclarationError: --checkpoint needs a value, and '--json' is none
@@ -176,7 +176,7 @@ def _run(script: Script, request: RunRequest) -> None:
     say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
     where = _where(script, request, settings)
-    given = said("--checkpoint", request.checkpoint) or settings.checkpoint
+    given = non_empty("--checkpoint", request.checkpoint) or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
     line, failures = StatusLine(), Failures()
     losses = LossReport(functions=[function.name for function in script.functions])
@@ -236,7 +236,7 @@ def _ends(format: str, path: str | None) -> bool:
 
 def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
     engine = chosen_engine(checked_engine(request.engine) or settings.engine, script.program)
-    master, conf = said("--master", request.master), settings.spark
+    master, conf = non_empty("--master", request.master), settings.spark
     if engine == "local" and (
         any(one.startswith("spark.") for one in request.conf) or request.packages or request.master
     ):

@@ -91,8 +91,8 @@ def line_of(engine: Running, line: StatusLine, form: str, at: datetime) -> str:
         }
         for stream in status.streams
     ]
-    told = {"at": stamp, "round": status.round, "rows_per_second": status.rows_per_second, "results": line.results}
-    return json.dumps({**told, "streams": streams})
+    entry = {"at": stamp, "round": status.round, "rows_per_second": status.rows_per_second, "results": line.results}
+    return json.dumps({**entry, "streams": streams})
 
 
 def listening(engine: Running, given: str | None, wanted: bool, quiet: bool) -> Endpoint | None:

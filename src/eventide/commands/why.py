@@ -19,7 +19,7 @@ from eventide.launch.settings import RunSettings, script_of
 from eventide.plan.binding import as_run
 from eventide.plan.declared.driver_memory import state_words
 from eventide.plan.declared.stream import TimeKind
-from eventide.report.stopped_run import below, read_standing
+from eventide.report.stopped_run import below, read_progress
 from eventide.report.why import moment, operator_words, window_words
 
 SHOWN = 20
@@ -33,31 +33,31 @@ def why_file(file: str, query: str, window: str | None, checkpoint: str, as_json
     script = script_of(file)
     scheduling = RunSettings.of(script.settings).scheduling
     program = as_run(script.program, scheduling.heartbeats)
-    standing = read_standing(program, checkpoint, query, scheduling)
+    progress = read_progress(program, checkpoint, query, scheduling)
     if program.operator(query) is not None:
-        _tell_operator(standing, query, as_json)
+        _tell_operator(progress, query, as_json)
         return
-    opened = standing.open(query)
+    opened = progress.open(query)
     start = None if window is None else start_of(window, opened)
     if start is None:
-        windows = standing.windows(query)
+        windows = progress.windows(query)
     else:
-        found = standing.window(query, start)
+        found = progress.window(query, start)
         windows = [] if found is None else [found]
     if as_json:
-        print(json.dumps(_data(standing, query, windows)))
+        print(json.dumps(_data(progress, query, windows)))
         return
-    for line in lines(standing, opened, windows, start):
+    for line in lines(progress, opened, windows, start):
         print(line)
-    for state in states_of(standing, query) if start is None else ():
+    for state in states_of(progress, query) if start is None else ():
         print(state_words(**state))
 
 
-def states_of(standing: ProgressReport, query: str) -> list[dict[str, Any]]:
+def states_of(progress: ProgressReport, query: str) -> list[dict[str, Any]]:
     """Where the state is of a query and of all that it reads, and how large."""
     found = []
-    for name in below(standing.program, query):
-        saved = standing.record.queries.get(name)
+    for name in below(progress.program, query):
+        saved = progress.record.queries.get(name)
         if saved is not None:
             parts = [part for kind in saved["state"].values() for part in kind]
             rows, size = sum(part["rows"] for part in parts), sum(part["bytes"] for part in parts)
@@ -65,42 +65,42 @@ def states_of(standing: ProgressReport, query: str) -> list[dict[str, Any]]:
     return found
 
 
-def _tell_operator(standing: ProgressReport, name: str, as_json: bool) -> None:
+def _tell_operator(progress: ProgressReport, name: str, as_json: bool) -> None:
     """A merge or join has no windows: what is told is how far it is, and what it waits for."""
-    found = standing.operator(name)
+    found = progress.operator(name)
     if found is None:
         words = f"{name} does not run by itself: ask about the query that reads it"
     else:
-        words = operator_words(found[1], found[0], kind_of_times(standing.program, name) is TimeKind.SEQUENCE)
-    told = {"query": name, "round": standing.record.round, "clock": standing.record.clock}
-    states = states_of(standing, name)
+        words = operator_words(found[1], found[0], kind_of_times(progress.program, name) is TimeKind.SEQUENCE)
+    words_of = {"query": name, "round": progress.record.round, "clock": progress.record.clock}
+    states = states_of(progress, name)
     if as_json:
-        print(json.dumps({**told, **(operator_data(standing, name) or {}), "words": words, "state": states}))
+        print(json.dumps({**words_of, **(operator_data(progress, name) or {}), "words": words, "state": states}))
         return
     print(words)
     for state in states:
         print(state_words(**state))
 
 
-def lines(standing: ProgressReport, opened: OpenQuery, windows: list[OpenWindow], start: int | None) -> list[str]:
+def lines(progress: ProgressReport, opened: OpenQuery, windows: list[OpenWindow], start: int | None) -> list[str]:
     """What is told of these windows."""
-    plain = opened.kind is TimeKind.SEQUENCE
+    unitless = opened.kind is TimeKind.SEQUENCE
     if not windows and start is not None:
-        return [f"window {moment(start, plain)} of query {opened.query} is closed"]
+        return [f"window {moment(start, unitless)} of query {opened.query} is closed"]
     if not windows:
         bound = known(opened.closed_before) if isinstance(opened, OpenTime) else None
-        so_far = "" if bound is None else f": all before {moment(bound, plain)} is closed"
-        read = standing.program.query(opened.query).stream
+        so_far = "" if bound is None else f": all before {moment(bound, unitless)} is closed"
+        read = progress.program.query(opened.query).stream
         reads = ""
-        if standing.program.operator(read) is not None:
+        if progress.program.operator(read) is not None:
             reads = f"; it reads {read}, which may hold rows that are in no window yet: name the start of one"
-        elif any(one.name == read for one in standing.program.queries):
-            reads = f"; it reads query {read}, of which {len(standing.open(read).open()):,} are open"
+        elif any(one.name == read for one in progress.program.queries):
+            reads = f"; it reads query {read}, of which {len(progress.open(read).open()):,} are open"
         return [f"no window of query {opened.query} is open{so_far}{reads}"]
-    told = [window_words(window) for window in windows[:SHOWN]]
+    words_of = [window_words(window) for window in windows[:SHOWN]]
     if len(windows) > SHOWN:
-        told.append(f"and {len(windows) - SHOWN:,} windows more (--json: all of them)")
-    return told
+        words_of.append(f"and {len(windows) - SHOWN:,} windows more (--json: all of them)")
+    return words_of
 
 
 def start_of(text: str, opened: OpenQuery) -> int:
@@ -126,14 +126,14 @@ def start_of(text: str, opened: OpenQuery) -> int:
     return round(found.timestamp() * 1_000_000)
 
 
-def _data(standing: ProgressReport, query: str, windows: list[OpenWindow]) -> dict[str, Any]:
-    streams = [stream for stream in standing.program.streams if stream.name in below(standing.program, query)]
-    left = [{"stream": one.name, **out} for one in streams for out in left_out_data(standing, one)]
+def _data(progress: ProgressReport, query: str, windows: list[OpenWindow]) -> dict[str, Any]:
+    streams = [stream for stream in progress.program.streams if stream.name in below(progress.program, query)]
+    left = [{"stream": one.name, **out} for one in streams for out in left_out_data(progress, one)]
     return {
         "query": query,
-        "round": standing.record.round,
-        "clock": standing.record.clock,
+        "round": progress.record.round,
+        "clock": progress.record.clock,
         "windows": [window_data(window) | {"words": window_words(window)} for window in windows],
         "left_out": left,
-        "state": states_of(standing, query),
+        "state": states_of(progress, query),
     }

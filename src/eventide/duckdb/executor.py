@@ -62,7 +62,7 @@ class DuckDBExecutor:
 
         A `DataFaultError` tells that the values of some row, not the statement, are at fault.
         """
-        with self._taken() as connection:
+        with self._borrowed() as connection:
             return self._answer(connection, spark_sql, tables, inner)
 
     def _answer(
@@ -76,8 +76,8 @@ class DuckDBExecutor:
             connection.register(name, table)
         try:
             schemas = {name: table.schema for name, table in tables.items()}
-            said = to_duckdb(spark_sql, (*columns_read(spark_sql, schemas), *inner))
-            return connection.sql(self._ready(connection, said)).to_arrow_table()
+            duckdb_sql = to_duckdb(spark_sql, (*columns_read(spark_sql, schemas), *inner))
+            return connection.sql(self._ready(connection, duckdb_sql)).to_arrow_table()
         except OF_VALUES as error:
             raise of_duckdb(error, "this cannot be computed") from error
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
@@ -97,7 +97,7 @@ class DuckDBExecutor:
                 connection.unregister(name)
 
     @contextmanager
-    def _taken(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _borrowed(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that nobody else uses meanwhile; there are as many as were ever needed at once."""
         with self._changed:
             if self._closed:

@@ -50,7 +50,7 @@ class Metrics(Collector):
         """The metrics; called by the registry."""
         engine, status = self._running.engine, self._running.status()
         streams = {one.name: one for one in engine.program.streams}
-        standing = engine.state.standing(engine.program, engine.scheduling)
+        standing = engine.state.progress(engine.program, engine.scheduling)
         yield _gauge("engine_info", "The engine that runs.", "engine", {status.engine: 1})
         yield from _rows(status)
         yield from _times([(one, streams[one.name]) for one in status.streams], standing)

@@ -160,7 +160,7 @@ class Questions:
         name = named(engine, query)
         told: dict[str, Any] = {"query": name, "round": engine.state.round, "clock": engine.state.clock}
         if engine.program.operator(name) is not None:
-            standing = engine.state.standing(engine.program, engine.scheduling)
+            standing = engine.state.progress(engine.program, engine.scheduling)
             return told | ((standing and operator_data(standing, name)) or {})
         words = self._words
         windows = self._running.why(name)

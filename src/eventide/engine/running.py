@@ -81,12 +81,12 @@ class Running(ABC):
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.lock = threading.RLock()
-        self.door = ShutdownGate()
+        self.gate = ShutdownGate()
         self.stopping = threading.Event()
         self.ended = threading.Event()
         self.failure: BaseException | None = None
         self._pace: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
-        self._told: list[Callable[[RoundReport], None]] = []
+        self._listeners: list[Callable[[RoundReport], None]] = []
         self._ending = threading.Lock()
         self._last_calls: list[Callable[[], None]] | None = []
         self.begun = False
@@ -101,7 +101,7 @@ class Running(ABC):
 
     def on_round(self, function: Callable[[RoundReport], None]) -> None:
         """Call a function after every committed round."""
-        self._told.append(function)
+        self._listeners.append(function)
 
     def on_end(self, function: Callable[[], None]) -> None:
         """Call a function when the last round is over, before `ended` is set; at once if it is over already."""
@@ -118,13 +118,13 @@ class Running(ABC):
 
     def why(self, query: str) -> list[OpenWindow]:
         """Why the open windows of a query are open, as of the last round; never waits for the one under way."""
-        standing = self.engine.state.standing(self.engine.program, self.engine.scheduling)
+        progress = self.engine.state.progress(self.engine.program, self.engine.scheduling)
         self.engine.program.query(query)
-        return [] if standing is None else standing.windows(query)
+        return [] if progress is None else progress.windows(query)
 
     def prod(self, query: str, prod: Prod | None = None) -> EarlyResults:
         """Ask a query for early results, of the last committed round: at once, whatever is under way, in any thread."""
-        with self.door.let_in(what := f"prod query {query!r}"):
+        with self.gate.let_in(what := f"prod query {query!r}"):
             self._going_on(what)
             return self.engine.prod(query, prod)
 
@@ -197,8 +197,8 @@ class Running(ABC):
             failure, self.failure = self.failure, None
             if isinstance(failure, EventideError) or not isinstance(failure, Exception):
                 raise failure
-            said = str(failure).strip().partition("\n")[0]
-            raise EngineError(f"the engine failed: {type(failure).__name__}: {said}") from failure
+            message = str(failure).strip().partition("\n")[0]
+            raise EngineError(f"the engine failed: {type(failure).__name__}: {message}") from failure
         return True
 
     def stop_on_signals(self) -> None:
@@ -223,8 +223,8 @@ class Running(ABC):
         try:
             self.stop()
         except Exception as failure:
-            said = str(failure).strip().partition("\n")[0]
-            log.warning("the engine could not be stopped at once: %s: %s", type(failure).__name__, said)
+            message = str(failure).strip().partition("\n")[0]
+            log.warning("the engine could not be stopped at once: %s: %s", type(failure).__name__, message)
 
     def begin(self) -> None:
         """What has to be done before the first round."""
@@ -268,9 +268,9 @@ class Running(ABC):
             },
         )
         engine = self.engine
-        standing = engine.state.standing(engine.program, engine.scheduling)
-        self.growth.look(engine.state.operators, standing, engine.backend.has_cluster)
-        for function in self._told:
+        progress = engine.state.progress(engine.program, engine.scheduling)
+        self.growth.look(engine.state.operators, progress, engine.backend.has_cluster)
+        for function in self._listeners:
             function(work)
 
     def finish(self) -> None:

@@ -92,13 +92,13 @@ class Reason:
         """The same, and a rule that would let time go on all the same."""
         return replace(self, lifted=(*self.lifted, rule))
 
-    def plain(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         """As plain data.
 
-        >>> Reason("slack", "{rows:count} rows are held back", {"rows": 3}, common=True).plain()
+        >>> Reason("slack", "{rows:count} rows are held back", {"rows": 3}, common=True).as_data()
         {'rule': 'slack', 'rows': 3}
         """
-        lifted = {"unless": [rule.plain() for rule in self.lifted]} if self.lifted else {}
+        lifted = {"unless": [rule.as_data() for rule in self.lifted]} if self.lifted else {}
         return {"rule": self.rule, **self.values, **lifted}
 
 
@@ -175,8 +175,8 @@ def beyond(reason: Reason, raised_to: int, promised: NDArray[np.int64]) -> tuple
 
 def _filled(reason: Reason, speaker: AmountFormatter) -> str:
     parts = []
-    for plain, name, scale, _ in Formatter().parse(reason.text):
-        parts.append(plain)
+    for as_data, name, scale, _ in Formatter().parse(reason.text):
+        parts.append(as_data)
         if name is not None:
             amount = reason.values[name]
             if scale == "count":

@@ -93,7 +93,7 @@ def slowest(by_source: Instants, heard: NDArray[np.bool_], known: int = 0) -> in
     return int(by_source.min(where=heard, initial=FOREVER)) if heard.any() else NEVER
 
 
-def least_without(said: Heartbeats, absent: NDArray[np.bool_]) -> int:
+def least_without(heartbeats: Heartbeats, absent: NDArray[np.bool_]) -> int:
     """What is promised for all together when nobody waits for the `absent`: the least over the others.
 
     What was promised for everybody holds anyhow; where nobody is left, it is all there is.
@@ -103,10 +103,10 @@ def least_without(said: Heartbeats, absent: NDArray[np.bool_]) -> int:
     >>> least_without(Heartbeats(10, np.array([10])), np.array([True]))
     10
     """
-    waited_for = ~absent[: len(said.by_source)]
-    left = np.ones(len(said.by_source), dtype=np.bool_)
+    waited_for = ~absent[: len(heartbeats.by_source)]
+    left = np.ones(len(heartbeats.by_source), dtype=np.bool_)
     left[: len(waited_for)] = waited_for
-    return max(said.combined, slowest(said.by_source, left))
+    return max(heartbeats.combined, slowest(heartbeats.by_source, left))
 
 
 def check_known(known: int) -> None:

@@ -122,14 +122,14 @@ class Builder:
     def warnings(self) -> tuple[Warning, ...]:
         """What to say about all of it."""
         read = {name for known in self.queries.values() for name in (*reads(known.query), *_asks(known))}
-        found = [said for one in self.streams.values() for said in about_stream(one, one.stream.name in read)]
+        found = [warning for one in self.streams.values() for warning in about_stream(one, one.stream.name in read)]
         streams = {key: declared.stream for key, declared in self.streams.items()}
         for known in self.queries.values():
             if isinstance(known.query, Query):
                 found += about_query(known.query, known.tree)
             else:
                 found += about_operator(known.query, known.tree, streams)
-        return tuple(sorted((warning_at(*said, self.source) for said in found), key=lambda w: (w.line, w.column)))
+        return tuple(sorted((warning_at(*warning, self.source) for warning in found), key=lambda w: (w.line, w.column)))
 
     def _stream(self, tree: CreateStream) -> str:
         name = name_of(tree.this)
@@ -148,8 +148,8 @@ class Builder:
         by_source = next((clause for clause in clauses if clause.this == "CLOSE BY SOURCE"), None)
         asked = [clause for clause in clauses if clause.this in PROD_CLAUSES]
         aside = [clause for clause in clauses if clause.this in QUEUE_CLAUSES]
-        told = [clause for clause in clauses if clause is not by_source and clause not in (*asked, *aside)]
-        output = output_of(name, told, self.source)
+        output_clauses = [clause for clause in clauses if clause is not by_source and clause not in (*asked, *aside)]
+        output = output_of(name, output_clauses, self.source)
         self._check_directory(output, tree)
         at_once = next((clause for clause in clauses if clause.this == AT_ONCE), None)
         known = self._compiled(name, tree.expression, {}, ordered=at_once is None)
@@ -279,15 +279,15 @@ class Builder:
         reader = StreamReader(self.source)
         first = next(iter(asked.values()))
         before = declared.stream.policy
-        said_before = declared.policy_of or ("the stream" if {"SLACK", "DRATIO"} & declared.clauses.keys() else None)
-        if said_before is None:
+        policy_of = declared.policy_of or ("the stream" if {"SLACK", "DRATIO"} & declared.clauses.keys() else None)
+        if policy_of is None:
             reader.with_policy(declared, {**declared.clauses, **asked})
         else:
             kept = {name: clause for name, clause in declared.clauses.items() if name not in ("SLACK", "DRATIO")}
             reader.with_policy(declared, {**kept, **asked})
             if declared.stream.policy != before:
                 raise self.source.error(
-                    f"{said_before} says something else of how stream {declared.stream.name!r} finds its heartbeats",
+                    f"{policy_of} says something else of how stream {declared.stream.name!r} finds its heartbeats",
                     first,
                     "a stream has one policy: say it once, in CREATE STREAM",
                 )

@@ -89,18 +89,18 @@ class SkewClauses:
         return SkewMatrix.of(entries, [self.latency.get(name, self.latency.get(ALL, 0)) for name in names]), names
 
     def _take(self, item: Clause) -> None:
-        said = dict(_said(item))
+        parts = dict(_parts_of(item))
         if item.this == "SOURCE":
             name = self._source(item.expressions[0])
-            if "LATENCY" in said:
-                self.latency[name] = self._positive(said["LATENCY"], "LATENCY")
+            if "LATENCY" in parts:
+                self.latency[name] = self._positive(parts["LATENCY"], "LATENCY")
             return
         target, sender = self._source(item.expressions[0]), self._source(item.expressions[2])
-        lag = self.amounts.length(said["BY"], "BY")
+        lag = self.amounts.length(parts["BY"], "BY")
         if lag < 0:
-            raise self.amounts.source.error("a source cannot trail by less than 0", said["BY"])
-        exceeded = self.amounts.share(said["EXCEEDED"], "EXCEEDED") if "EXCEEDED" in said else 0.0
-        after = said.get("AFTER")
+            raise self.amounts.source.error("a source cannot trail by less than 0", parts["BY"])
+        exceeded = self.amounts.share(parts["EXCEEDED"], "EXCEEDED") if "EXCEEDED" in parts else 0.0
+        after = parts.get("AFTER")
         if after is not None and self.amounts.says_rows(after):
             self.pairs.append((target, sender, RowBound(self.amounts.rows(after, "AFTER"), lag, exceeded)))
         else:
@@ -123,7 +123,7 @@ class SkewClauses:
         return list(self.sources.values()) if name == ALL else [self.sources[name]]
 
 
-def _said(item: Clause) -> Iterator[tuple[str, Amount]]:
+def _parts_of(item: Clause) -> Iterator[tuple[str, Amount]]:
     """Each word and the amount behind it."""
     parts = item.expressions
     for word, amount in pairwise(parts):
@@ -241,7 +241,7 @@ class PolicyReader:
         return Cap(policy, rows=rows) if rows else policy
 
     def _estimated(self, clause: Clause) -> EstimatedSkew:
-        said: dict[str, Clause] = {}
+        parts: dict[str, Clause] = {}
         for item in clause.expressions:
             name = str(item.this).upper()
             if name not in ESTIMATION:
@@ -252,25 +252,25 @@ class PolicyReader:
                 item.expressions and isinstance(item.expressions[0], Amount)
             ):
                 raise self.amounts.source.error(f"{name} needs a number", item)
-            said[name] = item
+            parts[name] = item
         usual = Adaptivity()
         adaptivity = Adaptivity(
-            None if "MAXIMUM" in said else self._count(said, "WINDOW", usual.window or 0),
-            self._weight(said, usual.weight),
-            self.amounts.share(said["TOLERATED"].expressions[0], "TOLERATED")
-            if "TOLERATED" in said
+            None if "MAXIMUM" in parts else self._count(parts, "WINDOW", usual.window or 0),
+            self._weight(parts, usual.weight),
+            self.amounts.share(parts["TOLERATED"].expressions[0], "TOLERATED")
+            if "TOLERATED" in parts
             else usual.tolerated,
         )
-        unit = self.clock.length(said["UNIT"].expressions[0], "UNIT") if "UNIT" in said else 1
-        return EstimatedSkew(adaptivity, unit, self._count(said, "AHEAD", 0), "PAIRWISE" in said)
+        unit = self.clock.length(parts["UNIT"].expressions[0], "UNIT") if "UNIT" in parts else 1
+        return EstimatedSkew(adaptivity, unit, self._count(parts, "AHEAD", 0), "PAIRWISE" in parts)
 
-    def _count(self, said: Mapping[str, Clause], name: str, usual: int) -> int:
-        return self.amounts.rows(said[name].expressions[0], name) if name in said else usual
+    def _count(self, parts: Mapping[str, Clause], name: str, usual: int) -> int:
+        return self.amounts.rows(parts[name].expressions[0], name) if name in parts else usual
 
-    def _weight(self, said: Mapping[str, Clause], usual: float) -> float:
-        if "WEIGHT" not in said:
+    def _weight(self, parts: Mapping[str, Clause], usual: float) -> float:
+        if "WEIGHT" not in parts:
             return usual
-        amount = said["WEIGHT"].expressions[0]
+        amount = parts["WEIGHT"].expressions[0]
         return float(amount.this) if amount.args.get("unit") is None else self.amounts.share(amount, "WEIGHT")
 
     def _length(self, amount: Amount, what: str) -> int:

@@ -190,17 +190,17 @@ KEYS = ("heartbeats", "timestamps")
 _EVERY = re.compile(r"every\s+(\d+(?:\.\d+)?)?\s*([a-z]+)")
 
 
-def scheduling_of(said: Mapping[str, str]) -> Scheduling:
+def scheduling_of(setting: Mapping[str, str]) -> Scheduling:
     """What these settings say; what is not said has its default."""
-    timestamps, heartbeats = said.get("timestamps"), said.get("heartbeats")
+    timestamps, heartbeats = setting.get("timestamps"), setting.get("heartbeats")
     return Scheduling(
         IdlePolling.on_demand() if timestamps is None else _asking(timestamps),
         HeartbeatScope.OPERATOR if heartbeats is None else _level(heartbeats),
     )
 
 
-def _asking(said: str) -> IdlePolling:
-    words = " ".join(said.lower().replace("-", " ").split())
+def _asking(setting: str) -> IdlePolling:
+    words = " ".join(setting.lower().replace("-", " ").split())
     if words == "on demand":
         return IdlePolling.on_demand()
     if words == "none":
@@ -208,13 +208,13 @@ def _asking(said: str) -> IdlePolling:
     found = _EVERY.fullmatch(words)
     if found is None or found[2] not in LENGTHS or micros(float(found[1] or 1), found[2]) <= 0:
         raise DeclarationError(
-            f"SET timestamps = {said!r}: write 'on demand', 'every 1 second' (or another interval), or 'none'"
+            f"SET timestamps = {setting!r}: write 'on demand', 'every 1 second' (or another interval), or 'none'"
         )
     return IdlePolling.every(micros(float(found[1] or 1), found[2]))
 
 
-def _level(said: str) -> HeartbeatScope:
+def _level(setting: str) -> HeartbeatScope:
     try:
-        return HeartbeatScope(said.lower().removesuffix("-level").removesuffix("-aware"))
+        return HeartbeatScope(setting.lower().removesuffix("-level").removesuffix("-aware"))
     except ValueError:
-        raise DeclarationError(f"SET heartbeats = {said!r}: write 'operator', 'query' or 'memory'") from None
+        raise DeclarationError(f"SET heartbeats = {setting!r}: write 'operator', 'query' or 'memory'") from None

@@ -126,15 +126,15 @@ def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Str
             yield f"when {name!r} falls silent, its time stands still, and {waits}; add TIMEOUT to {name!r}", tree
 
 
-def _waiting(operator: Operator, silent: str) -> str | None:
+def _waiting(operator: Operator, idle: str) -> str | None:
     if isinstance(operator, Rows):
         return "the rows of all others wait for it"
     if isinstance(operator, Lookup):
-        return f"the rows of {operator.rows.alias!r} wait for it" if operator.versions.input == silent else None
+        return f"the rows of {operator.rows.alias!r} wait for it" if operator.versions.input == idle else None
     kept = [
         side.alias
         for side, keeps in ((operator.left, operator.kind.keeps_left), (operator.right, operator.kind.keeps_right))
-        if keeps and side.input != silent
+        if keeps and side.input != idle
     ]
     return f"rows of {kept[0]!r} without a partner are not told" if kept else None
 

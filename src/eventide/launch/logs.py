@@ -59,7 +59,7 @@ class KeyValueFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, and below it the stack of an exception."""
-        figures = "".join(f" {name}={_plain(value)}" for name, value in figures_of(record).items())
+        figures = "".join(f" {name}={_quoted(value)}" for name, value in figures_of(record).items())
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         return f"{_time(record)} {record.levelname} {record.getMessage()}{figures}{trace}"
 
@@ -69,10 +69,10 @@ class JsonFormatter(KeyValueFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, whatever happens."""
-        told = {"time": _time(record), "level": record.levelname, "logger": record.name, "event": record.getMessage()}
+        entry = {"time": _time(record), "level": record.levelname, "logger": record.name, "event": record.getMessage()}
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        return json_text.dumps(told | figures_of(record), default=str)
+            entry["exception"] = self.formatException(record.exc_info)
+        return json_text.dumps(entry | figures_of(record), default=str)
 
 
 def figures_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def figures_of(record: logging.LogRecord) -> dict[str, Any]:
     return {name: value for name, value in vars(record).items() if name not in ORDINARY}
 
 
-def _plain(value: Any) -> str:
+def _quoted(value: Any) -> str:
     text = str(value)
     return json_text.dumps(text) if not text or any(sign in text for sign in ' "=\n') else text
 

@@ -39,7 +39,7 @@ def claim_outputs(
     checkpoint: str | Storage,
     given: str | None,
     replace: bool,
-    said: CheckpointOptions = ON_THE_COMMAND_LINE,
+    options: CheckpointOptions = ON_THE_COMMAND_LINE,
 ) -> None:
     """Make the checkpoint the owner of the directories that its queries write to; refuse those of another."""
     directories = {query: sink for query, sink in sinks.items() if isinstance(sink, Directory)}
@@ -47,7 +47,7 @@ def claim_outputs(
         return
     storage = Storage.at(checkpoint)
     fresh = not storage.list("", hidden=True)
-    id = _id_in(storage, said) if storage.exists(NAME) else uuid.uuid4().hex
+    id = _id_in(storage, options) if storage.exists(NAME) else uuid.uuid4().hex
     owner = Owner(id, None if given is None else os.path.abspath(given))
     for query, directory in directories.items():
         other = directory.owner_of(query)
@@ -55,27 +55,29 @@ def claim_outputs(
         # Without a mark they are older than marks are: whoever goes on from a checkpoint wrote them.
         unknown = other is None and fresh and directory.holds(query)
         if (strange or unknown) and not replace:
-            raise DeclarationError(_refusal(query, directory, other, said))
+            raise DeclarationError(_refusal(query, directory, other, options))
     if not storage.exists(NAME):
         storage.write(NAME, json.dumps({"id": id}).encode())
     for query, directory in directories.items():
         directory.claim(query, owner)
 
 
-def _id_in(storage: Storage, said: CheckpointOptions) -> str:
+def _id_in(storage: Storage, options: CheckpointOptions) -> str:
     try:
         return str(json.loads(storage.read(NAME))["id"])
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{storage.where}: {NAME} is damaged: remove it, and say {said.replace} once; results of committed rounds "
-            "stay"
+            f"{storage.where}: {NAME} is damaged: remove it, and say {options.replace} once; results of committed "
+            "rounds stay"
         ) from error
 
 
-def _refusal(query: str, directory: Directory, other: Owner | None, said: CheckpointOptions) -> str:
+def _refusal(query: str, directory: Directory, other: Owner | None, options: CheckpointOptions) -> str:
     theirs = None if other is None else other.checkpoint
-    back = f"go on from their own ({said.checkpoint.format(theirs)})" if theirs else "keep them: name another directory"
+    back = (
+        f"go on from their own ({options.checkpoint.format(theirs)})" if theirs else "keep them: name another directory"
+    )
     return (
         f"{directory.where} has results of query {query!r} from another checkpoint, and this run would delete them: "
-        f"{back}, or say {said.replace} to delete them"
+        f"{back}, or say {options.replace} to delete them"
     )

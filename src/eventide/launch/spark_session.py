@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from eventide.errors import DeclarationError, EngineError
 from eventide.launch.spark_starting import started_well, unreachable, why_not
-from eventide.sources.spark.errors import said
+from eventide.sources.spark.errors import message_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +102,7 @@ def local_session(
         if INVALID in str(failure):
             if running is None and (half := SparkSession.getActiveSession()) is not None:
                 half.stop()
-            raise DeclarationError(f"Spark cannot use a setting: {said(failure)}") from failure
+            raise DeclarationError(f"Spark cannot use a setting: {message_of(failure)}") from failure
         raise EngineError(
             f"Spark did not start on {master}: {why_not(failure, log_file)}. Its log: {log_file}"
         ) from failure
@@ -119,7 +119,7 @@ def settle(spark: SparkSession, settings: Mapping[str, str]) -> None:
             spark.conf.set(key, value)
         except Exception as failure:
             if INVALID in str(failure):
-                raise DeclarationError(f"Spark cannot use a setting: {said(failure)}") from failure
+                raise DeclarationError(f"Spark cannot use a setting: {message_of(failure)}") from failure
             too_late.append(key)
     if too_late:
         warnings.warn(

@@ -71,11 +71,11 @@ PATIENCE = 10.0
 
 def why_not(failure: Exception, log_file: Path) -> str:
     """The reason, as far as one can see from here, without a full stop."""
-    said = log_file.read_text(encoding="utf-8", errors="replace") if log_file.exists() else ""
+    log_text = log_file.read_text(encoding="utf-8", errors="replace") if log_file.exists() else ""
     if is_gone(failure):
         return gone()
     unheard = "JAVA_GATEWAY_EXITED" in str(failure)
-    return (without_java() or (reason_in(said) if unheard else None) or cause_of(failure)).rstrip(".")
+    return (without_java() or (reason_in(log_text) if unheard else None) or cause_of(failure)).rstrip(".")
 
 
 def without_java() -> str | None:
@@ -117,8 +117,8 @@ def unreachable(master: str, patience: float = PATIENCE) -> str | None:
         if not all(reasons):
             return None
         if time.monotonic() >= deadline:
-            told = ", ".join(f"{one} ({why})" for one, why in zip(addresses, reasons, strict=True))
-            return f"no master answers at {told}: start it, or give --master its address"
+            tried = ", ".join(f"{one} ({why})" for one, why in zip(addresses, reasons, strict=True))
+            return f"no master answers at {tried}: start it, or give --master its address"
         time.sleep(0.2)
 
 

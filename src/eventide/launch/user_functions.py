@@ -177,7 +177,7 @@ def register_on_spark(spark: SparkSession, functions: Sequence[Function]) -> Non
 
 def local_backend(functions: Sequence[Function], run: bool, failures: Failures | None = None) -> LocalBackend:
     """A backend that knows functions; with `run` False only their types, for checking. `failures` is told of errors."""
-    workbench, watch = DuckDBExecutor(), failures or Failures()
+    duckdb_executor, watch = DuckDBExecutor(), failures or Failures()
     for function in functions:
         signature = signature_of(function)
         if signature.takes is None:
@@ -187,14 +187,14 @@ def local_backend(functions: Sequence[Function], run: bool, failures: Failures |
                     "def f(word: str, n: int), for every argument; or use the Spark engine"
                 )
             continue
-        workbench.connection.create_function(
+        duckdb_executor.connection.create_function(
             function.name.lower(),
             watch.watched(function.name, loaded(function)) if run else _nothing(len(signature.takes)),
             [duckdb_type(kind) for kind in signature.takes],
             duckdb_type(signature.gives),
             null_handling=FunctionNullHandling.SPECIAL,
         )
-    return LocalBackend(workbench)
+    return LocalBackend(duckdb_executor)
 
 
 def _definition(function: Function) -> ast.FunctionDef:

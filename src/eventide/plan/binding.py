@@ -12,7 +12,7 @@ itself, whose rows alone have them. *Running*: an operator runs if someone is to
 >>> south = Stream("south", columns("ts BIGINT, speed INT"), time="ts")
 >>> fastest = Query("fastest", "both", Window(60), named_as(most="max(speed)"))
 >>> program = Program((north, south), (fastest,), (Rows("both", ("north", "south")),))
->>> through(program, fastest), running(program), running(program, told=("both",))
+>>> through(program, fastest), running(program), running(program, with_results=("both",))
 (('north', 'south'), frozenset(), frozenset({'both'}))
 
 Types of expressions, asked of an engine only where the declaration does not tell them.
@@ -144,12 +144,12 @@ class BoundProgram:
     ways: tuple[Edge, ...] = ()
 
     @classmethod
-    def of(cls, program: Program, types: TypeResolver, told: Collection[str] = ()) -> BoundProgram:
-        """Bind a program; `told` are the names of operators whose rows someone is told."""
+    def of(cls, program: Program, types: TypeResolver, with_results: Collection[str] = ()) -> BoundProgram:
+        """Bind a program; `with_results` are the names of operators whose rows someone is told."""
         for stream in program.streams:
             types.declare(stream)
         whole = cls(program)
-        run = running(program, told)
+        run = running(program, with_results)
         for step in program.steps:
             if isinstance(step, Query) or step.name in run:
                 whole = whole.with_step(step, types)
@@ -246,14 +246,14 @@ def through(program: Program, query: Query) -> tuple[str, ...]:
     return found if found and len(set(found)) == len(found) else (query.stream,)
 
 
-def running(program: Program, told: Collection[str] = ()) -> frozenset[str]:
+def running(program: Program, with_results: Collection[str] = ()) -> frozenset[str]:
     """The operators that run: all but plain merges of which no row is told, or read by another way than through."""
     found: set[str] = set()
-    wanted = set(told)
+    wanted = set(with_results)
     for step in reversed(program.steps):
         if isinstance(step, Query):
             wanted.update(through(program, step))
-        elif step.name in wanted or not _is_plain(step):
+        elif step.name in wanted or not _passes_through(step):
             found.add(step.name)
             wanted.update(reads(step))
     return frozenset(found)
@@ -261,13 +261,13 @@ def running(program: Program, told: Collection[str] = ()) -> frozenset[str]:
 
 def _inputs(program: Program, name: str) -> tuple[str, ...]:
     operator = program.operator(name)
-    if operator is None or not _is_plain(operator):
+    if operator is None or not _passes_through(operator):
         return (name,)
     return tuple(leaf for read in operator.inputs for leaf in _inputs(program, read))
 
 
-def _is_plain(step: Step) -> bool:
-    return isinstance(step, Rows) and step.is_plain
+def _passes_through(step: Step) -> bool:
+    return isinstance(step, Rows) and step.passes_through
 
 
 def _speaks_of_span(query: Query) -> bool:

@@ -2,7 +2,7 @@
 
 >>> ratio("1%"), ratio("0.05"), duration("250ms"), duration("1.5 min")
 (0.01, 0.05, 250000, 90000000)
->>> spoken(1_250_000), spoken(81_000_000), spoken(40, plain=True), percent(0.00987)
+>>> spoken(1_250_000), spoken(81_000_000), spoken(40, unitless=True), percent(0.00987)
 ('1.25 s', '1 min 21 s', '40', '0.99 %')
 """
 
@@ -59,7 +59,7 @@ def duration(text: str) -> int:
     return round(float(match[1]) * _MICROSECONDS[match[2]])
 
 
-def spoken(amount: float | None, plain: bool = False) -> str:
+def spoken(amount: float | None, unitless: bool = False) -> str:
     """A length of time for people, with about three digits.
 
     >>> spoken(420), spoken(0), spoken(None), spoken(9_000_000_000)
@@ -67,7 +67,7 @@ def spoken(amount: float | None, plain: bool = False) -> str:
     """
     if amount is None or not math.isfinite(amount):
         return "-"
-    if plain:
+    if unitless:
         return f"{amount:,.4g}" if abs(amount) < 1000 else f"{amount:,.0f}"
     if amount < 0:
         return "-" + spoken(-amount)

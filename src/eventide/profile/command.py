@@ -45,7 +45,7 @@ def as_json(profiles: Iterable[Profile]) -> str:
 
 def _run(profile: Profile) -> dict[str, Any]:
     reading = profile.reading
-    scale = 1.0 if reading.plain else 1e-3
+    scale = 1.0 if reading.unitless else 1e-3
     policies = {name: _policy(outcome, scale) for name, outcome in profile.outcomes.items()}
     policies[FIXED_BEST]["delay_ms"] = profile.fixed_delay * scale
     return {
@@ -53,7 +53,7 @@ def _run(profile: Profile) -> dict[str, Any]:
         "run": reading.run,
         "rows": reading.recording.rows,
         "sources": len(reading.recording.source_names),
-        "unit": "none" if reading.plain else "ms",
+        "unit": "none" if reading.unitless else "ms",
         "permitted_drop_ratio": profile.drop_ratio,
         "round_ms": None if profile.round is None else profile.round * scale,
         "notes": list(reading.notes),
@@ -131,7 +131,7 @@ def run_profile(request: ProfileRequest) -> None:
     with _progress() as progress:
         progress("reading", 0.0)
         for reading in read(request.files, request.columns, request.unit):
-            length = request.round(reading.recording, reading.plain)
+            length = request.round(reading.recording, reading.unitless)
             one = profile(reading, request.drop_ratio, length, request.policies, progress)
             if drawn_into is not None:
                 for path in _draw(one, drawn_into, progress):

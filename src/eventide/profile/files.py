@@ -226,7 +226,7 @@ class TimeColumn:
     reason_sql: str
 
     @property
-    def plain(self) -> bool:
+    def unitless(self) -> bool:
         """Whether the instants are plain numbers rather than microseconds."""
         return self.unit == "none"
 

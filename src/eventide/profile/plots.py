@@ -8,7 +8,7 @@ Axes that count lengths of time: marks where people put them, at 10 s and 1 min 
 ['0 ms', '20 s', '40 s', '1 min', '1 min 20 s', '1 min 40 s']
 >>> [spoken(at) for at in decades(2_000, 700_000_000)]
 ['10 ms', '100 ms', '1 s', '10 s', '1 min', '10 min']
->>> decades(20, 40_000, plain=True)
+>>> decades(20, 40_000, unitless=True)
 [100, 1000, 10000]
 """
 
@@ -49,23 +49,23 @@ _PLAIN_STEPS = tuple(10**power * part for power in range(19) for part in (1, 2, 
 _PLAIN_DECADES = tuple(10**power for power in range(19))
 
 
-def marks(lowest: float, highest: float, most: int = 8, plain: bool = False) -> list[int]:
+def marks(lowest: float, highest: float, most: int = 8, unitless: bool = False) -> list[int]:
     """At most so many round lengths between two, evenly spaced."""
-    steps = _PLAIN_STEPS if plain else _STEPS
+    steps = _PLAIN_STEPS if unitless else _STEPS
     step = next((step for step in steps if (highest - lowest) / step < most), steps[-1])
     return [at * step for at in range(math.ceil(lowest / step), math.floor(highest / step) + 1)]
 
 
-def decades(lowest: float, highest: float, plain: bool = False) -> list[int]:
+def decades(lowest: float, highest: float, unitless: bool = False) -> list[int]:
     """Round lengths between two, each about ten times the one before."""
-    return _within(_PLAIN_DECADES if plain else _DECADES, lowest, highest)
+    return _within(_PLAIN_DECADES if unitless else _DECADES, lowest, highest)
 
 
 def _within(lengths: tuple[int, ...], lowest: float, highest: float) -> list[int]:
     return [length for length in lengths if lowest <= length <= highest]
 
 
-def span_lengths(axes: Axes, lengths: Instants, lowest: float, highest: float, plain: bool) -> None:
+def span_lengths(axes: Axes, lengths: Instants, lowest: float, highest: float, unitless: bool) -> None:
     """Let the upright axis reach from one length to another.
 
     Where nearly all `lengths` would be squeezed into a fraction of it, it is logarithmic, in both directions from zero.
@@ -74,27 +74,27 @@ def span_lengths(axes: Axes, lengths: Instants, lowest: float, highest: float, p
     if max(-lowest, highest) < 10 * usual:
         room = 0.05 * (highest - lowest) + 1
         axes.set_ylim(lowest - room, highest + room)
-        _mark(axes, marks(lowest - room, highest + room, plain=plain), plain)
+        _mark(axes, marks(lowest - room, highest + room, unitless=unitless), unitless)
         return
-    near = decades(1, usual, plain)[-1]
+    near = decades(1, usual, unitless)[-1]
     axes.set_yscale("symlog", linthresh=near)
     low, high = 1.5 * lowest if lowest < -near else min(lowest, 0.0) - 0.1 * near, 1.5 * highest
     axes.set_ylim(low, high)
-    _mark(axes, [*(-length for length in decades(near, -low, plain)), 0, *decades(near, high, plain)], plain)
+    _mark(axes, [*(-length for length in decades(near, -low, unitless)), 0, *decades(near, high, unitless)], unitless)
 
 
-def log_lengths(axes: Axes, plain: bool) -> None:
+def log_lengths(axes: Axes, unitless: bool) -> None:
     """Make the upright axis logarithmic, with its limits as they are."""
     axes.set_yscale("log")
     lowest, highest = axes.get_ylim()
-    fine = _within(_PLAIN_STEPS if plain else _STEPS, lowest, highest)
-    _mark(axes, fine if len(fine) <= 12 else decades(lowest, highest, plain), plain)
+    fine = _within(_PLAIN_STEPS if unitless else _STEPS, lowest, highest)
+    _mark(axes, fine if len(fine) <= 12 else decades(lowest, highest, unitless), unitless)
 
 
-def _mark(axes: Axes, lengths: Sequence[int], plain: bool) -> None:
+def _mark(axes: Axes, lengths: Sequence[int], unitless: bool) -> None:
     axes.yaxis.set_major_locator(FixedLocator(lengths))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: spoken(value, plain)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: spoken(value, unitless)))
 
 
 MOST_POINTS = 20_000
@@ -153,7 +153,7 @@ def _time_axis(axes: Axes, profile: Profile) -> NDArray[np.float64]:
     """Label the axis of arrival; return what turns instants into its numbers: start, and length of its unit."""
     arrival = profile.reading.recording.arrival
     start, span = float(arrival[0]), float(arrival[-1] - arrival[0])
-    if profile.reading.plain:
+    if profile.reading.unitless:
         axes.set_xlabel("arrival, from the start")
         return np.array([start, 1.0])
     units = (("days", 86_400e6), ("hours", 3600e6), ("minutes", 60e6), ("seconds", 1e6))
@@ -189,7 +189,7 @@ def _delay_figure(profile: Profile) -> Figure:
         above = 3 - place / COLOURED_SOURCES
         axes.plot(x[mine], delay[mine], ".", ms=2.5, color=colour, label=name, zorder=above, rasterized=True)
     axes.set_ylabel("delay (arrival - time)")
-    span_lengths(axes, delay, float(delay.min()), float(delay.max()), profile.reading.plain)
+    span_lengths(axes, delay, float(delay.min()), float(delay.max()), profile.reading.unitless)
     figure.legend(loc="outside right upper", markerscale=4, frameon=False, fontsize=8)
     return figure
 
@@ -207,7 +207,7 @@ def _oddest(source: NDArray[np.intp], delay: Instants, sources: int) -> NDArray[
 
 
 def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) -> Figure:
-    recording, plain = profile.reading.recording, profile.reading.plain
+    recording, unitless = profile.reading.recording, profile.reading.unitless
     figure, axes = _canvas("Lag against loss", recording.name)
     lags = [point.outcome.lag_mean for points in curves.values() for point in points if point.outcome.lag_mean]
     # Logarithmic axes have no place for nothing: what lost or waited nothing stands at the edge.
@@ -228,7 +228,7 @@ def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) ->
     axes.set_xlim(0.7 * min(losses), min(1.6 * max(losses), 1.1))
     axes.set_xlabel("rows lost (a point for each permitted ratio; hollow: more was lost than permitted)")
     axes.set_ylabel("mean lag of the rows kept")
-    log_lengths(axes, plain)
+    log_lengths(axes, unitless)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
@@ -256,15 +256,15 @@ def _heartbeat_figure(profile: Profile) -> Figure:
         lost = np.flatnonzero(~profile.runs[OURS].kept)[:MOST_POINTS]
         axes.plot(x[lost], delay[lost], "x", ms=4, mew=0.8, color="#C00000", label=f"lost by {OURS}", rasterized=True)
     axes.set_ylabel("behind the clock (a row above a line is late for it)")
-    span_lengths(axes, delay, lowest, highest, profile.reading.plain)
+    span_lengths(axes, delay, lowest, highest, profile.reading.unitless)
     figure.legend(loc="outside right upper", markerscale=2, frameon=False, fontsize=9)
     return figure
 
 
 def _trail(run: DryRun) -> tuple[Instants, Instants, Instants, Instants]:
     """How far heartbeats trail the clock: least, middle and most in each of some hundred stretches of questions."""
-    told = run.heartbeat > NEVER
-    clock, heartbeat = run.clock[told], run.heartbeat[told]
+    promised = run.heartbeat > NEVER
+    clock, heartbeat = run.clock[promised], run.heartbeat[promised]
     bounds = np.unique(np.linspace(0, len(clock), min(len(clock), STRETCHES) + 1).astype(np.intp))
     trail = sorted_within(shift_all(clock, -heartbeat), bounds)
     first, last = bounds[:-1], bounds[1:] - 1

@@ -42,7 +42,7 @@ class LoadedRecording:
     rejects: dict[str, int]
 
     @property
-    def plain(self) -> bool:
+    def unitless(self) -> bool:
         """Whether times are plain numbers; otherwise they are microseconds."""
         return self.unit == "none"
 
@@ -93,10 +93,10 @@ def _read_one(
             raise InputError(f"{argument}: the file has no rows")
         time = time_column(connection, argument, columns.time, time_unit)
         arrival = time_column(connection, argument, columns.arrival, arrival_unit) if columns.arrival else None
-        if arrival is not None and arrival.plain != time.plain:
-            plain, other = (arrival, time) if arrival.plain else (time, arrival)
+        if arrival is not None and arrival.unitless != time.unitless:
+            unitless, other = (arrival, time) if arrival.unitless else (time, arrival)
             raise InputError(
-                f"{argument}: {plain.name!r} holds plain numbers but {other.name!r} holds times, so no delay "
+                f"{argument}: {unitless.name!r} holds plain numbers but {other.name!r} holds times, so no delay "
                 "can be told: give --unit, or leave --arrival out"
             )
         table = _converted(connection, time, arrival, columns)
@@ -150,12 +150,12 @@ def _by_run(
     for number in np.flatnonzero(usable):
         rows = order[bounds[number] : bounds[number + 1]]
         run = None if columns.run is None else run_names[number]
-        recording, said = _recording(argument, run, table, rows[_usable(table)[rows]])
+        recording, notes_of = _recording(argument, run, table, rows[_usable(table)[rows]])
         rejects = _rejects(table, rows)
         if rejects:
-            told = ", ".join(f"{count:,} with {reason}" for reason, count in rejects.items())
-            said.append(f"rows set aside: {told}")
-        yield LoadedRecording(argument, run, recording, columns, time.unit, (*notes, *said), rejects)
+            counts = ", ".join(f"{count:,} with {reason}" for reason, count in rejects.items())
+            notes_of.append(f"rows set aside: {counts}")
+        yield LoadedRecording(argument, run, recording, columns, time.unit, (*notes, *notes_of), rejects)
 
 
 def _reasons(table: pa.Table) -> dict[str, NDArray[np.int8]]:
@@ -178,7 +178,7 @@ def _rejects(table: pa.Table, rows: NDArray[np.intp]) -> dict[str, int]:
 
 def _recording(argument: str, run: str | None, table: pa.Table, rows: NDArray[np.intp]) -> tuple[Recording, list[str]]:
     """These rows in order of arrival, and what there is to say about that."""
-    said = []
+    notes_of = []
     time: Instants = _column(table, "time")[rows]
     if "arrival" not in table.column_names:
         arrival = np.maximum.accumulate(time)
@@ -188,10 +188,12 @@ def _recording(argument: str, run: str | None, table: pa.Table, rows: NDArray[np
         if unsorted:
             by_arrival = np.argsort(arrival, kind="stable")
             rows, time, arrival = rows[by_arrival], time[by_arrival], arrival[by_arrival]
-            said.append(f"{unsorted:,} rows were not in order of arrival: sorted by arrival, ties kept in file order")
+            notes_of.append(
+                f"{unsorted:,} rows were not in order of arrival: sorted by arrival, ties kept in file order"
+            )
     source, names = _numbered(table, "source", rows)
     name = Path(argument).name + (f" / {run}" if run is not None else "")
-    return Recording(name, time, arrival, source, names), said
+    return Recording(name, time, arrival, source, names), notes_of
 
 
 def _column(table: pa.Table, name: str) -> NDArray[Any]:

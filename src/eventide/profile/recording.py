@@ -10,7 +10,7 @@ How a dry run goes through a recording: row at a time, or in rounds of some leng
 
 >>> from eventide.profile.recording import Recording
 >>> small = Recording.of("small", [1, 2], [1, 2], ["a", "a"])
->>> usual_round(small, plain=False) is None, chosen("250ms")(small, False), chosen("row")(small, False)
+>>> usual_round(small, unitless=False) is None, chosen("250ms")(small, False), chosen("row")(small, False)
 (True, 250000, None)
 """
 
@@ -89,11 +89,11 @@ RoundChoice: TypeAlias = Callable[[Recording, bool], int | None]
 """Finds the round length for a recording (and whether its times are plain); None is row at a time."""
 
 
-def usual_round(recording: Recording, plain: bool) -> int | None:
+def usual_round(recording: Recording, unitless: bool) -> int | None:
     """Row at a time for small recordings; beyond, rounds of 1 s, or longer ones where these would be too many."""
     if recording.rows <= ROW_AT_A_TIME_LIMIT:
         return None
-    if plain:
+    if unitless:
         return max(1, int(recording.arrival[-1] - recording.arrival[0]) // PLAIN_ROUNDS)
     for length in LENGTHS:
         if np.count_nonzero(np.diff(recording.arrival // length)) < MOST_ROUNDS:
@@ -112,16 +112,16 @@ def chosen(text: str | None) -> RoundChoice:
     if text is None:
         return usual_round
     if text.strip().lower() == "row":
-        return lambda recording, plain: None
+        return lambda recording, unitless: None
     bare = text.strip().isdecimal()
     length = int(text) if bare else duration(text)
     if length < 1:
         raise DeclarationError(f"a round of {text} has no length: write 1s, 250ms, ..., or row")
 
-    def fixed(recording: Recording, plain: bool) -> int:
-        if bare and not plain:
+    def fixed(recording: Recording, unitless: bool) -> int:
+        if bare and not unitless:
             raise DeclarationError(f"a round of {text} has no unit: write {text}s, {text}ms, ..., or row")
-        if plain and not bare:
+        if unitless and not bare:
             raise DeclarationError(f"a round of {text} for plain numbers: write a whole number, or row")
         return length
 

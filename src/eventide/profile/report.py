@@ -73,46 +73,46 @@ def _sentences(profile: Profile) -> list[str]:
 
 
 def _on_ours(profile: Profile) -> list[str]:
-    plain, ratio = profile.reading.plain, profile.drop_ratio
+    unitless, ratio = profile.reading.unitless, profile.drop_ratio
     ours, best, limit = (profile.outcomes.get(name) for name in (OURS, FIXED_BEST, CLAIRVOYANT))
     if ours is None or best is None or limit is None:
         return []
     worst = ours.worst_source_drop_ratio
     of_worst = "" if worst is None else f" (worst source {percent(worst)})"
-    said = [
+    sentences = [
         f"Permitted to lose {percent(ratio)}, Eventide would have lost {percent(ours.drop_ratio)}{of_worst} and made a "
-        f"row wait {spoken(ours.lag_mean, plain)} on average, 95 % of them at most {spoken(ours.lag_p95, plain)}."
+        f"row wait {spoken(ours.lag_mean, unitless)} on average, 95 % of them at most {spoken(ours.lag_p95, unitless)}."
     ]
     if not keeps(ours, ratio):
-        said.append("That is more than permitted: on this recording the promise was not kept.")
+        sentences.append("That is more than permitted: on this recording the promise was not kept.")
     if ours.lag_mean is not None and best.lag_mean:
-        said.append(
-            f"The best constant delay, known only afterwards, waits {spoken(best.lag_mean, plain)}: Eventide waits "
-            f"{ours.lag_mean / best.lag_mean:.2g} times that. The least possible is {spoken(limit.lag_mean, plain)}."
+        sentences.append(
+            f"The best constant delay, known only afterwards, waits {spoken(best.lag_mean, unitless)}: Eventide waits "
+            f"{ours.lag_mean / best.lag_mean:.2g} times that. The least possible is {spoken(limit.lag_mean, unitless)}."
         )
-    return said
+    return sentences
 
 
 def _on_others(profile: Profile) -> list[str]:
-    plain, ratio = profile.reading.plain, profile.drop_ratio
+    unitless, ratio = profile.reading.unitless, profile.drop_ratio
     ours = profile.outcomes.get(OURS)
     others = {name: outcome for name, outcome in profile.outcomes.items() if name in ONLINE and name != OURS}
     broken = [f"{name} ({percent(lost.drop_ratio)})" for name, lost in others.items() if not keeps(lost, ratio)]
     faster = [
-        f"{name} ({spoken(other.lag_mean, plain)})"
+        f"{name} ({spoken(other.lag_mean, unitless)})"
         for name, other in others.items()
         if ours is not None and keeps(other, ratio) and (other.lag_mean or 0.0) < (ours.lag_mean or 0.0)
     ]
-    said = []
+    sentences = []
     if broken:
-        said.append(f"More than permitted would have been lost by {', '.join(broken)}.")
+        sentences.append(f"More than permitted would have been lost by {', '.join(broken)}.")
     if faster:
-        said.append(f"Within the ratio and faster on this recording: {', '.join(faster)}.")
-    return said
+        sentences.append(f"Within the ratio and faster on this recording: {', '.join(faster)}.")
+    return sentences
 
 
 def _remarks(profile: Profile) -> list[str]:
-    found, plain = profile.disorder, profile.reading.plain
+    found, unitless = profile.disorder, profile.reading.unitless
     remarks = []
     if found.future_rows:
         remarks.append(
@@ -129,7 +129,7 @@ def _remarks(profile: Profile) -> list[str]:
         if ahead:
             remarks.append(
                 f"{ahead:,} of {len(offsets):,} sources have clocks ahead of the arrival clock, by up to "
-                f"{spoken(-int(offsets.min()), plain)}."
+                f"{spoken(-int(offsets.min()), unitless)}."
             )
     return remarks
 
@@ -142,7 +142,7 @@ def _eventide(profile: Profile) -> str:
 
 def _spark(profile: Profile) -> str:
     reading, best = profile.reading, profile.outcomes[FIXED_BEST]
-    if reading.plain:
+    if reading.unitless:
         return f"# withWatermark takes timestamps only; the best constant delay here is {profile.fixed_delay:,}"
     column, frame = reading.columns.time, "df"
     if reading.unit is not None:
@@ -162,8 +162,8 @@ SHOWN_SOURCES = 12
 def show(profile: Profile, console: Console) -> None:
     """Print everything about one recording."""
     reading, recording = profile.reading, profile.reading.recording
-    span = spoken(int(recording.arrival[-1] - recording.arrival[0]), reading.plain)
-    round = "row at a time" if profile.round is None else f"in rounds of {spoken(profile.round, reading.plain)}"
+    span = spoken(int(recording.arrival[-1] - recording.arrival[0]), reading.unitless)
+    round = "row at a time" if profile.round is None else f"in rounds of {spoken(profile.round, reading.unitless)}"
     console.rule(f"[bold]{escape(recording.name)}")
     console.print(
         f"{recording.rows:,} rows from {len(recording.source_names):,} sources in {span}; "
@@ -171,7 +171,7 @@ def show(profile: Profile, console: Console) -> None:
     )
     for note in reading.notes:
         console.print(Text(f"note: {note}", style="yellow"))
-    if reading.plain:
+    if reading.unitless:
         console.print(Text("note: times are plain numbers, so lags, delays and rates are too", style="yellow"))
     console.print(_disorder_table(profile), _source_table(profile), _policy_table(profile))
     _show_recommendation(profile, console)
@@ -190,7 +190,7 @@ def _table(title: str, *headings: str) -> Table:
 
 
 def _disorder_table(profile: Profile) -> Table:
-    found, plain = profile.disorder, profile.reading.plain
+    found, unitless = profile.disorder, profile.reading.unitless
     table = _table("Disorder", "", "out of order", *QUANTILES)
     measured = (
         ("lateness, all together", percent(found.out_of_order), found.lateness),
@@ -198,32 +198,32 @@ def _disorder_table(profile: Profile) -> Table:
         ("delay", "", found.delay),
     )
     for label, share, quantiles in measured:
-        table.add_row(label, share, *(spoken(quantiles[name], plain) for name in QUANTILES))
+        table.add_row(label, share, *(spoken(quantiles[name], unitless) for name in QUANTILES))
     table.caption = (
         f"lateness: behind the largest time so far; delay: arrival - time, at least "
-        f"{spoken(found.delay['min'], plain)}; rows from the future: {found.future_rows:,}"
+        f"{spoken(found.delay['min'], unitless)}; rows from the future: {found.future_rows:,}"
     )
     return table
 
 
 def _source_table(profile: Profile) -> Table:
-    recording, sources, plain = profile.reading.recording, profile.disorder.by_source, profile.reading.plain
-    per = "unit" if plain else "s"
+    recording, sources, unitless = profile.reading.recording, profile.disorder.by_source, profile.reading.unitless
+    per = "unit" if unitless else "s"
     table = _table(
         "Sources", "", "rows", f"rows/{per}", "offset", "delay", "out of order", "silence", "first seen", "last seen"
     )
-    rate = sources.rate(per=1 if plain else 1_000_000)
+    rate = sources.rate(per=1 if unitless else 1_000_000)
     for at in np.argsort(-sources.rows, kind="stable")[:SHOWN_SOURCES]:
         table.add_row(
             escape(recording.source_names[at]),
             f"{sources.rows[at]:,}",
             f"{rate[at]:.3g}" if np.isfinite(rate[at]) else "-",
-            spoken(int(sources.smallest_delay[at]), plain),
-            spoken(float(sources.median_delay[at]), plain),
+            spoken(int(sources.smallest_delay[at]), unitless),
+            spoken(float(sources.median_delay[at]), unitless),
             percent(float(sources.out_of_order[at])),
-            spoken(int(sources.longest_silence[at]), plain),
-            "+" + spoken(int(sources.first_seen[at] - recording.arrival[0]), plain),
-            "+" + spoken(int(sources.last_seen[at] - recording.arrival[0]), plain),
+            spoken(int(sources.longest_silence[at]), unitless),
+            "+" + spoken(int(sources.first_seen[at] - recording.arrival[0]), unitless),
+            "+" + spoken(int(sources.last_seen[at] - recording.arrival[0]), unitless),
         )
     table.caption = (
         "offset: smallest delay, an estimate of the clock's; delay: median; silence: longest; seen: from the start"
@@ -234,7 +234,7 @@ def _source_table(profile: Profile) -> Table:
 
 
 def _policy_table(profile: Profile) -> Table:
-    plain = profile.reading.plain
+    unitless = profile.reading.unitless
     table = _table(
         f"Policies, permitted to lose {percent(profile.drop_ratio)}",
         "",
@@ -247,8 +247,8 @@ def _policy_table(profile: Profile) -> Table:
             percent(outcome.drop_ratio_after_1000),
             percent(outcome.worst_source_drop_ratio),
             percent(outcome.worst_stretch_drop_ratio),
-            spoken(outcome.lag_mean, plain),
-            spoken(outcome.lag_p95, plain),
+            spoken(outcome.lag_mean, unitless),
+            spoken(outcome.lag_p95, unitless),
             f"{outcome.buffered_mean_rows:,.3g}"
             if outcome.buffered_mean_rows < 1000
             else f"{outcome.buffered_mean_rows:,.0f}",

@@ -85,8 +85,13 @@ def _add_join(branch: Tree, join: dict[str, Any]) -> None:
 
 def add_attributes(branch: Tree, attributes: list[dict[str, Any]]) -> None:
     """The outputs that carry time, and what a heartbeat h says of their later values."""
-    for told in attributes:
-        branch.add(line("carries time", f"{told['name']}, {told['direction']}; after heartbeat h, {told['after']}"))
+    for attribute in attributes:
+        branch.add(
+            line(
+                "carries time",
+                f"{attribute['name']}, {attribute['direction']}; after heartbeat h, {attribute['after']}",
+            )
+        )
 
 
 WIDTH_ELSEWHERE = 120

@@ -4,7 +4,7 @@ Merges, projections and joins described as plain data: what they tell, what they
 
 >>> from eventide.plan.declared.join import Band, Side
 >>> near = Join("near", Side("a"), Side("b"), (Band("t", "t", -5, 5),))
->>> [band["words"] for band in bands_of(near, plain=True)], held_by(near, plain=True)[0]
+>>> [band["words"] for band in bands_of(near, unitless=True)], held_by(near, unitless=True)[0]
 (['a.t - 5 <= b.t <= a.t + 5'], 'rows of a until b.t has passed a.t + 5')
 
 Temporal attributes in words: which outputs carry time, and what a heartbeat says of them.
@@ -14,7 +14,7 @@ least what it is for the instant after h, and one that falls with time at most t
 
 >>> from eventide.plan.declared.stream import columns
 >>> packets = Stream("packets", columns("time BIGINT, len INT"), time="time")
->>> [told["after"] for told in attributes([("tb", "time div 60"), ("len", "len"), ("back", "-time")], packets)]
+>>> [one["after"] for one in attributes([("tb", "time div 60"), ("len", "len"), ("back", "-time")], packets)]
 ['tb >= (h + 1) DIV 60', 'back <= -(h + 1)']
 >>> of_stream(packets)[0]["after"], is_same_in(Window(30), "time div 60", packets)
 ('time > h', True)
@@ -35,7 +35,7 @@ from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.rows import Queue, Rows
 from eventide.plan.declared.stream import Derived, Stream, TimeKind
-from eventide.plan.declared.temporal import in_plain_words
+from eventide.plan.declared.temporal import with_floors
 from eventide.plan.declared.time_columns import over_time_column
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import quoted
@@ -88,10 +88,10 @@ def _later(sql: str, column: str, stream: Stream, since: str | None) -> str:
     """The expression for the first instant after the heartbeat; over results, for the least later value of a column."""
     after = exp.column(since, quoted=True) if since is not None else exp.column("h") + exp.Literal.number(1)
     least = exp.Paren(this=after)
-    told = exp.column(f"least {column}", quoted=True) if isinstance(stream, Derived) else least
-    root = exp.Paren(this=in_plain_words(parsed(sql, "an output")))
+    described = exp.column(f"least {column}", quoted=True) if isinstance(stream, Derived) else least
+    root = exp.Paren(this=with_floors(parsed(sql, "an output")))
     for node in list(root.find_all(exp.Column)):
-        node.replace(told.copy())
+        node.replace(described.copy())
     inner: exp.Expr = root.this
     inner = inner.this if isinstance(inner, exp.Paren) else inner
     return str(inner.sql(SPARK)).replace("`", "")
@@ -101,8 +101,8 @@ def described_operator(
     operator: Operator, bound: BoundOperator | None, reason: str | None, runs: bool
 ) -> dict[str, Any]:
     """An operator; `reason` says why it is not bound, `runs` whether it does more than lead to its inputs."""
-    plain = bound is not None and _kind(bound) is TimeKind.SEQUENCE
-    told: dict[str, Any] = {
+    unitless = bound is not None and _kind(bound) is TimeKind.SEQUENCE
+    described: dict[str, Any] = {
         "name": operator.name,
         "kind": _word(operator),
         "reads": list(operator.inputs),
@@ -112,18 +112,18 @@ def described_operator(
         "note": None if reason is None else f"only Spark can tell more: {reason}",
     }
     if isinstance(operator, Join):
-        return told | {
+        return described | {
             "join": operator.kind.value,
-            "bands": bands_of(operator, plain),
+            "bands": bands_of(operator, unitless),
             "keys": [list(pair) for pair in zip(operator.left.keys, operator.right.keys, strict=True)],
             "condition": operator.condition,
             "before": {side.alias: side.where for side in (operator.left, operator.right) if side.where is not None},
             "inputs": {side.alias: side.input for side in (operator.left, operator.right)},
-            "held": held_by(operator, plain),
+            "held": held_by(operator, unitless),
         }
     if isinstance(operator, Lookup):
         rows, versions = operator.rows, operator.versions
-        return told | {
+        return described | {
             "join": "left" if operator.keeps_all else "inner",
             "bands": [],
             "keys": [list(pair) for pair in zip(rows.keys, versions.keys, strict=True)],
@@ -135,29 +135,29 @@ def described_operator(
                 f"rows of {versions.alias} until a later one of their keys holds for all that can still come",
             ],
         }
-    return told | {"ordered": operator.ordered, "held": [_held_by_rows(operator, runs)]}
+    return described | {"ordered": operator.ordered, "held": [_held_by_rows(operator, runs)]}
 
 
-def bands_of(join: Join, plain: bool) -> list[dict[str, Any]]:
+def bands_of(join: Join, unitless: bool) -> list[dict[str, Any]]:
     """How the times of both sides belong together."""
     found = []
     for band in join.bands:
         left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
-        low, high = _moved(left, band.low, plain), _moved(left, band.high, plain)
+        low, high = _moved(left, band.low, unitless), _moved(left, band.high, unitless)
         words = f"{right} = {low}" if band.low == band.high else f"{low} <= {right} <= {high}"
         found.append({"left": band.left, "right": band.right, "low": band.low, "high": band.high, "words": words})
     return found
 
 
-def held_by(join: Join, plain: bool) -> list[str]:
+def held_by(join: Join, unitless: bool) -> list[str]:
     """Until when the rows of each side are held."""
     band = join.bands[0]
     left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
     alone = ", then told alone if it had no partner"
     return [
-        f"rows of {join.left.alias} until {right} has passed {_moved(left, band.high, plain)}"
+        f"rows of {join.left.alias} until {right} has passed {_moved(left, band.high, unitless)}"
         + (alone if join.kind.keeps_left else ""),
-        f"rows of {join.right.alias} until {left} has passed {_moved(right, -band.low, plain)}"
+        f"rows of {join.right.alias} until {left} has passed {_moved(right, -band.low, unitless)}"
         + (alone if join.kind.keeps_right else ""),
     ]
 
@@ -174,10 +174,10 @@ def _of(alias: str, sql: str) -> str:
     return str(root.this.sql(SPARK))
 
 
-def _moved(name: str, by: int, plain: bool) -> str:
+def _moved(name: str, by: int, unitless: bool) -> str:
     if by == 0:
         return name
-    return f"{name} {'+' if by > 0 else '-'} {spoken(abs(by), plain)}"
+    return f"{name} {'+' if by > 0 else '-'} {spoken(abs(by), unitless)}"
 
 
 def _word(operator: Operator) -> str:
@@ -235,7 +235,7 @@ def _temporal(operator: Operator, bound: BoundOperator | None) -> list[dict[str,
             for name, parts in bound.carried.items()
         ]
     outputs = [(column.name, words.get(column.name, quoted(column.name))) for column in bound.outputs]
-    return [told for told in attributes(outputs, bound.ports[0].stream) if told["name"] in bound.carried]
+    return [described for described in attributes(outputs, bound.ports[0].stream) if described["name"] in bound.carried]
 
 
 def _of_side(name: str, sql: str, side: str) -> dict[str, Any]:

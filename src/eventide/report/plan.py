@@ -93,15 +93,15 @@ class BoundSteps:
         return [way.bound for way in self.plan.ways_from(name)]
 
 
-def bound_steps(program: Program, functions: Sequence[Function] = (), told: Collection[str] = ()) -> BoundSteps:
-    """All of them, each after what it reads; `functions` are the user's, `told` whose rows somebody is told."""
+def bound_steps(program: Program, functions: Sequence[Function] = (), with_results: Collection[str] = ()) -> BoundSteps:
+    """All of them, each after what it reads; `functions` are the user's, `with_results` are read by somebody."""
     backend = local_backend(functions, run=False)
     unbound: dict[str, Unbound] = {}
     merges: dict[str, BoundOperator] = {}
     try:
         for stream in program.streams:
             backend.declare(stream)
-        whole, run = BoundProgram(program), running(program, told)
+        whole, run = BoundProgram(program), running(program, with_results)
         for step in program.steps:
             if (below := next((read for read in reads(step) if read in unbound), None)) is not None:
                 unbound[step.name] = Unbound(f"it reads query {below!r}", True)
@@ -176,14 +176,14 @@ def _found(query: Query, bound: BoundSteps) -> BoundQuery | Unbound:
 def _operator(operator: Operator, bound: BoundSteps, places: Mapping[str, str]) -> dict[str, Any]:
     name, found = operator.name, bound.operator(operator.name)
     why = bound.unbound[name].reason if name in bound.unbound else None
-    told = described_operator(operator, found, why, name in bound.plan.operators)
+    description = described_operator(operator, found, why, name in bound.plan.operators)
     readers = bound.ways_from(name)
     reduce = _pretty(Reducer.of(found.results, readers).text.sql) if readers and found is not None else None
-    return told | {"output": places.get(name), "reduce": reduce}
+    return description | {"output": places.get(name), "reduce": reduce}
 
 
 def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
-    plain = stream.time_kind is TimeKind.SEQUENCE
+    unitless = stream.time_kind is TimeKind.SEQUENCE
     time = TIMES.get(stream.timestamps)
     return {
         "name": stream.name,
@@ -195,8 +195,8 @@ def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
         "arrival": stream.arrival,
         "punctuation": stream.punctuation,
         "prods": stream.prods,
-        "policy": in_words(stream.policy, plain) if stream.timestamps is Timestamps.EXTERNAL else "the clock",
-        "future": None if stream.future is None else _future(stream, plain),
+        "policy": in_words(stream.policy, unitless) if stream.timestamps is Timestamps.EXTERNAL else "the clock",
+        "future": None if stream.future is None else _future(stream, unitless),
         "reduce": _pretty(Reducer.of(stream, readers).text.sql) if readers else None,
     }
 
@@ -204,20 +204,20 @@ def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
 def _input(given: Input) -> dict[str, Any]:
     limits = {"max_files": given.max_files, "max_offsets": given.max_offsets, "max_rows": given.max_rows}
     path = None if given.path is None else masked_text(given.path)
-    told: dict[str, Any] = {"format": given.format, "path": path, "options": masked(dict(given.options))}
-    return told | {name: limit for name, limit in limits.items() if limit is not None}
+    description: dict[str, Any] = {"format": given.format, "path": path, "options": masked(dict(given.options))}
+    return description | {name: limit for name, limit in limits.items() if limit is not None}
 
 
-def _future(stream: Stream, plain: bool) -> str:
+def _future(stream: Stream, unitless: bool) -> str:
     assert stream.future is not None
     fate = "are rejected" if stream.future.reject else "wait for their window and do not move time"
-    return f"rows more than {spoken(stream.future.ahead, plain)} ahead of the clock {fate}"
+    return f"rows more than {spoken(stream.future.ahead, unitless)} ahead of the clock {fate}"
 
 
 def _query(
     query: Query, bound: BoundQuery | Unbound, readers: list[BoundQuery], output: str | None, memory: int | None
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    description: dict[str, Any] = {
         "name": query.name,
         "reads": query.stream,
         "window": _window(query, bound),
@@ -235,9 +235,9 @@ def _query(
         values = [{"name": value.name, "sql": value.sql} for value in query.select]
         note = f"only Spark can tell more: {bound.reason}"
         nothing: dict[str, Any] = {"slices": None, "merge": None, "reduce": None, "temporal": []}
-        return told | {"groups": groups, "values": values, "note": note} | nothing
+        return description | {"groups": groups, "values": values, "note": note} | nothing
     types = {column.name: column.type for column in bound.outputs}
-    return told | {
+    return description | {
         "groups": [{"name": key.name, "sql": key.sql, "type": key.type} for key in bound.keys],
         "values": [{"name": item.name, "sql": item.sql, "type": types[item.name]} for item in query.select],
         "temporal": _temporal(bound),
@@ -261,8 +261,8 @@ def closing_words(query: Query, program: Program) -> str:
 
 
 def _prods(prods: Prods, bound: BoundQuery | Unbound) -> str:
-    plain = isinstance(bound, BoundQuery) and bound.stream.time_kind is TimeKind.SEQUENCE
-    return prods_in_words(prods, lambda amount: spoken(amount, plain))
+    unitless = isinstance(bound, BoundQuery) and bound.stream.time_kind is TimeKind.SEQUENCE
+    return prods_in_words(prods, lambda amount: spoken(amount, unitless))
 
 
 def _window(query: Query, bound: BoundQuery | Unbound) -> dict[str, Any]:
@@ -272,10 +272,10 @@ def _window(query: Query, bound: BoundQuery | Unbound) -> dict[str, Any]:
         return {"range": window.range, "slide": window.slide, "unit": "rows", "words": words, "panes": None}
     if isinstance(window, SameWindow):
         return {"words": f"those of {query.stream}, each once more", "panes": None}
-    plain = isinstance(bound, BoundQuery) and bound.window_kind is TimeKind.SEQUENCE
+    unitless = isinstance(bound, BoundQuery) and bound.window_kind is TimeKind.SEQUENCE
 
     def length(amount: int) -> str:
-        return spoken(amount, plain)
+        return spoken(amount, unitless)
 
     shape = f"{length(window.range)} long, one every {length(window.slide)}"
     shape = f"{length(window.range)} long, one after the other" if window.slide == window.range else shape
@@ -288,7 +288,7 @@ def _window(query: Query, bound: BoundQuery | Unbound) -> dict[str, Any]:
         "slide": window.slide,
         "offset": window.offset,
         "pane": window.pane,
-        "unit": "numbers" if plain else "microseconds",
+        "unit": "numbers" if unitless else "microseconds",
         "words": shape,
         "panes": panes,
     }

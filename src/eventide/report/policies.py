@@ -1,10 +1,10 @@
 """A policy in words: what is promised, and by what.
 
->>> in_words(DropRatio(0.01), plain=False)
+>>> in_words(DropRatio(0.01), unitless=False)
 'as early as losing at most 1 % of the rows allows'
->>> in_words(Timeout(Slack(10), 5_000_000), plain=False)
+>>> in_words(Timeout(Slack(10), 5_000_000), unitless=False)
 '10 rows are held back; after a common silence of 5 s the largest time seen is promised'
->>> in_words(FixedDelay(20), plain=True)
+>>> in_words(FixedDelay(20), unitless=True)
 '20 behind the largest time seen'
 """
 
@@ -38,21 +38,21 @@ from eventide.profile.amounts import spoken
 Length = Callable[[int], str]
 
 
-def in_words(policy: Policy, plain: bool) -> str:
-    """Say it; `plain` times are numbers of a sequence, others microseconds."""
-    return _said(policy, lambda amount: spoken(amount, plain))
+def in_words(policy: Policy, unitless: bool) -> str:
+    """Say it; `unitless` times are numbers of a sequence, others microseconds."""
+    return _words(policy, lambda amount: spoken(amount, unitless))
 
 
-def _said(policy: Any, length: Length) -> str:
+def _words(policy: Any, length: Length) -> str:
     if isinstance(policy, Timeout | Idle | Cap | FutureGuard | Expected):
-        return f"{_said(policy.inner, length)}; {_wrapping(policy, length)}"
+        return f"{_words(policy.inner, length)}; {_wrapping(policy, length)}"
     if isinstance(policy, Minimum):
-        return "what all of these promise: " + " | ".join(_said(one, length) for one in policy.policies)
+        return "what all of these promise: " + " | ".join(_words(one, length) for one in policy.policies)
     if isinstance(policy, Punctuated):
-        inner = "" if policy.inner is None else f", and where that says more, {_said(policy.inner, length)}"
+        inner = "" if policy.inner is None else f", and where that says more, {_words(policy.inner, length)}"
         return f"as far as promises in the data say{inner}"
     if isinstance(policy, MergedSources | PerGroup):
-        return f"for groups of sources: {_said(policy.inner, length)}"
+        return f"for groups of sources: {_words(policy.inner, length)}"
     simple = _simple(policy, length)
     return simple if simple is not None else repr(policy)
 

@@ -2,14 +2,14 @@
 
 How a run stands, in one line: rows a second, lag, drop ratio, and who holds time back.
 
->>> told(Status("local", 3, 10, False, (), (), {}, rows_per_second=1234.5))
+>>> status_line(Status("local", 3, 10, False, (), (), {}, rows_per_second=1234.5))
 'round 3, 1,234 rows/s'
 
 The state of all queries is told together, but for that on the cluster:
 
 >>> pairs = QueryStatus("pairs", "cluster", 3, 2_000, 5_000_000, None)
 >>> sums = QueryStatus("sums", "driver", 3, 10, 2_048, None)
->>> told(Status("spark", 3, 10, False, (), (pairs, sums), {}, rows_per_second=5))
+>>> status_line(Status("spark", 3, 10, False, (), (pairs, sums), {}, rows_per_second=5))
 'round 3, 5 rows/s, state 2 KiB and on the cluster pairs 4.77 MiB'
 
 What did not go into any answer, counted while an engine runs: late rows and rejects, with their reasons.
@@ -69,9 +69,9 @@ class StatusLine:
         """The line as it is now."""
         if self._engine is None:
             return "starting"
-        plain = {s.name for s in self._engine.engine.program.streams if s.time_kind is TimeKind.SEQUENCE}
+        unitless = {s.name for s in self._engine.engine.program.streams if s.time_kind is TimeKind.SEQUENCE}
         with self._lock:
-            return told(self._engine.status(), self._held, plain)
+            return status_line(self._engine.status(), self._held, unitless)
 
     def _after(self, work: RoundReport) -> None:
         # Called by the thread that runs rounds: only here can the heartbeat generators be asked without disturbing one.
@@ -99,23 +99,25 @@ def holder(stream: StreamProgress) -> str | None:
     slowest = int(np.flatnonzero(waited_for)[far[waited_for].argmin()])
     heard = stream.hearing.heard_of(slowest)
     silence = stream.clock - heard if heard != NEVER else 0
-    plain = stream.stream.arrival is not None and stream.stream.time_kind is TimeKind.SEQUENCE
-    silent = f" (silent for {spoken(silence, plain)})" if silence > 0 else ""
-    return f"{stream.name_of(slowest).replace(SEPARATOR, '|')!r}{silent}"
+    unitless = stream.stream.arrival is not None and stream.stream.time_kind is TimeKind.SEQUENCE
+    idle = f" (silent for {spoken(silence, unitless)})" if silence > 0 else ""
+    return f"{stream.name_of(slowest).replace(SEPARATOR, '|')!r}{idle}"
 
 
-def told(status: Status, held: Mapping[str, str] | None = None, plain: set[str] | frozenset[str] = frozenset()) -> str:
-    """The status in one line; `plain` names streams whose times are numbers, `held` who holds each stream back."""
+def status_line(
+    status: Status, held: Mapping[str, str] | None = None, unitless: set[str] | frozenset[str] = frozenset()
+) -> str:
+    """The status in one line; `unitless` names streams whose times are numbers, `held` who holds each stream back."""
     parts = [f"round {status.round}" if status.round >= 0 else "waiting for rows"]
     parts.append(f"{int(status.rows_per_second):,} rows/s")
     if state := _state(status.queries):
         parts[1] += f", state {state}"
     several = len(status.streams) > 1
     for stream in status.streams:
-        said = _of_stream(stream, stream.name in plain)
+        parts_of = _of_stream(stream, stream.name in unitless)
         if held and stream.name in held and stream.lag:
-            said.append(f"held back by {held[stream.name]}")
-        parts.append((f"{stream.name}: " if several else "") + ", ".join(said))
+            parts_of.append(f"held back by {held[stream.name]}")
+        parts.append((f"{stream.name}: " if several else "") + ", ".join(parts_of))
     return ", ".join(parts) if not several else "; ".join([", ".join(parts[:2]), *parts[2:]])
 
 
@@ -127,15 +129,15 @@ def _state(queries: Sequence[QueryStatus]) -> str:
     return " and ".join(filter(None, [size_words(here) if here else "", f"on the cluster {named}" if there else ""]))
 
 
-def _of_stream(stream: StreamStatus, plain: bool) -> list[str]:
-    said = [f"{stream.rows:,} rows"]
+def _of_stream(stream: StreamStatus, unitless: bool) -> list[str]:
+    parts_of = [f"{stream.rows:,} rows"]
     if stream.lag is not None:
-        said.append(f"lag {spoken(stream.lag, plain)}")
+        parts_of.append(f"lag {spoken(stream.lag, unitless)}")
     if stream.wanted:
-        said.append(f"late {percent(stream.drop_ratio)}")
+        parts_of.append(f"late {percent(stream.drop_ratio)}")
     if stream.rejected:
-        said.append(f"rejected {stream.rejected:,}")
-    return said
+        parts_of.append(f"rejected {stream.rejected:,}")
+    return parts_of
 
 
 REASONS_TOLD = 3
@@ -173,30 +175,30 @@ class LossReport:
 
     def sentences(self, checkpoint: str | None, keeping: str = "--checkpoint DIR") -> list[str]:
         """What to tell in the end; `checkpoint` None says that it was a temporary one, `keeping` how to have one."""
-        said = []
+        parts_of = []
         if late := sum(self.late.values()):
-            said.append(f"{_rows(late)} came too late; {_where('late', checkpoint, keeping)}")
+            parts_of.append(f"{_rows(late)} came too late; {_where('late', checkpoint, keeping)}")
         if rejected := sum(self.rejected.values()):
             common = self.rejected.most_common()
             reasons = common[0][0] if len(common) == 1 else "; ".join(f"{n:,} {r}" for r, n in common[:REASONS_TOLD])
             more = f"; {len(common) - REASONS_TOLD} more reasons" if len(common) > REASONS_TOLD else ""
-            said.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint, keeping)}")
-        return said
+            parts_of.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint, keeping)}")
+        return parts_of
 
 
 def beyond_permitted(streams: Iterable[Stream], status: Iterable[StreamStatus]) -> list[str]:
     """What to tell of streams that lost more rows than their declaration permits, and what to do about it."""
     permitted = {stream.name: permitted_ratio(stream.policy) for stream in streams}
-    said = []
+    parts_of = []
     for one in status:
         ratio, share = permitted.get(one.name), one.late / max(1, one.rows)
         if ratio is not None and one.late > 1 and share > ratio:
-            said.append(
+            parts_of.append(
                 f"stream {one.name!r}: {one.late:,} of {_rows(one.rows)} came too late ({100 * share:.1f} %), and "
                 f"{100 * ratio:.4g} % was permitted: they are not read in the order in which they came. Sort files by "
                 "time before they are read, name the column that says when a row came (ARRIVAL BY), or wait (DELAY)"
             )
-    return said
+    return parts_of
 
 
 def _rows(count: int) -> str:

@@ -37,7 +37,7 @@ ATTEMPTS = 20
 """How often a round is looked for while an engine commits one after the other."""
 
 
-def read_standing(program: Program, place: str, query: str, scheduling: Scheduling | None = None) -> ProgressReport:
+def read_progress(program: Program, place: str, query: str, scheduling: Scheduling | None = None) -> ProgressReport:
     """How a query or operator, and all that it reads, stood after the last round of a checkpoint.
 
     `program` and `scheduling` are those that the engine runs.
@@ -48,7 +48,7 @@ def read_standing(program: Program, place: str, query: str, scheduling: Scheduli
         record = last_record(storage)
         _refuse_others(record, program, way)
         try:
-            return _standing(program, storage, record, way, scheduling or Scheduling())
+            return _progress(program, storage, record, way, scheduling or Scheduling())
         except MissingFileError:
             # A newer round has been committed, and the files of this one are gone with it.
             if attempt == ATTEMPTS - 1:
@@ -102,7 +102,7 @@ def _refuse_others(record: RoundRecord, program: Program, way: dict[str, None]) 
     refuse_changes(only(record.plan), only(described(program)))
 
 
-def _standing(
+def _progress(
     program: Program, storage: Storage, record: RoundRecord, way: dict[str, None], scheduling: Scheduling
 ) -> ProgressReport:
     files = {file.name: file for file in record.files}

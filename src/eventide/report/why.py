@@ -33,13 +33,13 @@ from eventide.profile.amounts import spoken
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def moment(instant: int, plain: bool = False) -> str:
+def moment(instant: int, unitless: bool = False) -> str:
     """An instant for people: a time in UTC, or the number of a sequence.
 
-    >>> moment(1_700_000_000_500_000), moment(12, plain=True)
+    >>> moment(1_700_000_000_500_000), moment(12, unitless=True)
     ('2023-11-14 22:13:20.5', '12')
     """
-    if plain:
+    if unitless:
         return str(instant)
     try:
         text = (EPOCH + timedelta(microseconds=instant)).strftime("%Y-%m-%d %H:%M:%S.%f")
@@ -59,30 +59,30 @@ class StreamAmounts:
     """Whether other streams are on the way too, so that the stream of a source has to be said."""
 
     @property
-    def _plain(self) -> bool:
+    def _unitless(self) -> bool:
         return self.stream.time_kind is TimeKind.SEQUENCE
 
     @property
-    def _plain_clock(self) -> bool:
+    def _unitless_clock(self) -> bool:
         arrival = self.stream.arrival
         return arrival is not None and kind_of(self.stream.column(arrival)) is TimeKind.SEQUENCE
 
     def length(self, amount: int) -> str:
         """A distance between times."""
-        return spoken(amount, self._plain)
+        return spoken(amount, self._unitless)
 
     def wait(self, amount: int) -> str:
         """A distance between readings of the clock."""
-        return spoken(amount, self._plain_clock)
+        return spoken(amount, self._unitless_clock)
 
     def time(self, instant: int) -> str:
         """A time of rows."""
-        return self._short(moment(instant, self._plain))
+        return self._short(moment(instant, self._unitless))
 
     def clock(self, instant: int) -> str:
         """A reading of the clock, to the millisecond: nobody reads more."""
-        rounded = instant if self._plain_clock else -(-instant // 1000) * 1000
-        return self._short(moment(rounded, self._plain_clock))
+        rounded = instant if self._unitless_clock else -(-instant // 1000) * 1000
+        return self._short(moment(rounded, self._unitless_clock))
 
     def source(self, number: int) -> str:
         """The name of a source."""
@@ -94,18 +94,18 @@ class StreamAmounts:
 
 def window_words(window: OpenWindow) -> str:
     """The sentence about an open window."""
-    plain = window.query.kind is TimeKind.SEQUENCE
-    start, end = moment(window.start, plain), moment(window.end, plain)
-    day = "" if plain else start[: start.index(" ") + 1]
+    unitless = window.query.kind is TimeKind.SEQUENCE
+    start, end = moment(window.start, unitless), moment(window.end, unitless)
+    day = "" if unitless else start[: start.index(" ") + 1]
     unit = "rows" if hasattr(window.query, "numbered") else "window"
-    said, way = _chain(window.wait)
+    chain_of, way = _chain(window.wait)
     rows = max(window.rows, rows_missing(window.wait))
     telling = StreamAmounts(way.stream, way.names, day, several=_meets(window.wait))
     opening = f"{unit} {start} to {end.removeprefix(day) if day else end} "
     if rows:
         more = f"{rows:,} more row{'' if rows == 1 else 's'}"
-        return opening + f"waits for {', which waits for '.join([*said, more])} of stream {way.stream.name}"
-    chain = ", which waits for ".join([*said, _who(way, telling)])
+        return opening + f"waits for {', which waits for '.join([*chain_of, more])} of stream {way.stream.name}"
+    chain = ", which waits for ".join([*chain_of, _who(way, telling)])
     parts = [f"{opening}waits for {chain}, {way.reason.words(telling)}"]
     if way.since is not None:
         parts.append(f"time stands since {telling.clock(way.since)}")
@@ -113,30 +113,30 @@ def window_words(window: OpenWindow) -> str:
     return "; ".join(parts)
 
 
-def operator_words(wait: OperatorWait, time: int | None, plain: bool) -> str:
+def operator_words(wait: OperatorWait, time: int | None, unitless: bool) -> str:
     """The sentence about a merge or join: how far it has come, and what it waits for to go on."""
-    said, way = _chain(wait)
+    chain_of, way = _chain(wait)
     telling = StreamAmounts(way.stream, way.names, several=True)
-    chain = ", which waits for ".join([*said[1:], _who(way, telling)])
-    so_far = "has told nothing for sure yet" if time is None else f"has come up to {moment(time, plain)}"
+    chain = ", which waits for ".join([*chain_of[1:], _who(way, telling)])
+    so_far = "has told nothing for sure yet" if time is None else f"has come up to {moment(time, unitless)}"
     since = "" if way.since is None else f"; time stands since {telling.clock(way.since)}"
-    return f"{said[0]} {so_far} and waits for {chain}, {way.reason.words(telling)}{since}"
+    return f"{chain_of[0]} {so_far} and waits for {chain}, {way.reason.words(telling)}{since}"
 
 
 def _chain(wait: Wait) -> tuple[list[str], StreamWait]:
     """The names on the way down to the slowest stream, and what is waited for there."""
-    said = []
+    chain_of = []
     while not isinstance(wait, StreamWait):
         if isinstance(wait, QueryWait):
-            said.append(f"query {wait.query}")
+            chain_of.append(f"query {wait.query}")
             wait = wait.below
         else:
             behind = f" ({len(wait.inputs)} inputs are behind)" if len(wait.inputs) > 1 else ""
             is_schedule = wait.kind == "schedule"
             name = f"(SET heartbeats = '{wait.operator}')" if is_schedule else wait.operator
-            said.append(f"{'the ' if is_schedule else ''}{wait.kind} {name}{behind}{_queued(wait)}")
+            chain_of.append(f"{'the ' if is_schedule else ''}{wait.kind} {name}{behind}{_queued(wait)}")
             wait = wait.inputs[0]
-    return said, wait
+    return chain_of, wait
 
 
 def _queued(wait: OperatorWait) -> str:
@@ -167,7 +167,7 @@ def _named(holder: SlowSource, wait: StreamWait, telling: StreamAmounts) -> str:
         return f"{name} ({', '.join(known) or 'not heard yet'})"
     at = f"at {telling.time(holder.largest)}" if holder.largest is not None else "without a time"
     heard = telling.clock(holder.heard)
-    return f"{name} ({at}, {f'silent since {heard}' if holder.silent else f'heard at {heard}, but behind'})"
+    return f"{name} ({at}, {f'silent since {heard}' if holder.idle else f'heard at {heard}, but behind'})"
 
 
 def _meets(wait: Wait) -> bool:

@@ -8,7 +8,7 @@ one counts. A window that was asked for at some point counts once in all means, 
 
 >>> accuracy = Accuracy(groups=(), values={"total": "total"})
 >>> row = {"window_start": [0], "window_end": [50]}
->>> accuracy.told(pa.table({**row, "rows": [4], "total": [110]}), point=0.9, clock=45)
+>>> accuracy.emitted(pa.table({**row, "rows": [4], "total": [110]}), point=0.9, clock=45)
 >>> scored = accuracy.settle(pa.table({**row, "rows": [5], "total": [135]}), closed=50, clock=62)
 >>> scored.errors.round(3).tolist(), accuracy.summary().gain
 ([[0.185]], 17.0)
@@ -108,21 +108,23 @@ class Accuracy:
 
     # Early rows
 
-    def told(self, early: pa.Table, point: float | Floats, clock: int) -> None:
+    def emitted(self, early: pa.Table, point: float | Floats, clock: int) -> None:
         """Early rows were told, at a point of their slides and by the clock."""
         if early.num_rows == 0:
             return
         points = np.broadcast_to(np.asarray(point, dtype=np.float64), early.num_rows)
-        told = early.select([*WINDOW, "rows", *self.groups, *(name for name in self.values if name not in self.groups)])
-        told = told.append_column("__point", pa.array(points)).append_column(
+        emitted = early.select(
+            [*WINDOW, "rows", *self.groups, *(name for name in self.values if name not in self.groups)]
+        )
+        emitted = emitted.append_column("__point", pa.array(points)).append_column(
             "__clock", pa.array(np.full(early.num_rows, clock, dtype=np.int64))
         )
-        self.waiting = told if self.waiting is None else pa.concat_tables([self.waiting, told])
+        self.waiting = emitted if self.waiting is None else pa.concat_tables([self.waiting, emitted])
         if self.waiting.num_rows > self._many:
-            self.waiting = self._last_told(self.waiting)
+            self.waiting = self._latest(self.waiting)
             self._many = max(MANY, 2 * self.waiting.num_rows)
 
-    def _last_told(self, waiting: pa.Table) -> pa.Table:
+    def _latest(self, waiting: pa.Table) -> pa.Table:
         """Without rows that were told again at the same point."""
         places = pa.array(place_of(waiting.column("__point").to_numpy()))
         [numbers] = numbered([waiting.append_column("__place", places)], [*WINDOW, *self.groups, "__place"])
@@ -139,25 +141,25 @@ class Accuracy:
         """
         if self.waiting is None or self.waiting.num_rows == 0:
             return self._nothing()
-        waiting = self._last_told(self.waiting)
+        waiting = self._latest(self.waiting)
         over = waiting.column("window_end").cast(pa.int64()).to_numpy() - 1 <= closed
         if final is None or final.num_rows == 0:
             self._counts["vanished"] += int(over.sum())
             self.waiting = waiting.filter(pa.array(~over))
             return self._nothing()
-        told, true = numbered([waiting, final], [*WINDOW, *self.groups])
+        emitted, true = numbered([waiting, final], [*WINDOW, *self.groups])
         order = np.argsort(true, kind="stable")
-        place = np.searchsorted(true, told, sorter=order).clip(max=len(true) - 1)
+        place = np.searchsorted(true, emitted, sorter=order).clip(max=len(true) - 1)
         partner = order[place]
-        met = true[partner] == told
-        self._counts["vanished"] += int((over & ~met).sum())
-        self._count_unforeseen(waiting, final, told, true)
-        self.waiting = waiting.filter(pa.array(~over & ~met))
-        return self._score(waiting.filter(pa.array(met)), final.take(pa.array(partner[met])), clock)
+        is_scored = true[partner] == emitted
+        self._counts["vanished"] += int((over & ~is_scored).sum())
+        self._count_unforeseen(waiting, final, emitted, true)
+        self.waiting = waiting.filter(pa.array(~over & ~is_scored))
+        return self._score(waiting.filter(pa.array(is_scored)), final.take(pa.array(partner[is_scored])), clock)
 
-    def _count_unforeseen(self, early: pa.Table, final: pa.Table, told: NDArray[Any], true: NDArray[Any]) -> None:
+    def _count_unforeseen(self, early: pa.Table, final: pa.Table, emitted: NDArray[Any], true: NDArray[Any]) -> None:
         asked, closing = numbered([early, final], list(WINDOW))
-        self._counts["unforeseen"] += int((np.isin(closing, asked) & ~np.isin(true, told)).sum())
+        self._counts["unforeseen"] += int((np.isin(closing, asked) & ~np.isin(true, emitted)).sum())
 
     def _score(self, early: pa.Table, final: pa.Table, clock: int) -> Scored:
         if early.num_rows == 0:

@@ -111,10 +111,10 @@ class ByGroup:
         if self.table is None:
             return pa.table({"windows": pa.array([], pa.int64()), "error": pa.array([], pa.float64())})
         windows, errors = self.table.column("__windows").to_numpy(), self.table.column("__error").to_numpy()
-        told = self.table.select(list(self._groups))
+        summary = self.table.select(list(self._groups))
         for name, column in (("windows", windows), ("error", errors / windows)):
-            told = told.append_column(name, pa.array(column))
-        return told.append_column("worst", self.table.column("__worst"))
+            summary = summary.append_column(name, pa.array(column))
+        return summary.append_column("worst", self.table.column("__worst"))
 
 
 PER_SLIDE = 20

@@ -72,9 +72,11 @@ class EarlyColumns:
         """The older rows, without early ones of windows and groups that newer rows tell of."""
         if older.num_rows == 0 or newer.num_rows == 0:
             return older
-        told = set(self._keys(newer))
+        newest = set(self._keys(newer))
         kinds = older.column("kind").to_pylist()
-        kept = [kind != Kind.EARLY.value or key not in told for kind, key in zip(kinds, self._keys(older), strict=True)]
+        kept = [
+            kind != Kind.EARLY.value or key not in newest for kind, key in zip(kinds, self._keys(older), strict=True)
+        ]
         return older if all(kept) else older.filter(pa.array(kept))
 
     def latest(self, table: pa.Table) -> pa.Table:

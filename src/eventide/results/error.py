@@ -63,11 +63,11 @@ def errors(early: pa.Array, final: pa.Array, comparison: Comparison | None = Non
     >>> errors(pa.array([True, False, None]), pa.array([True, True, None])).tolist()
     [0.0, 1.0, 0.0]
     """
-    early, final = _plain(early), _plain(final)
+    early, final = _combined(early), _combined(final)
     compare = comparison or (relative_error if _number(final.type) else differs)
-    told, true = early.is_valid().to_numpy(False), final.is_valid().to_numpy(False)
-    found = np.where(told == true, 0.0, 1.0)
-    both = np.nonzero(told & true)[0]
+    shown, true = early.is_valid().to_numpy(False), final.is_valid().to_numpy(False)
+    found = np.where(shown == true, 0.0, 1.0)
+    both = np.nonzero(shown & true)[0]
     if len(both):
         found[both] = compare(early.take(pa.array(both)), final.take(pa.array(both)))
     return found
@@ -75,10 +75,10 @@ def errors(early: pa.Array, final: pa.Array, comparison: Comparison | None = Non
 
 def relative_error(early: pa.Array, final: pa.Array) -> Floats:
     """By how much of the final number the early one is off."""
-    told, true = _floats(early), _floats(final)
+    shown, true = _floats(early), _floats(final)
     with np.errstate(all="ignore"):
-        found = np.abs(true - told) / np.abs(true)
-    same = (told == true) | (np.isnan(told) & np.isnan(true))
+        found = np.abs(true - shown) / np.abs(true)
+    same = (shown == true) | (np.isnan(shown) & np.isnan(true))
     return np.where(same, 0.0, np.where(np.isfinite(found), found, 1.0))
 
 
@@ -103,8 +103,8 @@ def _same(early: Any, final: Any, kind: pa.DataType) -> bool:
     if early is None or final is None:
         return early is final
     if kinds.is_map(kind):
-        told, true = sorted(map(repr, early)), sorted(map(repr, final))
-        return told == true
+        shown, true = sorted(map(repr, early)), sorted(map(repr, final))
+        return shown == true
     if kinds.is_struct(kind):
         return all(_same(early[f.name], final[f.name], f.type) for f in kind)
     if kinds.is_nested(kind):
@@ -146,7 +146,7 @@ def _floats(values: pa.Array) -> Floats:
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _plain(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _combined(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 

@@ -53,7 +53,7 @@ class Grammar:
     def read(self, results: pa.Table) -> None:
         """Read some result rows; `GrammarError` says what is wrong with the first that may not come."""
         names = ("kind", "window_start", "window_end", "heartbeat", *self._groups)
-        columns = [_plain(results.column(name)) for name in names]
+        columns = [_whole_numbers(results.column(name)) for name in names]
         for kind, start, end, heartbeat, *group in zip(*columns, strict=True):
             self._check(Kind(kind), start, end, heartbeat, tuple(map(repr, group)))
 
@@ -115,6 +115,6 @@ class Grammar:
             raise GrammarError(f"{row} came at heartbeat {heartbeat}, before its end")
 
 
-def _plain(column: pa.ChunkedArray) -> list[Any]:
+def _whole_numbers(column: pa.ChunkedArray) -> list[Any]:
     """Times as whole numbers."""
     return list((column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist())

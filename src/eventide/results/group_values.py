@@ -55,7 +55,7 @@ def group_value(name: str, type: pa.DataType, value: Any) -> Any:
     try:
         return _converted(type, value)
     except _UnfitError as unfit:
-        text = value if isinstance(value, str) else str(value) if _plain(value) else f"a value of {_kind(value)}"
+        text = value if isinstance(value, str) else str(value) if _is_short(value) else f"a value of {_kind(value)}"
         shown = repr(text[:SHOWN] + "..." if len(text) > SHOWN else text) if isinstance(value, str) else text[:SHOWN]
         raise DeclarationError(f"group {name!r} is of type {type}, which {shown} does not fit: {unfit}") from None
 
@@ -179,7 +179,7 @@ def _bytes(value: Any) -> bytes:
         raise _UnfitError("give bytes in base64, as results have them") from None
 
 
-def _plain(value: Any) -> bool:
+def _is_short(value: Any) -> bool:
     return isinstance(value, bool | int | float | Decimal | date) and len(str(value)) < 1000
 
 

@@ -46,14 +46,14 @@ class Batches:
 
     def take(self, max_rows: int, wait: float) -> pa.Table | None:
         """The next rows. `wait` means nothing here: an iterable gives its next batch or ends."""
-        taken: list[pa.Table] = []
+        tables: list[pa.Table] = []
         wanted = max_rows
         while wanted > 0 and (table := self._next()) is not None:
-            taken.append(table.slice(0, wanted))
+            tables.append(table.slice(0, wanted))
             self._rest = table.slice(wanted) if table.num_rows > wanted else None
-            wanted -= taken[-1].num_rows
+            wanted -= tables[-1].num_rows
         self._rows += max_rows - wanted
-        return pa.concat_tables(taken) if taken else None
+        return pa.concat_tables(tables) if tables else None
 
     def _next(self) -> pa.Table | None:
         """What is left of the last batch, or the next one that has rows."""
@@ -86,8 +86,8 @@ class Batches:
     def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
         """Take as many rows again."""
         wanted = int(portion["rows"])
-        taken = self.take(wanted, 0.0) if wanted else None
-        return taken, (0 if taken is None else taken.num_rows) == wanted
+        tables = self.take(wanted, 0.0) if wanted else None
+        return tables, (0 if tables is None else tables.num_rows) == wanted
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -133,9 +133,9 @@ def limit_options(given: Input) -> dict[str, str]:
         if name not in ROWS:
             raise _refused(name, f"{given.max_rows} rows")
         options[ROWS[name]] = str(min(given.max_rows, given.max_offsets or given.max_rows))
-    said = {option.lower() for option, _ in given.options}
+    named = {option.lower() for option, _ in given.options}
     for option, text in options.items():
-        if option.lower() in said:
+        if option.lower() in named:
             raise DeclarationError(
                 f"{name}: the limit {text} is given twice, and once as the option {option}: give it once"
             )

@@ -162,17 +162,17 @@ class StandardInput:
         deadline = time.monotonic() + wait
         while not self._ended:
             self._pipe.fill(0.0)
-            taken = self._arrived(max_rows)
-            if taken is not None and taken.num_rows:
-                self._rows += taken.num_rows
-                self._units.look(taken)
-                return taken
-            if taken is None and self._pipe.at_end:
+            arrived = self._arrived(max_rows)
+            if arrived is not None and arrived.num_rows:
+                self._rows += arrived.num_rows
+                self._units.look(arrived)
+                return arrived
+            if arrived is None and self._pipe.at_end:
                 # A last line without an end is one, now that nothing can follow it.
                 self._ended = self._text is None or not self._text.growing
                 if self._text is not None:
                     self._text.finish()
-            elif taken is None:
+            elif arrived is None:
                 rest = deadline - time.monotonic()
                 if rest <= 0:
                     break
@@ -188,8 +188,8 @@ class StandardInput:
                 return None
             table = pa.Table.from_batches([batch])
             self._rest = declared_table(self._owner, self._stream.columns, table, "standard input")
-        taken, self._rest = self._rest.slice(0, max_rows), self._rest.slice(max_rows)
-        return taken
+        arrived, self._rest = self._rest.slice(0, max_rows), self._rest.slice(max_rows)
+        return arrived
 
     def position(self) -> dict[str, Any]:
         """How many rows were taken, and whether that was all."""

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.storage.storage import Storage, plain
+from eventide.storage.storage import Storage, is_visible
 
 
 class LocalStorage(Storage):
@@ -37,7 +37,7 @@ class LocalStorage(Storage):
         self._made = set[str]()
         self._unconfirmed = set[str]()
         if make:
-            with self.told("make", ""):
+            with self.translated_errors("make", ""):
                 self._make(self.where)
 
     def apart(self) -> LocalStorage:
@@ -63,7 +63,7 @@ class LocalStorage(Storage):
         path = self.path(name)
         folder, base = os.path.split(path)
         temporary = os.path.join(folder, f".{base}.tmp")
-        with self.told("write", name):
+        with self.translated_errors("write", name):
             self._make(folder)
             try:
                 self._write_through(temporary, memoryview(data))
@@ -89,7 +89,7 @@ class LocalStorage(Storage):
         path = self.path(to)
         folder, base = os.path.split(path)
         temporary = os.path.join(folder, f".{base}.tmp")
-        with self.told("write", to):
+        with self.translated_errors("write", to):
             self._make(folder)
             with suppress(FileNotFoundError):
                 os.remove(temporary)
@@ -114,7 +114,7 @@ class LocalStorage(Storage):
         while self._unconfirmed:
             path = self._unconfirmed.pop()
             if self._sync:
-                with self.told("write", os.path.relpath(path, self.where)):
+                with self.translated_errors("write", os.path.relpath(path, self.where)):
                     _confirm(path)
 
     def adopt(self, name: str) -> None:
@@ -123,35 +123,35 @@ class LocalStorage(Storage):
 
     def read(self, name: str) -> bytes:
         """The whole file."""
-        with self.told("read", name), open(self.path(name), "rb") as file:
+        with self.translated_errors("read", name), open(self.path(name), "rb") as file:
             return file.read()
 
     def opened(self, name: str) -> pa.NativeFile:
         """The file, to be read part by part."""
-        with self.told("read", name):
+        with self.translated_errors("read", name):
             return pa.OSFile(self.path(name), "rb")
 
     def tail(self, name: str, length: int) -> bytes:
         """The last bytes of a file."""
-        with self.told("read", name), open(self.path(name), "rb") as file:
+        with self.translated_errors("read", name), open(self.path(name), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - length))
             return file.read()
 
     def list(self, folder: str, hidden: bool = False) -> list[str]:
         """All files below a folder."""
         found: list[str] = []
-        with self.told("list", folder):
+        with self.translated_errors("list", folder):
             for parent, folders, files in os.walk(self.path(folder), onerror=_unless_missing):
                 if not hidden:
-                    folders[:] = filter(plain, folders)
+                    folders[:] = filter(is_visible, folders)
                 below = PurePosixPath(os.path.relpath(parent, self.where))
-                found += (str(below / name) for name in files if hidden or plain(name))
+                found += (str(below / name) for name in files if hidden or is_visible(name))
         return sorted(found)
 
     def remove(self, name: str) -> None:
         """Take a file away."""
         self._unconfirmed.discard(self.path(name))
-        with self.told("remove", name), suppress(FileNotFoundError):
+        with self.translated_errors("remove", name), suppress(FileNotFoundError):
             os.remove(self.path(name))
 
     def remove_folder(self, folder: str) -> None:
@@ -160,12 +160,12 @@ class LocalStorage(Storage):
         within = path + os.sep
         self._made = {made for made in self._made if made != path and not made.startswith(within)}
         self._unconfirmed = {one for one in self._unconfirmed if one != path and not one.startswith(within)}
-        with self.told("remove", folder), suppress(FileNotFoundError):
+        with self.translated_errors("remove", folder), suppress(FileNotFoundError):
             shutil.rmtree(path)
 
     def size(self, name: str) -> int:
         """The length of a file."""
-        with self.told("read", name):
+        with self.translated_errors("read", name):
             found = os.stat(self.path(name))
             if stat.S_ISDIR(found.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "Is a directory", name)
@@ -173,7 +173,7 @@ class LocalStorage(Storage):
 
     def modified(self, name: str) -> float | None:
         """By the clock of this machine."""
-        with self.told("read", name):
+        with self.translated_errors("read", name):
             return os.stat(self.path(name)).st_mtime
 
     def located(self, name: str) -> tuple[Any, str]:

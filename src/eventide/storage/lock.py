@@ -73,7 +73,7 @@ class _FileLock(Lock):
             self._file.seek(0)
             owner = self._file.read().decode(errors="replace")
             self._file.close()
-            raise _taken(storage, owner) from None
+            raise _held_error(storage, owner) from None
         except OSError:
             self._file.close()
             raise
@@ -124,7 +124,7 @@ class Lease(Lock):
             fresh = now is None or written is None or now - written <= self._seconds
             died_here = other.get("machine") == this_machine() and not is_alive(int(other.get("process", 0)))
             if fresh and not died_here:
-                raise _taken(
+                raise _held_error(
                     self._storage,
                     str(other.get("owner", "?")),
                     f", or, if it is dead, wait {self._seconds:.0f} s for its lease {name} to run out",
@@ -166,7 +166,7 @@ class Lease(Lock):
         self._storage.remove(self._name)
 
 
-def _taken(storage: Storage, owner: str, more: str = "") -> CheckpointError:
+def _held_error(storage: Storage, owner: str, more: str = "") -> CheckpointError:
     who = f" ({owner})" if owner else ""
     return CheckpointError(
         f"another engine works on the checkpoint {storage.where}{who}: stop it, or give this one another{more}"

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from eventide.storage.storage import Storage, plain
+from eventide.storage.storage import Storage, is_visible
 
 COPY_BYTES = 2**22
 
@@ -41,7 +41,7 @@ class RemoteStorage(Storage):
         self._by_renaming = by_renaming or filesystem.type_name == "hdfs"
         self._made = set[str]()
         if make:
-            with self.told("make", ""):
+            with self.translated_errors("make", ""):
                 self._make(self._path)
 
     def apart(self) -> RemoteStorage:
@@ -60,7 +60,7 @@ class RemoteStorage(Storage):
         """All at once."""
         folder, _, base = self._at(name).rpartition("/")
         first = f"{folder}/.{base}.tmp" if self._by_renaming else self._at(name)
-        with self.told("write", name):
+        with self.translated_errors("write", name):
             self._make(folder)
             with self._filesystem.open_output_stream(first, compression=None) as file:
                 file.write(data)
@@ -70,7 +70,7 @@ class RemoteStorage(Storage):
     def copy(self, name: str, to: str) -> None:
         """As the file system copies; one that cannot (HDFS) is read and written, a little at a time."""
         folder, _, base = self._at(to).rpartition("/")
-        with self.told("write", to):
+        with self.translated_errors("write", to):
             self._make(folder)
             try:
                 self._filesystem.copy_file(self._at(name), self._at(to))
@@ -93,40 +93,43 @@ class RemoteStorage(Storage):
 
     def read(self, name: str) -> bytes:
         """The whole file."""
-        with self.told("read", name), self._filesystem.open_input_stream(self._at(name), compression=None) as file:
+        with (
+            self.translated_errors("read", name),
+            self._filesystem.open_input_stream(self._at(name), compression=None) as file,
+        ):
             data: bytes = file.read()
             return data
 
     def opened(self, name: str) -> pa.NativeFile:
         """The file, to be read part by part."""
-        with self.told("read", name):
+        with self.translated_errors("read", name):
             return self._filesystem.open_input_file(self._at(name))
 
     def tail(self, name: str, length: int) -> bytes:
         """The last bytes of a file."""
-        with self.told("read", name), self._filesystem.open_input_file(self._at(name)) as file:
+        with self.translated_errors("read", name), self._filesystem.open_input_file(self._at(name)) as file:
             file.seek(max(0, file.size() - length))
             data: bytes = file.read()
             return data
 
     def list(self, folder: str, hidden: bool = False) -> list[str]:
         """All files below a folder."""
-        with self.told("list", folder):
+        with self.translated_errors("list", folder):
             selector = fs.FileSelector(self._at(folder), allow_not_found=True, recursive=True)
             found = self._filesystem.get_file_info(selector)
         names = (info.path[len(self._path) + 1 :] for info in found if info.type == fs.FileType.File)
         below = len(folder) + 1 if folder else 0
-        return sorted(name for name in names if hidden or all(map(plain, name[below:].split("/"))))
+        return sorted(name for name in names if hidden or all(map(is_visible, name[below:].split("/"))))
 
     def remove(self, name: str) -> None:
         """Take a file away."""
-        with self.told("remove", name), suppress(FileNotFoundError):
+        with self.translated_errors("remove", name), suppress(FileNotFoundError):
             self._filesystem.delete_file(self._at(name))
 
     def remove_folder(self, folder: str) -> None:
         """Take a folder away."""
         self._made.clear()
-        with self.told("remove", folder), suppress(FileNotFoundError):
+        with self.translated_errors("remove", folder), suppress(FileNotFoundError):
             self._filesystem.delete_dir(self._at(folder))
 
     def size(self, name: str) -> int:
@@ -139,7 +142,7 @@ class RemoteStorage(Storage):
         return None if nanoseconds is None else nanoseconds / 1e9
 
     def _info(self, name: str) -> Any:
-        with self.told("read", name):
+        with self.translated_errors("read", name):
             (info,) = self._filesystem.get_file_info([self._at(name)])
             if info.type != fs.FileType.File:
                 raise FileNotFoundError(errno.ENOENT, "No such file", name)

@@ -179,7 +179,7 @@ class Storage(ABC):
         return True
 
     @contextmanager
-    def told(self, doing: str, name: str) -> Iterator[None]:
+    def translated_errors(self, doing: str, name: str) -> Iterator[None]:
         """Errors of the outside in our own words."""
         try:
             yield
@@ -204,19 +204,19 @@ def explained(error: Exception, what: str) -> EngineError:
     cannot write a.json in checkpoint: Permission denied. Give this user the right to read and write there, or name \
 another folder
     """
-    said, code = line(error), getattr(error, "errno", None)
+    text, code = line(error), getattr(error, "errno", None)
     if isinstance(error, FileNotFoundError) or code in (errno.EIO, errno.EISDIR):
-        return MissingFileError(f"{what}: {said}")
+        return MissingFileError(f"{what}: {text}")
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return EngineError(
-            f"{what}: there is no room left ({said}). Every committed round is safe: free some space, or copy the "
+            f"{what}: there is no room left ({text}). Every committed round is safe: free some space, or copy the "
             "folder to a larger disk, and start again"
         )
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return EngineError(f"{what}: {said}. Give this user the right to read and write there, or name another folder")
+        return EngineError(f"{what}: {text}. Give this user the right to read and write there, or name another folder")
     if code in (errno.ENOTDIR, errno.EEXIST):
-        return EngineError(f"{what}: it is not a folder ({said}). Name a folder, or move away the file of that name")
-    return EngineError(f"{what}: {said}")
+        return EngineError(f"{what}: it is not a folder ({text}). Name a folder, or move away the file of that name")
+    return EngineError(f"{what}: {text}")
 
 
 def line(error: Exception) -> str:
@@ -225,6 +225,6 @@ def line(error: Exception) -> str:
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
 
 
-def plain(name: str) -> bool:
+def is_visible(name: str) -> bool:
     """Whether a file is no temporary and no mark of Spark's own."""
     return not name.startswith((".", "_"))

@@ -169,8 +169,8 @@ class _OverTime:
         known = set(self.held)
         if self.window.empty and self.held:
             first, last = min(self.held), max(self.held)
-            told_to = last[1] if latest == NEVER else max(last[1], self._pane(latest) + self.window.range)
-            limit = told_to if after == FOREVER else after + 1
+            answered_to = last[1] if latest == NEVER else max(last[1], self._pane(latest) + self.window.range)
+            limit = answered_to if after == FOREVER else after + 1
             starts = range(first[0], limit - self.window.range + 1, self.window.slide)
             known |= {(start, start + self.window.range) for start in starts}
         return sorted(window for window in known if before < window[1] - 1 <= after)
@@ -265,22 +265,22 @@ def promised(sources: Sequence[Any], time: str, source: str, rounds: Sequence[Pr
     word = dict.fromkeys(sources, NEVER)
     discount = dict.fromkeys(sources, 0)
     believed = dict.fromkeys(sources, NEVER)
-    met: set[Any] = set()
-    combined, told = NEVER, []
+    sources_seen: set[Any] = set()
+    combined, heartbeats = NEVER, []
     for one in rounds:
         for row in one.rows:
             name = row[source]
-            met.add(name)
+            sources_seen.add(name)
             if row[time] <= word[name]:
                 discount[name] = max(discount[name], word[name] - row[time] + 1)
         for name, up_to in one.given:
-            met |= set() if name is ALL else {name}
+            sources_seen |= set() if name is ALL else {name}
             for each in sources if name is ALL else (name,):
                 word[each] = max(word[each], up_to)
                 believed[each] = max(believed[each], up_to - discount[each])
             if name is ALL:
                 combined = max(combined, up_to - max(discount.values()))
-        combined = max(combined, min((believed[name] for name in met), default=NEVER), one.explicit)
+        combined = max(combined, min((believed[name] for name in sources_seen), default=NEVER), one.explicit)
         believed = {name: max(beat, combined) for name, beat in believed.items()}
-        told.append({**believed, ALL: combined})
-    return told
+        heartbeats.append({**believed, ALL: combined})
+    return heartbeats

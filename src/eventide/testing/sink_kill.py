@@ -126,9 +126,9 @@ def _process(make: Make, *task: str) -> Iterator[tuple[subprocess.Popen[bytes], 
 
 
 def _wait_for(words: IO[str], word: str) -> None:
-    said = words.readline().strip()
-    if said != word:
-        reason = f"it said {said!r}" if said else "it ended; see its standard error"
+    answer = words.readline().strip()
+    if answer != word:
+        reason = f"it said {answer!r}" if answer else "it ended; see its standard error"
         raise AssertionError(f"the process that emits should have come to {word!r}, but {reason}")
 
 

@@ -10,14 +10,14 @@ Transcripts of queries: small stories in YAML that both engines must tell alike.
 
 The format is told in `docs/testing.md`, its laws in `transcript_format` and `transcript_run`.
 
->>> told = Transcript.of({
+>>> transcript_of = Transcript.of({
 ...     "name": "two rows of a window, and one of the next",
 ...     "streams": {"S": {"columns": {"t": "bigint", "v": "int"}, "time": "t"}},
 ...     "query": {"select": {"total": "sum(v)"}, "window": {"range": 10}},
 ...     "rounds": [{"rows": {"S": [[1, 5], [2, 6], [10, 9]]}, "heartbeat": 9, "expect": {"final": [{"total": 11}]}}],
 ... })
->>> for variant in variants(told):
-...     run_transcript(told, variant=variant)
+>>> for variant in variants(transcript_of):
+...     run_transcript(transcript_of, variant=variant)
 
 Transcripts, run: each step is a round on an engine, and must bring what it expects and nothing else.
 
@@ -94,8 +94,10 @@ def difference(expected: Sequence[Mapping[str, Any]], found: Sequence[pa.Table],
     known = list(dict.fromkeys(name for table in found for name in table.column_names))
     if in_order and not missing and not left:
         swapped = [place for place, fit in enumerate(fits) if not fit[place]]
-        told = [f"in another order: found {rows[place][0]}, expected {dict(expected[place])}" for place in swapped]
-        return "".join(told[:1])
+        transcript_of = [
+            f"in another order: found {rows[place][0]}, expected {dict(expected[place])}" for place in swapped
+        ]
+        return "".join(transcript_of[:1])
     lines = [f"missing {dict(wanted)}{_unknown(wanted, known)}" for wanted in missing]
     return "\n".join([*lines, *(f"not expected {row}" for row in left)])
 
@@ -168,16 +170,19 @@ def run_transcript(
 
     Spark keeps slices above `driver_memory` on the cluster: with 0, all of them.
     """
-    told = transcript if isinstance(transcript, Transcript) else Transcript.read(transcript)
-    if told.fails is None:
-        _run(told, engine, variant, spark, driver_memory)
+    transcript_of = transcript if isinstance(transcript, Transcript) else Transcript.read(transcript)
+    if transcript_of.fails is None:
+        _run(transcript_of, engine, variant, spark, driver_memory)
         return
     try:
-        _run(told, engine, variant, spark, driver_memory)
+        _run(transcript_of, engine, variant, spark, driver_memory)
     except AssertionError as failure:
-        _demand(re.search(told.fails, str(failure)), f"it failed, but not as {told.fails!r} says: {failure}")
+        _demand(
+            re.search(transcript_of.fails, str(failure)),
+            f"it failed, but not as {transcript_of.fails!r} says: {failure}",
+        )
     else:
-        raise AssertionError(f"it held, though it must fail: {told.fails}")
+        raise AssertionError(f"it held, though it must fail: {transcript_of.fails}")
 
 
 def _demand(holds: object, otherwise: str) -> None:
@@ -186,19 +191,26 @@ def _demand(holds: object, otherwise: str) -> None:
 
 
 def _run(
-    told: Transcript, engine: EngineName, variant: Variant, spark: SparkSession | None, driver_memory: int
+    transcript_of: Transcript, engine: EngineName, variant: Variant, spark: SparkSession | None, driver_memory: int
 ) -> None:
-    if told.refused is not None:
-        _check_refused(told, engine, spark)
+    if transcript_of.refused is not None:
+        _check_refused(transcript_of, engine, spark)
         return
-    assert told.program is not None
+    assert transcript_of.program is not None
     with (
         tempfile.TemporaryDirectory(prefix="transcript-") as folder,
         Trial(
-            told.program, Path(folder), engine, spark, None, driver_memory, told.flush_rows, scheduling=told.scheduling
+            transcript_of.program,
+            Path(folder),
+            engine,
+            spark,
+            None,
+            driver_memory,
+            transcript_of.flush_rows,
+            scheduling=transcript_of.scheduling,
         ) as trial,
     ):
-        for step in told.steps:
+        for step in transcript_of.steps:
             if step.restart or variant is Variant.RESTARTED:
                 trial.restart()
             try:
@@ -249,18 +261,18 @@ def _splittable(transcript: Transcript) -> bool:
 
 
 def _check(step: Step, trial: Trial, expect: Expect) -> None:
-    taken = trial.taken()
+    output = trial.output()
     for what in KINDS:
-        differs = difference(getattr(expect, what), getattr(taken, what))
+        differs = difference(getattr(expect, what), getattr(output, what))
         _demand(not differs, f"step {step.number}: {what}: {differs}")
     for query in expect.in_order:
         for what in ("early", "final", "revised"):
             listed = [row for row in getattr(expect, what) if row.get("query", query) == query]
-            tables = [table for table in getattr(taken, what) if table.column("query")[0].as_py() == query]
+            tables = [table for table in getattr(output, what) if table.column("query")[0].as_py() == query]
             differs = difference(listed, tables, in_order=True)
             _demand(not differs, f"step {step.number}: {what}: {differs}")
     if expect.timing:
-        found = tuple(timing.value for timing in taken.timing)
+        found = tuple(timing.value for timing in output.timing)
         _demand(found == expect.timing, f"step {step.number}: prods came {found}, expected {expect.timing}")
     if expect.state:
         state = trial.state()
@@ -289,16 +301,19 @@ def _check_error(step: Step, error: EventideError) -> None:
     _demand(re.search(wanted, str(error)), f"step {step.number}: error is {str(error)!r}, expected {wanted!r}")
 
 
-def _check_refused(told: Transcript, engine: EngineName, spark: SparkSession | None) -> None:
-    refusal: EventideError | None = told.refusal
-    if told.program is not None:
+def _check_refused(transcript_of: Transcript, engine: EngineName, spark: SparkSession | None) -> None:
+    refusal: EventideError | None = transcript_of.refusal
+    if transcript_of.program is not None:
         try:
-            with tempfile.TemporaryDirectory() as folder, Trial(told.program, Path(folder), engine, spark):
+            with tempfile.TemporaryDirectory() as folder, Trial(transcript_of.program, Path(folder), engine, spark):
                 pass
         except EventideError as error:
             refusal = error
-    _demand(refusal is not None, f"it was not refused, expected {told.refused!r}")
-    _demand(re.search(told.refused or "", str(refusal)), f"refused with {str(refusal)!r}, expected {told.refused!r}")
+    _demand(refusal is not None, f"it was not refused, expected {transcript_of.refused!r}")
+    _demand(
+        re.search(transcript_of.refused or "", str(refusal)),
+        f"refused with {str(refusal)!r}, expected {transcript_of.refused!r}",
+    )
 
 
 __all__ = ["Expect", "Step", "Transcript", "Variant", "cases", "run_transcript", "variants"]
@@ -312,7 +327,7 @@ def cases(folder: Path | str) -> list[tuple[Transcript, Variant]]:
         ...
     eventide.errors.DeclarationError: there is no transcript (*.yaml) in no/such/folder
     """
-    told = [Transcript.read(path) for path in sorted(Path(folder).glob("*.yaml"))]
-    if not told:
+    transcript_of = [Transcript.read(path) for path in sorted(Path(folder).glob("*.yaml"))]
+    if not transcript_of:
         raise DeclarationError(f"there is no transcript (*.yaml) in {folder}")
-    return [(transcript, variant) for transcript in told for variant in variants(transcript)]
+    return [(transcript, variant) for transcript in transcript_of for variant in variants(transcript)]

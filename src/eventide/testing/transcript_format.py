@@ -185,17 +185,17 @@ class Transcript:
 streams, queries, query, operators, scheduling, rounds, splittable, refused, fails, flush_rows
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
-        told = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}
+        options = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}
         if "scheduling" in written:
             known_keys(written["scheduling"], KEYS, "`scheduling`")
-            told["scheduling"] = scheduling_of(written["scheduling"])
+            options["scheduling"] = scheduling_of(written["scheduling"])
         name = str(written.get("name", file or "a transcript"))
         try:
             program = program_of(written)
         except DeclarationError as refusal:
             if "refused" not in written:
                 raise
-            return cls(name, None, (), refusal=refusal, file=file, **told)
+            return cls(name, None, (), refusal=refusal, file=file, **options)
         steps = []
         clock = 0
         for number, step in enumerate(written.get("rounds") or [], start=1):
@@ -204,7 +204,7 @@ streams, queries, query, operators, scheduling, rounds, splittable, refused, fai
             except DeclarationError as error:
                 raise DeclarationError(f"step {number}: {error}") from error
             clock = steps[-1].clock
-        return cls(name, program, tuple(steps), file=file, **told)
+        return cls(name, program, tuple(steps), file=file, **options)
 
 
 def _step(number: int, written: Any, clock: int, program: Program) -> Step:

@@ -1,6 +1,6 @@
 """A program on an engine, round by round, with everything that comes out at hand: results, late rows, rejects.
 
-Law: `taken` gives what has come out since it was asked last, each thing once; a restart in between (the engine is
+Law: `output` gives what has come out since it was asked last, each thing once; a restart in between (the engine is
 closed and a new one continues from the checkpoint) neither adds to it nor takes away.
 
 The local engine needs nothing; the Spark engine needs a session, and takes the rows as Arrow tables too.
@@ -13,7 +13,7 @@ The local engine needs nothing; the Spark engine needs a session, and takes the 
 >>> program = Program((s,), (Query("q", "s", Window(10), named_as(total="sum(v)")),))
 >>> with TemporaryDirectory() as folder, Trial(program, Path(folder)) as trial:
 ...     trial.round({"s": pa.table({"t": [1, 4], "v": [5, 6]})}, clock=0, heartbeats={"s": 9})
-...     trial.taken().final[0].column("total").to_pylist()
+...     trial.output().final[0].column("total").to_pylist()
 [11]
 """
 
@@ -89,7 +89,7 @@ class RecordingSink:
 class Trial:
     """A running program; use it as a context, so that it is closed in the end.
 
-    Many trials start faster where they share a `workbench`; without one, a restart has nothing of the engine before.
+    Many trials start faster where they share a `duckdb_executor`; without, a restart has nothing of the engine before.
     With 0 `driver_memory`, Spark keeps all slices on the cluster. `scheduling` and `trace` are the engine's.
     """
 
@@ -99,7 +99,7 @@ class Trial:
         checkpoint: Path,
         engine: EngineName = "local",
         spark: SparkSession | None = None,
-        workbench: DuckDBExecutor | None = None,
+        duckdb_executor: DuckDBExecutor | None = None,
         driver_memory: int = DRIVER_MEMORY,
         flush_rows: int | None = None,
         scheduling: Scheduling | None = None,
@@ -112,7 +112,7 @@ class Trial:
         self.program = program
         self._checkpoint = checkpoint
         self._spark = spark if engine == "spark" else None
-        self._workbench = workbench
+        self._workbench = duckdb_executor
         self._driver_memory = driver_memory
         self._scheduling = scheduling
         self._trace = trace
@@ -153,24 +153,24 @@ class Trial:
         self._asked.append(self._engine.prod(query, prod))
         return self._asked[-1]
 
-    def taken(self) -> TrialOutput:
+    def output(self) -> TrialOutput:
         """What came out since the last time; results that are not grammatical are an error."""
         new = {key: table for key, table in self._shown.tables.items() if self._is_new(key)}
         asked, self._asked = self._asked, []
         # Between two rounds, whoever asks is answered after the round.
-        told = [
+        tables_of = [
             *((name, table) for (name, _), table in new.items()),
             *((answer.query, answer.table()) for answer in asked),
         ]
         of_time = [one for one in self._engine.state.operators.values() if isinstance(one, WindowAggregate)]
         for operator in of_time:
             self._grammars[operator.name].settle(operator.holes)
-        for name, table in told:
+        for name, table in tables_of:
             if name in self._grammars:
                 self._grammars[name].read(table)
         for operator in of_time:
             self._grammars[operator.name].promise(before(operator.emitted_before), operator.holes)
-        tables = [table for _, table in told]
+        tables = [table for _, table in tables_of]
         early, final, revised = (_of_kind(tables, kind) for kind in ("early", "final", "revised"))
         timing = tuple(answer.timing for answer in asked)
         return TrialOutput(early, final, revised, self._files("late"), self._files("rejects"), timing)

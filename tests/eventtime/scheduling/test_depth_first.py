@@ -23,7 +23,7 @@ def moves(decisions: list[Decision]) -> list[tuple[str, str, str]]:
 def test_a_union_goes_back_to_the_silent_source_through_its_selection_and_comes_forward_again() -> None:
     machine = Machine(FIGURE_4, {"A": 5, "B": 5})
     machine.bring("A", [(5, "a")], 5)
-    assert moves(list(depth_first(FIGURE_4, machine, silent=("B",)))) == [
+    assert moves(list(depth_first(FIGURE_4, machine, idle=("B",)))) == [
         ("A", "forward", "fast"),
         ("fast", "encore", "fast"),
         ("fast", "forward", "union"),
@@ -42,14 +42,14 @@ def test_a_union_goes_back_to_the_silent_source_through_its_selection_and_comes_
 def test_a_row_that_no_selection_lets_through_makes_nobody_wait_and_nobody_is_asked() -> None:
     machine = Machine(FIGURE_4, {"A": 5, "B": 5}, dropped=frozenset("a"))
     machine.bring("A", [(5, "a")], 5)
-    assert Move.ASK not in [one.move for one in depth_first(FIGURE_4, machine, silent=("B",))]
+    assert Move.ASK not in [one.move for one in depth_first(FIGURE_4, machine, idle=("B",))]
 
 
 def test_rows_that_come_by_two_ways_are_taken_in_one_run() -> None:
     machine = Machine(FIGURE_4, {})
     machine.bring("A", [(5, "a")], 5)
     machine.bring("B", [(5, "b")], 5)
-    list(depth_first(FIGURE_4, machine, silent=()))
+    list(depth_first(FIGURE_4, machine, idle=()))
     assert (machine.told["union"], machine.runs) == ([(5, "a"), (5, "b")], 3)
 
 
@@ -57,7 +57,7 @@ def test_a_source_that_knows_nothing_later_is_asked_once_and_the_union_goes_on_w
     machine = Machine(FIGURE_4, {"B": 4})
     machine.bring("A", [(5, "a")], 5)
     machine.bring("B", [], 4)
-    list(depth_first(FIGURE_4, machine, silent=("B",)))
+    list(depth_first(FIGURE_4, machine, idle=("B",)))
     assert (machine.asked, machine.told["union"]) == (["B"], [])
 
 
@@ -71,7 +71,7 @@ class Story:
     answers: dict[str, int]
 
     @property
-    def silent(self) -> tuple[str, ...]:
+    def idle(self) -> tuple[str, ...]:
         return tuple(source for source in self.shape.sources if not self.rows[source])
 
 
@@ -89,7 +89,7 @@ def run(story: Story) -> tuple[Machine, list[Decision]]:
     machine = Machine(story.shape, story.answers, frozenset("x"))
     for source in story.shape.sources:
         machine.bring(source, list(story.rows[source]), story.heartbeats[source])
-    return machine, list(depth_first(story.shape, machine, story.silent))
+    return machine, list(depth_first(story.shape, machine, story.idle))
 
 
 @limits(max_examples=100)
@@ -97,7 +97,7 @@ def run(story: Story) -> tuple[Machine, list[Decision]]:
 def test_every_tuple_is_told_that_asking_every_silent_source_would_have_told(story: Story) -> None:
     machine, _ = run(story)
     asked_all = {
-        source: max(story.heartbeats[source], story.answers[source] if source in story.silent else 0)
+        source: max(story.heartbeats[source], story.answers[source] if source in story.idle else 0)
         for source in story.shape.sources
     }
     expected = all_at_once(story.shape, story.rows, asked_all, frozenset("x"))
@@ -112,13 +112,13 @@ def test_a_source_is_asked_only_while_an_operator_above_holds_rows_and_once_at_t
         machine.bring(source, list(story.rows[source]), story.heartbeats[source])
     asked = []
     held_before: set[str] = set()
-    for decision in depth_first(story.shape, machine, story.silent):
+    for decision in depth_first(story.shape, machine, story.idle):
         if decision.move is Move.ASK:
             asked.append(decision.at)
             assert held_before.intersection(story.shape.above(decision.at))
         held_before = {name for name, held in machine.held.items() if held}
     assert sorted(asked) == sorted(set(asked))
-    assert set(asked) <= set(story.silent)
+    assert set(asked) <= set(story.idle)
     assert asked == machine.asked
 
 

@@ -7,7 +7,7 @@ is so long that the sample has some dozens of them at most.
 
 >>> window_for(3_600_000_000, None)
 Length(amount=300000000, sql='5 minutes', words='5 minutes')
->>> window_for(100, None, plain=True), window_for(3_600_000, "ms", plain=True)
+>>> window_for(100, None, unitless=True), window_for(3_600_000, "ms", unitless=True)
 (Length(amount=5, sql='5', words='5'), Length(amount=300000, sql='300000', words='5 minutes'))
 
 Which column of a sample tells the time, which the arrival, which names the source, which is worth an average.
@@ -87,8 +87,8 @@ def roles_of(sample: Sample, time: str | None = None, source: str | None = None)
         chosen = chosen if chosen is not None and _as_time(chosen) > 0 else None
     arrival = _arrival(sample, chosen) if chosen is not None else None
     named = sample.column(source) if source is not None else _source(sample, chosen, arrival)
-    taken = {column.name for column in (chosen, arrival, named) if column is not None}
-    value = next((c.name for c in sample.columns if c.name not in taken and _is_value(c, sample)), None)
+    used = {column.name for column in (chosen, arrival, named) if column is not None}
+    value = next((c.name for c in sample.columns if c.name not in used and _is_value(c, sample)), None)
     return Roles(_name(chosen), _name(arrival), _name(named), value)
 
 
@@ -142,11 +142,11 @@ def _arrival(sample: Sample, time: SampleColumn) -> SampleColumn | None:
 
 
 def _source(sample: Sample, time: SampleColumn | None, arrival: SampleColumn | None) -> SampleColumn | None:
-    taken = {column.name for column in (time, arrival) if column is not None}
+    used = {column.name for column in (time, arrival) if column is not None}
     possible = [
         column
         for column in sample.columns
-        if column.name not in taken
+        if column.name not in used
         and column.type in ("STRING", *WHOLE_NUMBERS)
         and not column.lost_time
         and 1
@@ -243,10 +243,10 @@ def advice_for(sample: Sample, roles: Roles) -> Advice:
     if roles.time is None:
         return Advice(USUAL_RATIO, (), Length(10 * SECOND, "10 seconds", "10 seconds"))
     column = sample.column(roles.time)
-    plain = column.type in WHOLE_NUMBERS
+    unitless = column.type in WHOLE_NUMBERS
     sources = 1 if roles.source is None else max(1, sample.column(roles.source).distinct)
     windows = max(FEWEST_WINDOWS, min(MOST_WINDOWS, sample.rows // (ROWS_IN_A_WINDOW * sources)))
-    window = window_for(column.span, unit_of(column), plain, column.type == "DATE", windows)
+    window = window_for(column.span, unit_of(column), unitless, column.type == "DATE", windows)
     if sum(Path(part).stat().st_size for part in parts_of(sample.argument)) > MOST_BYTES:
         large = "The sample is large, so no dry run was made: `eventide profile` does that."
         return Advice(USUAL_RATIO, (large,), window)
@@ -255,42 +255,44 @@ def advice_for(sample: Sample, roles: Roles) -> Advice:
     source = () if roles.source is None else (roles.source,)
     try:
         # To the engine whole numbers are a sequence, whatever they count.
-        [reading] = read([sample.argument], ColumnNames(column.name, roles.arrival, source), "none" if plain else None)
+        [reading] = read(
+            [sample.argument], ColumnNames(column.name, roles.arrival, source), "none" if unitless else None
+        )
     except InputError as error:
         return Advice(USUAL_RATIO, (f"No dry run: {error}",), window)
-    ratio, said = _ratio(reading)
-    return Advice(ratio, said, window)
+    ratio, sentences = _ratio(reading)
+    return Advice(ratio, sentences, window)
 
 
 def _ratio(reading: LoadedRecording) -> tuple[float, tuple[str, ...]]:
-    recording, plain = reading.recording, reading.plain
+    recording, unitless = reading.recording, reading.unitless
     if recording.rows < FEW_ROWS:
         return USUAL_RATIO, (f"{recording.rows:,} rows are too few to say what it costs; 1 % is a good start.",)
     measured = disorder(recording)
     if measured.out_of_order == 0:
         return USUAL_RATIO, ("All rows of the sample came in the order of their times: this costs next to nothing.",)
     span = int(recording.arrival[-1] - recording.arrival[0])
-    plan = timetable(recording, max(usual_round(recording, plain) or 1, span // ROUNDS))
+    plan = timetable(recording, max(usual_round(recording, unitless) or 1, span // ROUNDS))
     found = {ratio: dry_runs(plan, candidates(ratio, [OURS]))[OURS].outcome for ratio in RATIOS}
     smaller, usual = found[RATIOS[0]].lag_mean, found[USUAL_RATIO].lag_mean
     worth_it = smaller is None or usual is None or usual < FAR_LESS * smaller
-    said = [f"In the sample {percent(measured.out_of_order)} of the rows came out of order. A dry run of it:"]
+    sentences = [f"In the sample {percent(measured.out_of_order)} of the rows came out of order. A dry run of it:"]
     for ratio, outcome in found.items():
-        said.append(
+        sentences.append(
             f"  DRATIO {100 * ratio:g}% would have lost {percent(outcome.drop_ratio)} and made rows wait "
-            f"{spoken(outcome.lag_mean, plain)} on average"
+            f"{spoken(outcome.lag_mean, unitless)} on average"
         )
-    return USUAL_RATIO if worth_it else RATIOS[0], tuple(said)
+    return USUAL_RATIO if worth_it else RATIOS[0], tuple(sentences)
 
 
 def window_for(
-    span: int, unit: str | None, plain: bool = False, days: bool = False, windows: int = MOST_WINDOWS
+    span: int, unit: str | None, unitless: bool = False, days: bool = False, windows: int = MOST_WINDOWS
 ) -> Length:
     """The length of a first window for a sample of this span, that makes at most so many windows.
 
     `unit` is what plain numbers count, if they do.
     """
-    if plain and unit is None:
+    if unitless and unit is None:
         amount = 1
         while span // amount > windows:
             amount = amount * 2 if str(amount)[0] in "15" else amount * 5 // 2

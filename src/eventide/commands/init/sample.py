@@ -125,21 +125,21 @@ def _begins_wide(path: str) -> bool:
         return file.read(2) in (b"\xff\xfe", b"\xfe\xff")
 
 
-def _reason(said: str) -> str:
+def _reason(message: str) -> str:
     """Why DuckDB cannot read a file, with the way out where there is one.
 
     >>> _reason("CSV Error on Line: 2\\nOriginal Line: x\\nInvalid unicode (byte sequence mismatch) detected.")
     'line 2 is not UTF-8: write the file anew, such as iconv -f latin1 -t utf-8 OLD > NEW'
     """
-    lines = [line.strip() for line in said.strip().splitlines() if line.strip()]
-    at = re.search(r"on Line: (\d+)|in (?:record/value|line) (\d+)", said)
+    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
+    at = re.search(r"on Line: (\d+)|in (?:record/value|line) (\d+)", message)
     place = f"line {at[1] or at[2]}" if at else "a line"
-    if re.search(r"unicode|utf-8", said, re.IGNORECASE):
+    if re.search(r"unicode|utf-8", message, re.IGNORECASE):
         return f"{place} is not UTF-8: write the file anew, such as iconv -f latin1 -t utf-8 OLD > NEW"
-    if re.search(r"maximum (line|object) size|maximum_object_size|max_line_size", said, re.IGNORECASE):
+    if re.search(r"maximum (line|object) size|maximum_object_size|max_line_size", message, re.IGNORECASE):
         return f"{place} is too long to be a row: is there an end of a line after each row?"
-    told = [line for line in lines if not line.startswith(("Invalid Input Error: CSV Error on", "Original Line"))]
-    return f"{place}: {told[0]}" if at and told and told[0] != lines[0] else lines[0]
+    found = [line for line in lines if not line.startswith(("Invalid Input Error: CSV Error on", "Original Line"))]
+    return f"{place}: {found[0]}" if at and found and found[0] != lines[0] else lines[0]
 
 
 def _csv_options(connection: duckdb.DuckDBPyConnection, part: str) -> tuple[tuple[str, str], ...]:
@@ -270,10 +270,10 @@ def _mostly(
         value = f"CAST({quoted(column.name)} AS VARCHAR)"
         asked.append(f"count({value})")
         asked += [f"count(TRY_CAST({value} AS {kind}))" for kind in ("BIGINT", "DOUBLE", "TIMESTAMP")]
-    told = only_row(connection, f"SELECT {', '.join(asked)} FROM (SELECT * FROM {scan} LIMIT {TRIED_ROWS})")
+    found = only_row(connection, f"SELECT {', '.join(asked)} FROM (SELECT * FROM {scan} LIMIT {TRIED_ROWS})")
     changed = {}
     for place, column in enumerate(texts):
-        present, *fitting = told[4 * place : 4 * place + 4]
+        present, *fitting = found[4 * place : 4 * place + 4]
         kinds = zip(("BIGINT", "DOUBLE", "TIMESTAMP"), fitting, strict=True)
         kind = next((kind for kind, fit in kinds if present and fit >= present - _exceptions(present)), "STRING")
         changed[column.name] = replace(column, type=kind)
@@ -297,11 +297,11 @@ def _broken(sample: Sample, types: Sequence[str]) -> tuple[int, int]:
     try:
         with closing(open_input(sample.stream(columns))) as given:
             while rows < TRIED_ROWS and not given.caught_up:
-                taken = given.take(TRIED_ROWS - rows, 0.0)
-                if taken is None:
+                rows_of = given.take(TRIED_ROWS - rows, 0.0)
+                if rows_of is None:
                     break
-                rows += taken.num_rows
-                broken += taken.num_rows - taken.column(MALFORMED).null_count
+                rows += rows_of.num_rows
+                broken += rows_of.num_rows - rows_of.column(MALFORMED).null_count
     except DeclarationError:
         if all(kind == "STRING" for kind in types):
             raise
@@ -318,16 +318,16 @@ def _counted(connection: duckdb.DuckDBPyConnection, scan: str, sample: Sample) -
     for column in sample.columns:
         name = quoted(column.name)
         asked += [f"approx_count_distinct({name})", f"CAST(first({name}) AS VARCHAR)", _span_sql(column, name)]
-    told: tuple[Any, ...] = only_row(
+    found: tuple[Any, ...] = only_row(
         connection, f"SELECT count(*), {', '.join(asked)} FROM (SELECT * FROM {scan} LIMIT {COUNTED_ROWS})"
     )
-    if told[0] == 0:
+    if found[0] == 0:
         raise InputError(f"{sample.argument}: it has no rows")
     columns = tuple(
-        replace(column, distinct=told[1 + 3 * place], example=told[2 + 3 * place], span=told[3 + 3 * place] or 0)
+        replace(column, distinct=found[1 + 3 * place], example=found[2 + 3 * place], span=found[3 + 3 * place] or 0)
         for place, column in enumerate(sample.columns)
     )
-    return replace(sample, columns=columns, rows=int(told[0]))
+    return replace(sample, columns=columns, rows=int(found[0]))
 
 
 def _span_sql(column: SampleColumn, name: str) -> str:

@@ -76,15 +76,15 @@ def _head(sample: Sample, script: str) -> list[str]:
         steps.append(("run", "new files as they come, until Ctrl-C (--engine local: without Spark)"))
     commands = [(f"eventide {step} {script}", what) for step, what in steps]
     width = max(len(command) for command, _ in commands)
-    said = [
+    lines = [
         f"-- Written by `eventide init` from {sample.rows:,} rows of {sample.argument}. Change what you like, then:"
     ]
-    said += [f"--   {command:<{width}}   {what}" for command, what in commands]
+    lines += [f"--   {command:<{width}}   {what}" for command, what in commands]
     if sample.broken:
-        said.append(f"-- Rows of the sample that are not as declared here: {sample.broken:,}. A run rejects them.")
+        lines.append(f"-- Rows of the sample that are not as declared here: {sample.broken:,}. A run rejects them.")
     if sample.left_out:
-        said.append(f"-- Columns that cannot be declared were left out: {', '.join(sample.left_out)}.")
-    return [*said, ""]
+        lines.append(f"-- Columns that cannot be declared were left out: {', '.join(sample.left_out)}.")
+    return [*lines, ""]
 
 
 def _stream(sample: Sample, roles: Roles, advice: Advice, name: str) -> list[str]:
@@ -92,46 +92,46 @@ def _stream(sample: Sample, roles: Roles, advice: Advice, name: str) -> list[str
     declared = [f"  {written(column.name):<{width}} {column.type}," for column in sample.columns]
     declared[-1] = declared[-1].removesuffix(",")
     edge = max(map(len, declared))
-    said = [f"CREATE STREAM {name} ("]
+    lines = [f"CREATE STREAM {name} ("]
     for line, column in zip(declared, sample.columns, strict=True):
-        said.append(f"{line:<{edge}}{_example(column)}".rstrip())
+        lines.append(f"{line:<{edge}}{_example(column)}".rstrip())
     options = ", ".join(f"{key} '{_quoted(value)}'" for key, value in sample.options)
-    said += [")", f"FROM {sample.format} '{_quoted(sample.argument)}'" + (f" OPTIONS ({options})" if options else "")]
-    said += _time(sample, roles)
+    lines += [")", f"FROM {sample.format} '{_quoted(sample.argument)}'" + (f" OPTIONS ({options})" if options else "")]
+    lines += _time(sample, roles)
     if roles.source is not None:
-        said += [
+        lines += [
             f"-- Who sends rows: each of the {sample.column(roles.source).distinct:,} is given a time of its own.",
             f"SOURCE BY {written(roles.source)}",
         ]
     elif roles.time is not None:
-        said.append("-- If a column says who sent a row (a device, a host), add: SOURCE BY that_column")
+        lines.append("-- If a column says who sent a row (a device, a host), add: SOURCE BY that_column")
     if roles.time is None:
-        return [*said[:-1], said[-1] + ";"]
-    said.append("-- How many rows may come too late: time moves as early as that allows.")
-    said += [f"-- {sentence}" for sentence in advice.sentences]
-    return [*said, f"DRATIO {100 * advice.ratio:g}%;"]
+        return [*lines[:-1], lines[-1] + ";"]
+    lines.append("-- How many rows may come too late: time moves as early as that allows.")
+    lines += [f"-- {sentence}" for sentence in advice.sentences]
+    return [*lines, f"DRATIO {100 * advice.ratio:g}%;"]
 
 
 def _time(sample: Sample, roles: Roles) -> list[str]:
     if roles.time is None:
-        said = ["-- No column was found that tells the time, so a row has the time at which it is read."]
+        lines = ["-- No column was found that tells the time, so a row has the time at which it is read."]
         for column in sample.columns:
             if column.lost_time:
-                said.append(
+                lines.append(
                     f"-- {column.name} looks like a time, but is not written as in 2026-01-31 09:00:00 in the file, "
                     "which can be read."
                 )
-        return [*said, "TIMESTAMP BY ARRIVAL"]
+        return [*lines, "TIMESTAMP BY ARRIVAL"]
     column = sample.column(roles.time)
     unit = unit_of(column)
     counted = f", in {UNIT_WORDS[unit]}: so are the lengths of windows" if unit is not None else ""
-    said = [f"-- When it happened{counted}.", f"TIMESTAMP BY {written(column.name)}"]
+    lines = [f"-- When it happened{counted}.", f"TIMESTAMP BY {written(column.name)}"]
     if roles.arrival is not None:
-        said += [
+        lines += [
             "-- When it arrived: a recording is then computed as if it came now.",
             f"ARRIVAL BY {written(roles.arrival)}",
         ]
-    return said
+    return lines
 
 
 def _query(sample: Sample, roles: Roles, advice: Advice, name: str) -> list[str]:
@@ -140,13 +140,13 @@ def _query(sample: Sample, roles: Roles, advice: Advice, name: str) -> list[str]
     each = f" and {roles.source}" if roles.source is not None else ""
     selected = []
     if roles.source is not None:
-        taken = roles.source.lower() in (*RESERVED, "events")
-        selected.append(f"{written(roles.source)} AS {roles.source}_" if taken else written(roles.source))
+        is_reserved = roles.source.lower() in (*RESERVED, "events")
+        selected.append(f"{written(roles.source)} AS {roles.source}_" if is_reserved else written(roles.source))
     selected.append("count(*) AS events")
     if roles.value is not None:
         short = re.sub(r"\W+", "_", roles.value)
         selected += [f"avg({written(roles.value)}) AS mean_{short}", f"max({written(roles.value)}) AS max_{short}"]
-    said = [
+    lines = [
         f"-- A first question: for every {length.removeprefix('1 ')}{each}, how many rows"
         + (f", and how large {roles.value} was." if roles.value is not None else "."),
         f"-- For a longer window that moves on in steps: FROM {name} "
@@ -156,8 +156,8 @@ def _query(sample: Sample, roles: Roles, advice: Advice, name: str) -> list[str]
         f"FROM {name} [RANGE {advice.window.sql}]",
     ]
     if roles.source is not None:
-        said.append(f"GROUP BY {written(roles.source)}")
-    return [*said[:-1], said[-1] + ";", ""]
+        lines.append(f"GROUP BY {written(roles.source)}")
+    return [*lines[:-1], lines[-1] + ";", ""]
 
 
 def _example(column: SampleColumn) -> str:
@@ -197,29 +197,29 @@ def init_file(sample: str, output: Path | None, time: str | None, source: str | 
             output.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InputError(f"{output} cannot be written: {error.strerror}") from error
-    for sentence in _said(found, roles):
+    for sentence in _summary(found, roles):
         say(sentence)
     if output is not None:
         say(f"wrote {output}; now: eventide check {output}, then eventide run {output}")
 
 
-def _said(sample: Sample, roles: Roles) -> list[str]:
-    said = [f"{_some(sample.rows, 'row')} looked at, {_some(len(sample.columns), 'column')}"]
+def _summary(sample: Sample, roles: Roles) -> list[str]:
+    lines = [f"{_some(sample.rows, 'row')} looked at, {_some(len(sample.columns), 'column')}"]
     unread = [column.name for column in sample.columns if column.lost_time]
     why = f" ({', '.join(unread)}: {OTHER_TIMES})" if unread else ""
     if sample.left_out:
-        said.append(f"columns left out, which cannot be declared: {', '.join(sample.left_out)}")
-    said.append(
+        lines.append(f"columns left out, which cannot be declared: {', '.join(sample.left_out)}")
+    lines.append(
         f"no column tells the time: rows get the time at which they are read{why}"
         if roles.time is None
         else f"time: {roles.time}"
     )
     if roles.arrival is not None:
-        said.append(f"arrival: {roles.arrival}")
-    said.append(f"source: {roles.source or 'none found; --source COL names one'}")
+        lines.append(f"arrival: {roles.arrival}")
+    lines.append(f"source: {roles.source or 'none found; --source COL names one'}")
     if sample.broken:
-        said.append(f"rows of the sample that are not as declared, which a run rejects: {sample.broken:,}")
-    return said
+        lines.append(f"rows of the sample that are not as declared, which a run rejects: {sample.broken:,}")
+    return lines
 
 
 def _some(count: int, what: str) -> str:

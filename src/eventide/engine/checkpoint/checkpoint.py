@@ -42,7 +42,7 @@ from eventide.engine.checkpoint.record import (
 )
 from eventide.errors import CheckpointError
 from eventide.storage.lock import Lock
-from eventide.storage.storage import MissingFileError, Storage, plain
+from eventide.storage.storage import MissingFileError, Storage, is_visible
 
 log = logging.getLogger(__name__)
 
@@ -311,8 +311,8 @@ class Checkpoint:
         left = set[str]()
         for folder in (ROUNDS, INTENTS, SLICES):
             for path in map(PurePosixPath, self.storage.list(folder, hidden=True)):
-                half = not plain(path.name) and path.suffix == ".tmp"
-                if half or (folder == SLICES and (plain(path.name) or path.parent not in in_use)):
+                half = not is_visible(path.name) and path.suffix == ".tmp"
+                if half or (folder == SLICES and (is_visible(path.name) or path.parent not in in_use)):
                     left.add(str(path))
         return left
 

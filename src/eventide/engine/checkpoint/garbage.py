@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 from eventide.errors import EngineError
-from eventide.storage.storage import Storage, plain
+from eventide.storage.storage import Storage, is_visible
 
 
 class Garbage:
@@ -109,7 +109,7 @@ class Garbage:
     def _remove_left(self, folder: str) -> None:
         """Remove a folder, never one at the top, in which Spark left nothing but its marks."""
         while "/" in folder and all(
-            _folder(name) == folder and not plain(PurePosixPath(name).name)
+            _folder(name) == folder and not is_visible(PurePosixPath(name).name)
             for name in self._storage.list(folder, hidden=True)
         ):
             self._storage.remove_folder(folder)

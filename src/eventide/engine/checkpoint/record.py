@@ -224,7 +224,7 @@ def check_format(data: Json) -> None:
 
 def write_document(data: Json) -> bytes:
     """The bytes to store."""
-    text = json.dumps(data, separators=(",", ":"), default=_plain_number)
+    text = json.dumps(data, separators=(",", ":"), default=_as_number)
     rest = f'",{text[1:]}'.encode()
     document = OPENING + checksum(rest).encode() + rest
     if len(document) <= COMPRESS_ABOVE:
@@ -248,14 +248,14 @@ def read_document(name: str, stored: bytes) -> Json:
                 document = frame.read()
         except (OSError, pa.ArrowException) as error:
             raise DamagedError(f"{name} is damaged: it cannot be decompressed") from error
-    told, rest = document[len(OPENING) : len(OPENING) + DIGITS], document[len(OPENING) + DIGITS :]
-    if not document.startswith(OPENING) or told != checksum(rest).encode():
+    digest, rest = document[len(OPENING) : len(OPENING) + DIGITS], document[len(OPENING) + DIGITS :]
+    if not document.startswith(OPENING) or digest != checksum(rest).encode():
         raise DamagedError(f"{name} is damaged: its checksum does not hold")
     data: Json = json.loads(b"{" + rest[2:])
     return data
 
 
-def _plain_number(value: Any) -> Any:
+def _as_number(value: Any) -> Any:
     """NumPy's numbers are numbers too."""
     if hasattr(value, "item"):
         return value.item()

@@ -56,19 +56,19 @@ class UnscoredAnswers:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._told: tuple[EarlyEmission, ...] = ()
+        self._unscored: tuple[EarlyEmission, ...] = ()
 
-    def add(self, told: EarlyEmission) -> None:
+    def add(self, emission: EarlyEmission) -> None:
         """Someone was told."""
         with self._mutex:
-            self._told = (*self._told, told)[-MOST:]
+            self._unscored = (*self._unscored, emission)[-MOST:]
 
     def all(self) -> tuple[EarlyEmission, ...]:
         """Those that are here now, in the order in which they came."""
-        return self._told
+        return self._unscored
 
     def forget(self, scored: Collection[EarlyEmission]) -> None:
         """A round that has taken these is committed."""
         with self._mutex:
             gone = frozenset(scored)
-            self._told = tuple(one for one in self._told if one not in gone)
+            self._unscored = tuple(one for one in self._unscored if one not in gone)

@@ -59,8 +59,8 @@ class EarlyEvaluation:
         before = snapshot.prods.setdefault(name, [])
         timing = self._timing(name, bound, prod, _lasts(table), tuple(before))
         before.append(prod)
-        plain = Results.of_table(name, snapshot.number, table)
-        return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, timing=timing)
+        found = Results.of_table(name, snapshot.number, table)
+        return EarlyResults(found.query, found.round, found.rows, found.schema, found.batches, timing=timing)
 
     def _swept(self, name: str, prod: Prod) -> pa.Table:
         """What it would emit if time had come to the prod's, with the heartbeat that it has really come to."""

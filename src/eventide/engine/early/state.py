@@ -44,7 +44,7 @@ class EarlyState:
     """Whether rows have come since it was asked last."""
     controlled: dict[int, int] = field(default_factory=dict)
     """The ends of windows that the control asked for, with the places of their points."""
-    told_to: int = NEVER
+    answered_to: int = NEVER
     """The last end of a window that has its final answer."""
 
     @classmethod
@@ -91,7 +91,7 @@ class EarlyState:
         for end in range(first, prod.up_to + 2, self.ends.slide):
             if end - 1 > closed:
                 self.controlled[end] = int(place_of(np.array([self.ends.point(end, hand)]))[0])
-            elif end <= self.told_to:
+            elif end <= self.answered_to:
                 # The final answer was there before the early one was asked for: no error, and time to spare.
                 self.control.score(0.0)
 
@@ -99,7 +99,7 @@ class EarlyState:
         """Let the control know of windows that it asked for, and that are over now; `answered` have a final answer."""
         if self.control is None:
             return
-        self.told_to = max(answered, default=self.told_to)
+        self.answered_to = max(answered, default=self.answered_to)
         errors = zip(
             scored.ends.tolist(), place_of(scored.points).tolist(), scored.worst_column().tolist(), strict=True
         )
@@ -116,7 +116,7 @@ class EarlyState:
                 # It was asked so early that nothing was there.
                 self.control.score(1.0)
 
-    def told(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         """How early answers have done, as plain data."""
         point = {} if self.control is None else {"point": self.control.point}
         warnings = {"warnings": list(self.accuracy.faults)} if self.accuracy.faults else {}
@@ -127,7 +127,7 @@ class EarlyState:
         return {
             "before": [self.before.clock, self.before.latest],
             "fresh": self.fresh,
-            "told_to": self.told_to,
+            "told_to": self.answered_to,
             "controlled": [[end, place] for end, place in self.controlled.items()],
             "control": None if self.control is None else self.control.snapshot(),
             "accuracy": self.accuracy.saved(),
@@ -137,7 +137,7 @@ class EarlyState:
 
     def restored(self, saved: dict[str, Any]) -> EarlyState:
         """The same declaration, with what was saved of it."""
-        self.before, self.fresh, self.told_to = Moment(*saved["before"]), saved["fresh"], saved["told_to"]
+        self.before, self.fresh, self.answered_to = Moment(*saved["before"]), saved["fresh"], saved["told_to"]
         self.accuracy.restore(saved["accuracy"], _unpacked(saved["waiting"]), _unpacked(saved["groups"]))
         if self.control is not None and saved["control"] is not None:
             self.control = self.control.policy.resume(saved["control"])

@@ -73,7 +73,7 @@ class EarlyStep:
 
     engine: Engine
     states: Mapping[str, EarlyState] = field(default_factory=dict)
-    told: UnscoredAnswers = field(default_factory=UnscoredAnswers)
+    unscored: UnscoredAnswers = field(default_factory=UnscoredAnswers)
     snapshot: PlanSnapshot = field(init=False)
     """What those are answered from who ask beside the round."""
 
@@ -98,21 +98,25 @@ class EarlyStep:
 
     def run(self, given: RoundInput, reductions: Mapping[str, Reduction], advanced: RunningOperators) -> EarlyOutcome:
         """For queries that declare prods: score what has become final, and ask for what has fallen due."""
-        engine, told, came = self.engine, self.told.all(), self._in_rows.of(reductions, given.clock, given.ending)
+        engine, unscored, marked = (
+            self.engine,
+            self.unscored.all(),
+            self._in_rows.of(reductions, given.clock, given.ending),
+        )
         results = {name: self._results(advanced, name) for name in advanced.outputs}
         found = EarlyOutcome(results, dict(advanced.operators), {}, [])
         prodded: dict[str, int] = {}
-        for one in told:
+        for one in unscored:
             prodded[one.query.name] = max(prodded.get(one.query.name, one.up_to), one.up_to)
         snapshot = self._within(given, advanced)
         for name, bound in self._declared().items():
-            found.scored.extend(one for one in told if one.query.name == name)
+            found.scored.extend(one for one in unscored if one.query.name == name)
             now = moment(snapshot, name, given.clock)
-            state = self._learn(found, advanced, bound, now, told)
+            state = self._learn(found, advanced, bound, now, unscored)
             fresh = any(
                 one.cells.rows and stream in needed_for(engine.plan, name) for stream, one in reductions.items()
             )
-            asked, early = self._ask(found, snapshot, name, state, now, came.get(name), fresh, given.ending)
+            asked, early = self._ask(found, snapshot, name, state, now, marked.get(name), fresh, given.ending)
             for up_to in asked:
                 prodded[name] = max(prodded.get(name, up_to), up_to)
             results[name] = self._results(advanced, name, early)
@@ -146,15 +150,15 @@ class EarlyStep:
     def settled(self, found: EarlyOutcome, advanced: RunningOperators, given: RoundInput) -> dict[str, EarlyState]:
         """What queries know of their early answers, with those of the others: scored when finals have been emitted."""
         declared = self._declared()
-        told = [one for one in self.told.all() if one.query.name not in declared]
-        found.scored.extend(told)
+        unscored = [one for one in self.unscored.all() if one.query.name not in declared]
+        found.scored.extend(unscored)
         states = {**self.states, **found.states}
-        names = [name for name in {*self.states, *(one.query.name for one in told)} if name not in declared]
+        names = [name for name in {*self.states, *(one.query.name for one in unscored)} if name not in declared]
         for name in names:
             bound = self.engine.bound.get(name)
             if bound is not None:
                 now = moment(self._within(given, advanced), name, given.clock)
-                states[name] = self._learn(found, advanced, bound, now, told)
+                states[name] = self._learn(found, advanced, bound, now, unscored)
         return states
 
     def _declared(self) -> dict[str, BoundQuery]:
@@ -164,7 +168,7 @@ class EarlyStep:
     def commit(self, found: EarlyOutcome, states: Mapping[str, EarlyState]) -> None:
         """The round has happened."""
         self.states = states
-        self.told.forget(found.scored)
+        self.unscored.forget(found.scored)
 
     def answer(self, name: str, prod: Prod) -> EarlyResults:
         """Answer a prod from outside, at once and in any thread; it is scored like any other."""
@@ -176,9 +180,16 @@ class EarlyStep:
         if bound.query.prods is not None:
             state = snapshot.states[name]
             table = self._dressed(table, bound, state, _points(bound, state, table, now))
-        self.told.add(EarlyEmission(bound.query, snapshot.number, table, now, prod.up_to))
-        plain = Results.of_table(name, results.round, table)
-        return EarlyResults(plain.query, plain.round, plain.rows, plain.schema, plain.batches, timing=results.timing)
+        self.unscored.add(EarlyEmission(bound.query, snapshot.number, table, now, prod.up_to))
+        table_results = Results.of_table(name, results.round, table)
+        return EarlyResults(
+            table_results.query,
+            table_results.round,
+            table_results.rows,
+            table_results.schema,
+            table_results.batches,
+            timing=results.timing,
+        )
 
     def _answered(self, name: str, prod: Prod) -> tuple[PlanSnapshot, EarlyResults]:
         while True:
@@ -200,10 +211,10 @@ class EarlyStep:
         with engine.executor.files.apart(files) as apart:
             yield engine.executor.apart(apart)
 
-    def told_of(self, queries: tuple[QueryStatus, ...]) -> tuple[QueryStatus, ...]:
+    def with_early(self, queries: tuple[QueryStatus, ...]) -> tuple[QueryStatus, ...]:
         """The status of queries, with how their early answers have done, and where a point that finds itself is."""
         states = self.states
-        return tuple(replace(one, early=states[one.name].told()) if one.name in states else one for one in queries)
+        return tuple(replace(one, early=states[one.name].as_data()) if one.name in states else one for one in queries)
 
     def is_due(self, clock: int) -> bool:
         """Whether a query that holds something is to be asked by now."""
@@ -231,15 +242,15 @@ class EarlyStep:
         advanced: RunningOperators,
         bound: BoundQuery,
         now: Moment,
-        told: Iterable[EarlyEmission],
+        unscored: Iterable[EarlyEmission],
     ) -> EarlyState:
         """What a query knows of its early answers, with what was told since and what has become final."""
         name, last = bound.query.name, self.engine.state
         state = (self.states.get(name) or self._started(name)).copy()
-        for one in told:
+        for one in unscored:
             if one.is_of(bound.query):
                 early = one.still_open(last.operators[name], last.round)
-                state.accuracy.told(early, _points(bound, state, early, one.when), one.when.clock)
+                state.accuracy.emitted(early, _points(bound, state, early, one.when), one.when.clock)
         self._score(advanced, name, state, found.operators[name].frontier.time, now)
         return state
 
@@ -273,11 +284,11 @@ class EarlyStep:
         name: str,
         state: EarlyState,
         now: Moment,
-        came: pa.Table | None,
+        marked: pa.Table | None,
         fresh: bool,
         ending: bool,
     ) -> tuple[list[int], list[pa.Table]]:
-        """Ask for what has fallen due, and for what the prods ask that `came` with the rows of the round.
+        """Ask for what has fallen due, and for what the prods ask that `marked` with the rows of the round.
 
         Gives the times up to which the query was asked, and the early rows.
         """
@@ -291,16 +302,16 @@ class EarlyStep:
                 return EarlyEvaluation(snapshot, executor).answer(name, prod).table()
 
         answers = [answered(prod) for prod in prods]
-        if came is not None:
-            table = answered(Prod(widest(came)))
+        if marked is not None:
+            table = answered(Prod(widest(marked)))
             by_time = not isinstance(bound.query.window, RowWindow)
-            answers.append(table.filter(pa.array(asked_for(table, came, by_time))))
+            answers.append(table.filter(pa.array(asked_for(table, marked, by_time))))
         tables = []
         for table in answers:
             if table.num_rows:
                 points = _points(bound, state, table, now)
                 tables.append(self._dressed(table, bound, state, points))
-                state.accuracy.told(tables[-1], points, now.clock)
+                state.accuracy.emitted(tables[-1], points, now.clock)
         state.fresh = state.fresh and not prods
         return asked, tables
 

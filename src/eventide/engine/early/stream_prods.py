@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from eventide.engine.round.reduce import Reduction
 from eventide.eventtime.instant import NEVER
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.sql.prod_rows import MOST, ProdTarget, asked_by, is_plain, prods_text
+from eventide.plan.sql.prod_rows import MOST, ProdTarget, asked_by, patterns_portable, prods_text
 from eventide.results.breakdown import numbered
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class ProdRows:
 
     def _ask(self, engine: Engine, columns: tuple[str, ...]) -> pa.Table:
         text = prods_text(self.stream, columns, self.marked)
-        return engine.backend.reduce(self.stream, text, is_plain(self.stream, columns))
+        return engine.backend.reduce(self.stream, text, patterns_portable(self.stream, columns))
 
 
 class StreamProds:
@@ -87,11 +87,11 @@ class StreamProds:
         for stream in self._engine.program.streams:
             for marked in (True, False) if stream.prods is not None else (False,):
                 asked = asked_by(self._engine.program, stream, marked)
-                asked = tuple(one for one in asked if not marked or self._is_told(one.query))
+                asked = tuple(one for one in asked if not marked or self._has_results(one.query))
                 found += [ProdRows(stream, asked, marked)] if asked else []
         self._kinds = tuple(found)
 
-    def _is_told(self, query: str) -> bool:
+    def _has_results(self, query: str) -> bool:
         """Whether someone sees the results of a query: prods of a stream are for what comes out in the end."""
         return query in self._engine.sinks or not self._engine.program.readers(query)
 
@@ -129,10 +129,10 @@ def asked_for(early: pa.Table, prods: pa.Table, by_time: bool = True) -> NDArray
     for shape in np.unique(named, axis=0):
         alike = prods.filter(pa.array((named == shape).all(axis=1)))
         columns = [name for name, is_named in zip(groups, shape, strict=True) if is_named]
-        told, patterns = numbered([_widened(early, columns), _widened(alike, columns)], columns)
-        up_to = np.full(max(told.max(initial=0), patterns.max(initial=0)) + 1, NEVER, dtype=np.int64)
+        numbers, patterns = numbered([_widened(early, columns), _widened(alike, columns)], columns)
+        up_to = np.full(max(numbers.max(initial=0), patterns.max(initial=0)) + 1, NEVER, dtype=np.int64)
         np.maximum.at(up_to, patterns, alike.column(UP_TO).to_numpy())
-        asked = up_to[told]
+        asked = up_to[numbers]
         found |= (lasts <= asked) if by_time else (asked > NEVER)
     return found
 

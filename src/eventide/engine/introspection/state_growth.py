@@ -29,7 +29,7 @@ class StateGrowth:
     def __init__(self, large: int = LARGE) -> None:
         self._large = self._next = large
 
-    def look(self, operators: Mapping[str, Operator], standing: ProgressReport | None, on_cluster: bool) -> None:
+    def look(self, operators: Mapping[str, Operator], progress: ProgressReport | None, on_cluster: bool) -> None:
         """Look at the state after a round; `on_cluster`: what is too large for the driver goes there."""
         size = sum(map(state_bytes, operators.values()))
         if size < self._next:
@@ -37,7 +37,7 @@ class StateGrowth:
                 self._next //= 2
             return
         largest = max(operators.values(), key=state_bytes)
-        held = _silent_source(QueryStatus.of(largest, standing).waits_for)
+        held = _silent_source(QueryStatus.of(largest, progress).waits_for)
         if held is None:
             return
         while self._next <= size:

@@ -64,9 +64,9 @@ class StreamStatus:
             prods=losses.prods,
         )
 
-    def with_left_out(self, standing: ProgressReport | None, stream: Stream) -> StreamStatus:
+    def with_left_out(self, progress: ProgressReport | None, stream: Stream) -> StreamStatus:
         """The same, with the sources that nobody waits for."""
-        return self if standing is None else replace(self, left_out=tuple(left_out_data(standing, stream)))
+        return self if progress is None else replace(self, left_out=tuple(left_out_data(progress, stream)))
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ class QueryStatus:
     early: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, operator: Operator, standing: ProgressReport | None = None, on_cluster: bool = False) -> QueryStatus:
+    def of(cls, operator: Operator, progress: ProgressReport | None = None, on_cluster: bool = False) -> QueryStatus:
         """The status of an operator; `on_cluster`: what it keeps is there, also if that is nothing now."""
         opened, waits_for = operator.open(), None
         closed = after(operator.frontier.time) if opened is None else opened.closed_before
-        if standing is not None:
+        if progress is not None:
             name = operator.name
-            waits_for = operator_data(standing, name) if opened is None else next_data(standing, name)
+            waits_for = operator_data(progress, name) if opened is None else next_data(progress, name)
         return cls(
             operator.name,
             "cluster" if on_cluster else place(operator),

@@ -51,7 +51,7 @@ class SlowSource:
     heartbeat: int | None
     largest: int | None
     heard: int | None
-    silent: bool
+    idle: bool
     reason: Reason
 
 
@@ -257,33 +257,35 @@ class ProgressReport:
         return tuple(sorted(behind, key=_least))
 
     def _of_stream(self, stream: Stream, need: Need) -> StreamWait:
-        time, said = self.as_it_is(stream)
+        time, by_source = self.as_it_is(stream)
         beat = known(time.heartbeat)
 
-        def told(reason: Reason, holders: tuple[SlowSource, ...] = (), count: int = 0) -> StreamWait:
+        def wait_for(reason: Reason, holders: tuple[SlowSource, ...] = (), count: int = 0) -> StreamWait:
             moved, latest = known(time.moved), known(time.latest)
             asked = self.scheduling.timestamps.when is not When.NEVER
             names = time.sources
             return StreamWait(stream, need.heartbeat, beat, moved, latest, reason, holders, count, names, asked)
 
         if stream.timestamps is not Timestamps.EXTERNAL:
-            return told(INTERNAL)
-        if len(said) == 0:
-            return told(NO_ROWS)
-        waited_for = np.ones(len(said), dtype=np.bool_)
+            return wait_for(INTERNAL)
+        if len(by_source) == 0:
+            return wait_for(NO_ROWS)
+        waited_for = np.ones(len(by_source), dtype=np.bool_)
         for out in time.left_out():
-            waited_for[out.sources[out.sources < len(said)]] = False
+            waited_for[out.sources[out.sources < len(by_source)]] = False
         # The least first; of those that stand at the same, the one that spoke of the least time.
-        order = np.lexsort((time.hearing.largest[: len(said)], said))
-        behind = order[waited_for[order] & (said[order] < need.heartbeat)]
+        order = np.lexsort((time.hearing.largest[: len(by_source)], by_source))
+        behind = order[waited_for[order] & (by_source[order] < need.heartbeat)]
         if len(behind) == 0:
-            return told(NOBODY if not waited_for.any() else reason_of(time.generator, int(order[0])))
+            return wait_for(NOBODY if not waited_for.any() else reason_of(time.generator, int(order[0])))
         first = reason_of(time.generator, int(behind[0]))
         if first.common:
-            return told(first)
+            return wait_for(first)
         if first.rule == EXPECTED:
             behind = behind[time.hearing.heard[behind] == NEVER]
-        return told(first, tuple(self._holder(time, int(s), int(said[s])) for s in behind[:FIRST_FEW]), len(behind))
+        return wait_for(
+            first, tuple(self._holder(time, int(s), int(by_source[s])) for s in behind[:FIRST_FEW]), len(behind)
+        )
 
     def _holder(self, time: StreamProgress, source: int, heartbeat: int) -> SlowSource:
         heard = time.hearing.heard_of(source)
@@ -329,13 +331,13 @@ class ProgressReport:
         with self._lock:
             if stream.name not in self._now:
                 time = self.stream_time(stream)
-                said = np.zeros(0, dtype=np.int64)
+                by_source = np.zeros(0, dtype=np.int64)
                 if stream.timestamps is Timestamps.EXTERNAL:
                     moment = time.moment_of(self.record.clock)
                     time.promise(moment)
-                    said = time.generator.heartbeats(moment).by_source
-                time.hearing.grow(len(said))
-                self._now[stream.name] = time, said
+                    by_source = time.generator.heartbeats(moment).by_source
+                time.hearing.grow(len(by_source))
+                self._now[stream.name] = time, by_source
             return self._now[stream.name]
 
     def stream_time(self, stream: Stream) -> StreamProgress:

@@ -40,7 +40,7 @@ def wait_data(wait: Wait) -> Json:
             "needed": wait.needed,
             "heartbeat": wait.heartbeat,
             "since": wait.since,
-            "rule": wait.reason.plain(),
+            "rule": wait.reason.as_data(),
             "sources": [_holder(holder) for holder in wait.holders],
             "count": wait.count,
         }
@@ -60,24 +60,24 @@ def wait_data(wait: Wait) -> Json:
     }
 
 
-def next_data(standing: ProgressReport, query: str) -> Json | None:
+def next_data(progress: ProgressReport, query: str) -> Json | None:
     """The next window of a query to close and what it waits for; None where nothing is open."""
-    found = standing.first(query)
+    found = progress.first(query)
     return None if found is None else {"window_start": found[0], **wait_data(found[1])}
 
 
-def operator_data(standing: ProgressReport, name: str) -> Json | None:
+def operator_data(progress: ProgressReport, name: str) -> Json | None:
     """How far an operator has come and what it waits for; None where it does not run by itself."""
-    found = standing.operator(name)
+    found = progress.operator(name)
     return None if found is None else {"time": found[0], **wait_data(found[1])}
 
 
-def left_out_data(standing: ProgressReport, stream: Stream) -> list[Json]:
+def left_out_data(progress: ProgressReport, stream: Stream) -> list[Json]:
     """The sources of a stream that nobody waits for: by which rule, how many, and the first few by name."""
     found = []
-    for out in standing.left_out(stream):
-        names = [standing.source(stream, int(source)) for source in out.sources[:FIRST_FEW]]
-        found.append({**out.reason.plain(), "count": len(out.sources), "sources": names})
+    for out in progress.left_out(stream):
+        names = [progress.source(stream, int(source)) for source in out.sources[:FIRST_FEW]]
+        found.append({**out.reason.as_data(), "count": len(out.sources), "sources": names})
     return found
 
 
@@ -87,6 +87,6 @@ def _holder(holder: SlowSource) -> Json:
         "heartbeat": holder.heartbeat,
         "largest": holder.largest,
         "heard": holder.heard,
-        "silent": holder.silent,
-        "rule": holder.reason.plain(),
+        "silent": holder.idle,
+        "rule": holder.reason.as_data(),
     }

@@ -39,8 +39,8 @@ class LocalBackend:
     name = "local"
     has_cluster = False
 
-    def __init__(self, workbench: DuckDBExecutor | None = None) -> None:
-        self.workbench = workbench or DuckDBExecutor()
+    def __init__(self, duckdb_executor: DuckDBExecutor | None = None) -> None:
+        self.duckdb_executor = duckdb_executor or DuckDBExecutor()
         self._streams: dict[str, Stream] = {}
         self._batch: dict[str, pa.Table] = {}
 
@@ -53,7 +53,7 @@ class LocalBackend:
         """The Spark type of an expression."""
         try:
             empty = {f"empty_{stream.name}": _none(stream)}
-            answer = self.workbench.ask(f"SELECT {sql} AS x FROM empty_{stream.name}", empty)
+            answer = self.duckdb_executor.ask(f"SELECT {sql} AS x FROM empty_{stream.name}", empty)
         except (duckdb.Error, DataFaultError) as error:
             reason = first_line(error)
             raise DeclarationError(f"cannot tell what {sql!r} over stream {stream.name!r} is: {reason}") from error
@@ -69,20 +69,20 @@ class LocalBackend:
     def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """The answer of a statement over the round's rows."""
         try:
-            return self.workbench.ask(sql, {**self._batch, **(tables or {})})
+            return self.duckdb_executor.ask(sql, {**self._batch, **(tables or {})})
         except duckdb.Error as error:
             raise of_duckdb(error, "a round cannot be computed") from error
 
-    def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
+    def reduce(self, stream: Stream, sql: str, portable: bool) -> pa.Table:
         """The same: all rows are here."""
         return self.ask(sql)
 
     def sql(self, portable: bool) -> SqlExecutor:
         """DuckDB computes everything here."""
-        return self.workbench
+        return self.duckdb_executor
 
     def store(
-        self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
+        self, stream: Stream, sql: str, portable: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
     ) -> Summary:
         """Not here: what the local engine keeps stays with the driver."""
         raise EngineError(NO_CLUSTER)
@@ -101,7 +101,7 @@ class LocalBackend:
 
     def close(self) -> None:
         """Nothing will be asked any more."""
-        self.workbench.close()
+        self.duckdb_executor.close()
 
     def release(self) -> None:
         """Let go of the rows."""

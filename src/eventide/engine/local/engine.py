@@ -161,7 +161,7 @@ class LocalEngine(Running):
         ticked = time.monotonic()
         while not self.stopping.is_set():
             started = time.monotonic()
-            rows = self._taken(bounded)
+            rows = self._read(bounded)
             if rows:
                 self._run_round(rows, {name: one.portion() for name, one in self._inputs.items()})
                 ticked = time.monotonic()
@@ -181,7 +181,7 @@ class LocalEngine(Running):
         read = all(one.caught_up if bounded else one.ended for one in self._inputs.values())
         return read and not self.engine.is_behind
 
-    def _taken(self, bounded: bool) -> dict[str, pa.Table]:
+    def _read(self, bounded: bool) -> dict[str, pa.Table]:
         """What the inputs have now; the first that has not ended is waited for a little."""
         found: dict[str, Any] = {}
         wait = 0.0 if bounded or self.engine.is_behind else WAIT
@@ -195,7 +195,7 @@ class LocalEngine(Running):
         return found
 
     def _close(self) -> None:
-        self.door.shut()
+        self.gate.shut()
         self.engine.close()
         self.engine.backend.close()
         for one in self._inputs.values():

@@ -157,7 +157,7 @@ class JoinOperator(Operator):
         touched = [_union(*two) for two in zip(near, ending, strict=True)]
         read = self._inputs(floors, {"near": near, "ending": ending, "touched": touched})
         steps = self._emitting(near, ending, layout)
-        steps += self._steering(touched, met=any(step.name == PAIRS for step in steps))
+        steps += self._steering(touched, with_pairs=any(step.name == PAIRS for step in steps))
         found = self.executor.run(steps, read)
         run = run._steered(touched, found)._freed(floors, found)
         emitted = found.relations.get(EMITTED)
@@ -189,26 +189,29 @@ class JoinOperator(Operator):
 
     def _emitting(self, near: Sequence[Segments], ending: Sequence[Segments], layout: Layout) -> list[StatementStep]:
         """The steps that emit pairs, and rows alone of the sides that the join keeps."""
-        said, parts, needs = self._statements, list[str](), list[str]()
+        statements, parts, needs = self._statements, list[str](), list[str]()
         first = bool(self.new[LEFT].parts and (self.new[RIGHT].parts or near[RIGHT].parts))
         second = bool(self.new[RIGHT].parts and near[LEFT].parts)
         if not self._kept_sides:
-            pairs = _emitted(self.bound, lambda fail_safe: _both(said.pairs(first, second, fail_safe)))
+            pairs = _emitted(self.bound, lambda fail_safe: _both(statements.pairs(first, second, fail_safe)))
             return [StatementStep(EMITTED, pairs, layout)] if first or second else []
         steps = list[StatementStep]()
         if first or second:
             pairs = Statement(
-                said.pairs(first, second), said.portable, fail_safe=lambda: said.pairs(first, second, True)
+                statements.pairs(first, second),
+                statements.portable,
+                fail_safe=lambda: statements.pairs(first, second, True),
             )
             steps = [StatementStep(PAIRS, pairs, pairs_layout(self.bound))]
             steps += [
-                StatementStep(f"met_{SIDES[side]}", said.matched(side), MATCHED, (PAIRS,)) for side in self._kept_sides
+                StatementStep(f"met_{SIDES[side]}", statements.matched(side), MATCHED, (PAIRS,))
+                for side in self._kept_sides
             ]
             parts, needs = [_both(PAIRS)], [PAIRS]
         for side in self._kept_sides:
             if ending[side].parts or self.new[side].parts:
                 needs.append(f"alone_{SIDES[side]}")
-                steps.append(StatementStep(needs[-1], said.alone(side, first or second), self.held[side].layout))
+                steps.append(StatementStep(needs[-1], statements.alone(side, first or second), self.held[side].layout))
                 parts.append(alone_text(self.bound, side, needs[-1]))
         if steps:
             steps.append(
@@ -224,7 +227,7 @@ class JoinOperator(Operator):
                 found = _union(found, self.held[side].within(f"__k{band}", NEVER, shift(now, -1)))
         return found
 
-    def _steering(self, touched: Sequence[Segments], met: bool) -> list[StatementStep]:
+    def _steering(self, touched: Sequence[Segments], with_pairs: bool) -> list[StatementStep]:
         """The steps that tell what the driver has to know of the rows that are held, in segments that change."""
         steps = []
         for side in (LEFT, RIGHT):
@@ -232,7 +235,7 @@ class JoinOperator(Operator):
             if not touched[side].parts and not self.new[side].parts:
                 continue
             if self.bound.keeps[side]:
-                steps.append(StatementStep(f"first_{SIDES[side]}", self._statements.earliest_alone(side, met)))
+                steps.append(StatementStep(f"first_{SIDES[side]}", self._statements.earliest_alone(side, with_pairs)))
             if columns:
                 steps.append(StatementStep(f"least_{SIDES[side]}", self._statements.least(side, columns)))
         return steps
@@ -286,8 +289,8 @@ class JoinOperator(Operator):
                 rows = rows.trimmed(f"__k{band}", limit)
             parts = (_with_partners(part, self.bound.keys) for part in rows.parts)
             held.append(Segments(rows.layout).add(*parts).merged(self.executor.merged))
-            oldest, met = held[side].least("__t"), found.relations.get(f"met_{SIDES[side]}")
-            met_too = self.matched[side].add(*([met] if met is not None else []))
+            oldest, with_pairs = held[side].least("__t"), found.relations.get(f"met_{SIDES[side]}")
+            met_too = self.matched[side].add(*([with_pairs] if with_pairs is not None else []))
             matched.append(met_too.since("__t", FOREVER if oldest is None else oldest).merged(self.executor.merged))
         nothing = (Segments(self.new[LEFT].layout), Segments(self.new[RIGHT].layout))
         return replace(
@@ -322,7 +325,7 @@ class JoinOperator(Operator):
         run = replace(
             self.with_state(state), frontiers=(left, right), frontier=OperatorFrontier.restored(saved["frontier"])
         )
-        found = run.executor.run(run._steering(run.held, met=False), run._inputs(floors, {"touched": run.held}))
+        found = run.executor.run(run._steering(run.held, with_pairs=False), run._inputs(floors, {"touched": run.held}))
         return run._steered(run.held, found)._freed(floors, found)
 
 
@@ -383,9 +386,9 @@ def _both(pairs: str) -> str:
 
 def _emitted(bound: BoundJoin, rows: Callable[[bool], str]) -> Statement:
     """What the user sees of pairs and rows alone."""
-    said = JoinStatements(bound)
+    statements = JoinStatements(bound)
 
     def text(fail_safe: bool) -> str:
-        return f"SELECT * FROM ({said.emitted(rows(fail_safe), fail_safe)})"
+        return f"SELECT * FROM ({statements.emitted(rows(fail_safe), fail_safe)})"
 
-    return Statement(text(False), said.portable, output_order(bound), fail_safe=lambda: text(True))
+    return Statement(text(False), statements.portable, output_order(bound), fail_safe=lambda: text(True))

@@ -67,14 +67,14 @@ class JoinStatements:
         return " UNION ALL ".join(parts)
 
     def _pairs(self, left: str, right: str, fail_safe: bool) -> str:
-        met = met_text(self.bound, LEFT, left), met_text(self.bound, RIGHT, right)
-        return pairs_text(self.bound, *met, fail_safe)
+        sides = met_text(self.bound, LEFT, left), met_text(self.bound, RIGHT, right)
+        return pairs_text(self.bound, *sides, fail_safe)
 
     def emitted(self, rows: str, fail_safe: bool = False) -> str:
         """What the user sees of pairs and rows alone."""
         return output_text(self.bound, f"({rows})", fail_safe)
 
-    def alone(self, side: int, met: bool) -> Statement:
+    def alone(self, side: int, with_pairs: bool) -> Statement:
         """Of the rows that no partner can come for any more, held and new, those that never had one."""
         name, limits = SIDES[side], f"limits_{SIDES[side]} limits"
         held = (
@@ -85,7 +85,7 @@ class JoinStatements:
             f"SELECT new.* FROM new_{name} new CROSS JOIN {limits} "
             f"WHERE {self.dead('new', 'now')} OR {self.hopeless('new')}"
         )
-        return Statement(f"SELECT found.* {_unmatched(f'{held} UNION ALL {new}', side, met)}", identified=True)
+        return Statement(f"SELECT found.* {_unmatched(f'{held} UNION ALL {new}', side, with_pairs)}", identified=True)
 
     def matched(self, side: int) -> Statement:
         """The identities of rows of a side that had a partner."""
@@ -93,16 +93,16 @@ class JoinStatements:
         named = ", ".join(f"{prefix}{column.name} AS {column.name}" for column in MATCHED.columns)
         return Statement(f"SELECT DISTINCT {named} FROM pairs")
 
-    def earliest_alone(self, side: int, met: bool) -> Statement:
+    def earliest_alone(self, side: int, with_pairs: bool) -> Statement:
         """By sequence, the earliest time of a held row that may still be emitted alone."""
         found = f"SELECT {self._live_columns} FROM {self._live(side)}"
-        told = f"SELECT found.{SEQUENCE}, min(found.__t) AS {FIRST} {_unmatched(found, side, met)}"
-        return Statement(f"{told} GROUP BY found.{SEQUENCE}")
+        minima = f"SELECT found.{SEQUENCE}, min(found.__t) AS {FIRST} {_unmatched(found, side, with_pairs)}"
+        return Statement(f"{minima} GROUP BY found.{SEQUENCE}")
 
     def least(self, side: int, columns: Mapping[str, str]) -> Statement:
         """By sequence, the least values of columns, each with the SQL that tells it, in held rows."""
-        told = ", ".join(f"min({sql}) AS {quoted(name)}" for name, sql in columns.items())
-        return Statement(f"SELECT found.{SEQUENCE}, {told} FROM {self._live(side)} GROUP BY found.{SEQUENCE}")
+        minima = ", ".join(f"min({sql}) AS {quoted(name)}" for name, sql in columns.items())
+        return Statement(f"SELECT found.{SEQUENCE}, {minima} FROM {self._live(side)} GROUP BY found.{SEQUENCE}")
 
     @property
     def _live_columns(self) -> str:
@@ -115,8 +115,8 @@ class JoinStatements:
         return f"{rows} CROSS JOIN limits_{SIDES[side]} limits WHERE {live}"
 
 
-def _unmatched(rows: str, side: int, met: bool) -> str:
-    """Rows of a side that never had a partner, neither before (`matched`) nor, where there are pairs, now (`met`)."""
-    names = [f"matched_{SIDES[side]}", *([f"met_{SIDES[side]}"] if met else [])]
+def _unmatched(rows: str, side: int, with_pairs: bool) -> str:
+    """Rows of a side that never had a partner, neither before (`matched`) nor, with pairs, in this round."""
+    names = [f"matched_{SIDES[side]}", *([f"met_{SIDES[side]}"] if with_pairs else [])]
     matched = " UNION ALL ".join(f"SELECT * FROM {name}" for name in names)
     return f"FROM ({rows}) found LEFT ANTI JOIN ({matched}) matched ON {SAME}"

@@ -53,8 +53,8 @@ IN_A_HOLE = "found JOIN holes ON found.__t >= holes.__start AND found.__t < hole
 
 def _set_aside(rows: str) -> Statement:
     """Rows as they are set aside, at the clock of a round."""
-    told = f"limits.__clock AS {SINCE.name}, limits.__of AS {SET.name}"
-    return Statement(f"SELECT found.*, {told} FROM {rows}", identified=True)
+    stamps = f"limits.__clock AS {SINCE.name}, limits.__of AS {SET.name}"
+    return Statement(f"SELECT found.*, {stamps} FROM {rows}", identified=True)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class QueueOperator(RowsOperator):
         """With the rows that have come: those of a pane that was set aside go there."""
         waiting, aside = self.waiting, self.aside
         for rows in self.arrived:
-            came = rows
+            others = rows
             if self.holes and rows.rows:
                 steps = [
                     StatementStep("apart", _set_aside(IN_A_HOLE), aside.held.layout),
@@ -165,8 +165,8 @@ class QueueOperator(RowsOperator):
                 ]
                 inputs = {"found": rows, "holes": self._hole_table, "limits": self._setting}
                 parts = self.executor.run(steps, inputs).relations
-                aside, came = aside.add(self.executor, parts["apart"]), parts["others"]
-            waiting = waiting.add(self.executor, came)
+                aside, others = aside.add(self.executor, parts["apart"]), parts["others"]
+            waiting = waiting.add(self.executor, others)
         return replace(self, waiting=waiting, aside=aside, arrived=())
 
     @property

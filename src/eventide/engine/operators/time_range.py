@@ -35,8 +35,8 @@ def least_live(executor: Executor, rows: Segments, columns: Sequence[str], first
     if not columns or all(part.summary.least["__t"] >= first for part in rows.parts):
         return {name: low for name in columns if (low := rows.least(name)) is not None}
     types = {column.name: column.type for column in rows.layout.columns}
-    told = ", ".join(f"min({instant_sql(name, types[name])}) AS m{place}" for place, name in enumerate(columns))
-    statement = Statement(f"SELECT {told} FROM found CROSS JOIN edge WHERE found.__t >= edge.__first")
+    minima = ", ".join(f"min({instant_sql(name, types[name])}) AS m{place}" for place, name in enumerate(columns))
+    statement = Statement(f"SELECT {minima} FROM found CROSS JOIN edge WHERE found.__t >= edge.__first")
     [least] = executor.table(statement, {"found": rows, "edge": one_row(first=first)}).to_pylist()
     return {name: least[f"m{place}"] for place, name in enumerate(columns) if least[f"m{place}"] is not None}
 

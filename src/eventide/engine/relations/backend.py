@@ -31,10 +31,10 @@ class BatchSql(Protocol):
         """The answer of a statement, over small tables too."""
         ...
 
-    def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
+    def reduce(self, stream: Stream, sql: str, portable: bool) -> pa.Table:
         """The same for a statement that reduces the rows of one stream; a group may be told in several parts.
 
-        `plain`: any engine gives its answer.
+        `portable`: any engine gives its answer.
         """
         ...
 
@@ -100,7 +100,7 @@ class Backend(BatchSql, Protocol):
         ...
 
     def store(
-        self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
+        self, stream: Stream, sql: str, portable: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
     ) -> Summary:
         """Write the answer of a statement over a stream's rows of the round as Parquet files, from the executors.
 

@@ -76,13 +76,13 @@ class Executor:
         self,
         stream: Stream,
         sql: str,
-        plain: bool,
+        portable: bool,
         layout: Layout,
         tables: Mapping[str, pa.Table] | None = None,
     ) -> Relation:
         """Run a statement over the rows of a round; its rows stay on the cluster."""
         target = self._target(layout, identified=False)
-        return self._adopted(target, self.backend.store(stream, sql, plain, self._placed(target), tables))
+        return self._adopted(target, self.backend.store(stream, sql, portable, self._placed(target), tables))
 
     def of_table(self, layout: Layout, table: pa.Table, lossy: bool = False, identified: bool = False) -> Relation:
         """A table as a relation of the driver: with the columns of the layout, numbered where it says so."""
@@ -96,8 +96,8 @@ class Executor:
         if statement is None and all(table is not None for table in tables):
             return Relation.of_table(segments.layout, pa.concat_tables(tables).combine_chunks())
         # Rows keep the numbers that they have.
-        said = replace(statement or Statement("SELECT * FROM segments"), identified=True)
-        return self.relation(said, {"segments": segments}, segments.layout)
+        statement_of = replace(statement or Statement("SELECT * FROM segments"), identified=True)
+        return self.relation(statement_of, {"segments": segments}, segments.layout)
 
     def loaded(self, relation: Relation) -> Relation:
         """The same rows on the driver."""
@@ -195,10 +195,12 @@ class Executor:
 
 
 def _for_cluster(step: StatementStep, targets: Mapping[str, Target], fail_safe: bool) -> ClusterStep:
-    said = step.statement
-    sql = said.fail_safe() if fail_safe and said.fail_safe is not None else said.sql
-    order = said.order if said.ordered else ""
-    return ClusterStep(step.name, sql + order, said.portable, said.inner, targets.get(step.name), step.needs)
+    statement_of = step.statement
+    sql = statement_of.fail_safe() if fail_safe and statement_of.fail_safe is not None else statement_of.sql
+    order = statement_of.order if statement_of.ordered else ""
+    return ClusterStep(
+        step.name, sql + order, statement_of.portable, statement_of.inner, targets.get(step.name), step.needs
+    )
 
 
 def _relations(inputs: Inputs) -> dict[str, Segments]:

@@ -168,7 +168,7 @@ class RunningOperators:
 def would_emit(step: AdvanceStep, operators: Mapping[str, Operator], ingestion: Ingestion) -> bool:
     """Whether these heartbeats of the streams would make an operator emit a row, anywhere in the plan."""
     known = {name: of_stream(step.streams[name].stream, beats.combined) for name, beats in ingestion.heartbeats.items()}
-    for node in step.limits.plain.operators:
+    for node in step.limits.plan_shape.operators:
         inputs = step.inputs(node.name, known, ingestion)
         if operators[node.name].would_emit(inputs):
             return True
@@ -203,16 +203,16 @@ class RoundExecution:
         if first or emitted or self._frontiers[operator] != before:
             self._news.update((operator, reader) for reader in self._shape.readers(operator))
 
-    def waits_for(self, operator: str, silent: tuple[str, ...]) -> str | None:
+    def waits_for(self, operator: str, idle: tuple[str, ...]) -> str | None:
         """The slowest of the idle inputs, if an operator has something that they alone hold up."""
-        if not silent:
+        if not idle:
             return None
-        known = {**self._frontiers, **dict.fromkeys(silent, OperatorFrontier(FOREVER))}
-        return self.slowest(operator, silent) if self._advancing.would_emit(operator, known) else None
+        known = {**self._frontiers, **dict.fromkeys(idle, OperatorFrontier(FOREVER))}
+        return self.slowest(operator, idle) if self._advancing.would_emit(operator, known) else None
 
-    def slowest(self, operator: str, silent: tuple[str, ...]) -> str:
+    def slowest(self, operator: str, idle: tuple[str, ...]) -> str:
         """The input that has come least far."""
-        return min(silent, key=lambda read: self._frontiers[read].time)
+        return min(idle, key=lambda read: self._frontiers[read].time)
 
     def ask(self, source: str) -> bool:
         """Ask an idle stream how far its time has come; whether that moves someone."""

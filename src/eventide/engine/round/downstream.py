@@ -65,7 +65,7 @@ class DownstreamFeed:
         try:
             brought = [(way, self._reduced(found, way, fail_safe_form(way.bound), given, view)) for way in self.ways]
             text = broken_text(self.stream, [way.bound for way in self.ways])
-            inputs = {self._view: given, "told": one_row(round=round)}
+            inputs = {self._view: given, "constants": one_row(round=round)}
             statement = Statement(view + with_round(text), self._portable(text))
             broken = self.executor.relation(statement, inputs, rejects_layout(self.stream))
         except DataFaultError as fault:

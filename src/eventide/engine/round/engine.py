@@ -102,7 +102,7 @@ class Engine:
         for name in self.sinks:
             if program.operator(name) is None:
                 program.query(name)
-        self.plan = BoundProgram.of(program, backend, told=self.sinks)
+        self.plan = BoundProgram.of(program, backend, with_results=self.sinks)
         self.checkpoint = Checkpoint.open(checkpoint)
         try:
             files = RelationFiles(self.checkpoint, backend.has_cluster)
@@ -177,8 +177,8 @@ class Engine:
         ends = {name: list(sources) for name, sources in (over or {}).items()}
         for name in ends:
             self.program.stream(name, "sources are over of").check_named_sources()
-        promised, read, taken = dict(heartbeats or {}), dict(positions or {}), dict(portions or {})
-        return self._run(rows, clock, promised, batch, read, ending=False, over=ends, portions=taken)
+        promised, read, portion_of = dict(heartbeats or {}), dict(positions or {}), dict(portions or {})
+        return self._run(rows, clock, promised, batch, read, ending=False, over=ends, portions=portion_of)
 
     def tick(self, clock: int | None = None) -> RoundReport | None:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
@@ -251,11 +251,11 @@ class Engine:
     def status(self) -> Status:
         """How things stand after the last round, which is the one that prods are answered from."""
         last, state = self.early.snapshot, self.state
-        standing = state.standing(self.program, self.scheduling)
-        streams = tuple(state.stream_status[one.name].with_left_out(standing, one) for one in self.program.streams)
+        progress = state.progress(self.program, self.scheduling)
+        streams = tuple(state.stream_status[one.name].with_left_out(progress, one) for one in self.program.streams)
         there = self.on_cluster()
-        queries = tuple(QueryStatus.of(one, standing, name in there) for name, one in state.operators.items())
-        queries = self.early.told_of(queries)
+        queries = tuple(QueryStatus.of(one, progress, name in there) for name, one in state.operators.items())
+        queries = self.early.with_early(queries)
         seconds, words = dict(self.seconds), self.scheduling.words
         return Status(
             self.backend.name, last.number, last.clock, state.ended, streams, queries, seconds, scheduling=words
@@ -285,12 +285,12 @@ class Engine:
         least = last + 1 if self._stamps and last != NEVER else last
         clock = max(self._now() if clock is None else clock, least)
         before = self.pending
-        taken = portions or {}
-        if before is not None and (before.batch, before.ends, before.portions) != (batch, ending, taken):
+        portion_of = portions or {}
+        if before is not None and (before.batch, before.ends, before.portions) != (batch, ending, portion_of):
             # What died was another round: of other rows, or with rows where this has none.
             self.forget_intent()
         budgets = self.pace.budgets(self.program.operators)
-        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets, taken))
+        meant = self.checkpoint.intend(Intent(self.next_round, batch, clock, promises, over or {}, budgets, portion_of))
         given = RoundInput(
             self.next_round, batch, meant.clock, rows, positions, meant.heartbeats, meant.over, meant.budgets, ending
         )

@@ -91,7 +91,7 @@ class EngineState:
         self._checkpoint = checkpoint
         self._executor = executor
         self._plan: tuple[Program, dict[str, Any]] | None = None
-        self._standing: tuple[RoundRecord, Mapping[str, Operator], ProgressReport] | None = None
+        self._progress: tuple[RoundRecord, Mapping[str, Operator], ProgressReport] | None = None
         self._names = SourceNames(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
         if self.record is not None:
@@ -138,12 +138,12 @@ class EngineState:
         """How far the inputs of the local engine were read."""
         return {} if self.record is None else self.record.positions
 
-    def standing(self, program: Program, scheduling: Scheduling) -> ProgressReport | None:
+    def progress(self, program: Program, scheduling: Scheduling) -> ProgressReport | None:
         """How the program stands after the last round, for those who ask why; None before the first."""
         record, operators, streams = self.record, self.operators, self.streams
         if record is None:
             return None
-        known = self._standing
+        known = self._progress
         if known is None or known[0] is not record or known[1] is not operators:
 
             def opened(name: str) -> OpenQuery:
@@ -157,7 +157,7 @@ class EngineState:
             def names(name: str) -> pa.Array:
                 return streams[name].sources
 
-            known = self._standing = (
+            known = self._progress = (
                 record,
                 operators,
                 ProgressReport(program, record, names, opened, waiting, scheduling),

@@ -115,10 +115,10 @@ class HeartbeatStep:
         bound = fail_safe_form(way.bound) if fail_safe else way.bound
         heartbeat = min(self.time_of(source) for source in self.plan.judged_by(way))
         text = late_text(bound, late.condition, late.join, late.behind)
-        told = late_rows_text(bound, text, late.behind is not None)
+        fetch_text = late_rows_text(bound, text, late.behind is not None)
         tables = {**late.tables, "names": sources, "beat": one_row(heartbeat=shown_heartbeat(heartbeat))}
         layout = late_layout(bound.stream)
-        return side_rows(self.executor, bound.stream, told, layout, late.rows, round, tables)
+        return side_rows(self.executor, bound.stream, fetch_text, layout, late.rows, round, tables)
 
 
 def ingest(found: Ingestion, way: Edge, rows: Relation, sources: pa.Table | None = None) -> Ingested:

@@ -28,7 +28,7 @@ from eventide.errors import DataFaultError, EngineError
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import Timestamps
 from eventide.plan.sql.failing_rows import RowExpressions
-from eventide.plan.sql.portable import is_plain, keeps_plainly
+from eventide.plan.sql.portable import is_portable, keeps_portably
 from eventide.plan.sql.reduce import alone_text, broken_text, promises_text, rejects_text, shaped_text, timed
 
 WAY_OUT = "let it give NULL instead, or keep such rows from it by CASE WHEN, and start again"
@@ -110,16 +110,16 @@ class ReduceStep:
         """Rows, or slices, that have a statement of their own."""
         port, text = bound.query.name, alone_text(bound, limit)
         layout, renames, stamps = operator.layout(port), operator.renames(port), self._stamps(operator, bound, clock)
-        plain = keeps_plainly(bound) if bound.keeps_rows else is_plain(bound)
+        portable = keeps_portably(bound) if bound.keeps_rows else is_portable(bound)
         if self.executor.fits(rows * layout.row_bytes):
-            table = _stamped(self.executor.backend.reduce(bound.stream, text, plain), stamps)
+            table = _stamped(self.executor.backend.reduce(bound.stream, text, portable), stamps)
             names = [renames.get(column.name, column.name) for column in layout.brought]
             named = table.select(names).rename_columns([column.name for column in layout.brought])
             return beside_state(operator, self.executor.of_table(layout, named), self.executor)
         shaped = shaped_text(text, [column.name for column in layout.brought], renames, stamps)
         tables = {"stamps": one_row(**{f"of{name}": at for name, at in stamps.items()})} if stamps else {}
         # Tasks that read files know no tables beside them.
-        return self.executor.stored(bound.stream, shaped, plain and not stamps, layout, tables)
+        return self.executor.stored(bound.stream, shaped, portable and not stamps, layout, tables)
 
     @staticmethod
     def _stamps(operator: Operator, bound: BoundQuery, clock: int) -> Mapping[str, int]:

@@ -19,7 +19,7 @@ from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.stream import Stream
 from eventide.plan.sql.arrivals import cell_width
 from eventide.plan.sql.failing_rows import fail_safe_form
-from eventide.plan.sql.portable import is_plain
+from eventide.plan.sql.portable import is_portable
 from eventide.plan.sql.reduce import ReduceText, column_of, reduce_text, wants
 
 CELL_COLUMNS = ("__n", "__lo", "__hi")
@@ -80,8 +80,8 @@ class Reducer:
         return Reducer.of(self.stream, [fail_safe_form(one) for one in self.bounds], names)
 
     @cached_property
-    def _plain(self) -> bool:
-        return all(map(is_plain, self.text.branches))
+    def _portable(self) -> bool:
+        return all(map(is_portable, self.text.branches))
 
     def reduce(self, backend: BatchSql, up_to: int | None = None) -> Cells:
         """Run the common statement over the rows of a round; `up_to` leaves out rows from the future."""
@@ -89,7 +89,7 @@ class Reducer:
         if up_to is not None:
             own = text.summary_in < 0
             text = reduce_text(self.stream, self.together, _cell(self.stream, self.bounds), own, up_to)
-        answer = backend.reduce(self.stream, text.sql, self._plain)
+        answer = backend.reduce(self.stream, text.sql, self._portable)
         slices = {query.query.name: _slices(answer, i, query) for i, query in enumerate(text.branches)}
         cells = _of_branch(answer, text.summary_in, text)
         unusable = pc.sum(cells.filter(pc.is_null(cells.column("__lo"))).column("__n")).as_py() or 0

@@ -118,15 +118,15 @@ def result_table(
     [{'kind': 'final', 'window_end': 10, 'heartbeat': 12, 'n': 2}]
     """
     count = emitted.num_rows
-    told = {"query": name, "kind": kind.value, "round": round, "heartbeat": heartbeat}
+    constants = {"query": name, "kind": kind.value, "round": round, "heartbeat": heartbeat}
     if "heartbeat" in emitted.column_names:
         # Each result was closed by the heartbeat of its own source.
-        del told["heartbeat"]
+        del constants["heartbeat"]
     columns = []
     for field in schema:
-        if field.name in told:
-            plain = pa.int64() if field.name == "heartbeat" else field.type
-            columns.append(pa.repeat(pa.scalar(told[field.name], plain).cast(field.type), count))
+        if field.name in constants:
+            kind_of = pa.int64() if field.name == "heartbeat" else field.type
+            columns.append(pa.repeat(pa.scalar(constants[field.name], kind_of).cast(field.type), count))
         elif field.name in emitted.column_names:
             columns.append(emitted.column(field.name).cast(field.type))
         else:

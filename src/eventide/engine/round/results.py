@@ -102,9 +102,9 @@ def results_of(
             yield ResultPiece(TableRows(table))
 
     def frame() -> DataFrame:
-        told = one_row(round=round, heartbeat=shown)
+        constants = one_row(round=round, heartbeat=shown)
         frames = [
-            executor.frame(result_text(name, kind, schema, rows.layout), {"emitted": rows, "told": told})
+            executor.frame(result_text(name, kind, schema, rows.layout), {"emitted": rows, "constants": constants})
             for kind, rows in both
             if rows.parts
         ]
@@ -123,22 +123,22 @@ def shown_heartbeat(heartbeat: int) -> int | None:
 
 
 def result_text(name: str, kind: Kind, schema: pa.Schema, layout: Layout) -> str:
-    """The same as a statement, over rows `emitted` that stay on the cluster; `told` has their round and heartbeat."""
+    """The same as a statement, over rows `emitted` that stay on the cluster; `constants` has round and heartbeat."""
     own = {column.name for column in layout.columns}
-    told = {
+    constants = {
         "query": str(exp.Literal.string(name).sql(SPARK)),
         "kind": f"'{kind.value}'",
-        "round": "told.__round",
-        "heartbeat": "told.__heartbeat",
+        "round": "constants.__round",
+        "heartbeat": "constants.__heartbeat",
     }
     columns = []
     for field in schema:
         missing = f"CAST(NULL AS {spark_type_of(field.type)})"
-        value = quoted(field.name) if field.name in own else told.get(field.name, missing)
+        value = quoted(field.name) if field.name in own else constants.get(field.name, missing)
         if field.name in ("window_start", "window_end", "heartbeat") and pa.types.is_timestamp(field.type):
             value = f"timestamp_micros({value})"
         columns.append(f"{value} AS {quoted(field.name)}")
-    return f"SELECT {', '.join(columns)} FROM emitted CROSS JOIN told"
+    return f"SELECT {', '.join(columns)} FROM emitted CROSS JOIN constants"
 
 
 def _typed_text(schema: pa.Schema) -> str:

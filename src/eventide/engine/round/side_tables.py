@@ -84,16 +84,16 @@ class SideTables:
 
 def rejects_layout(stream: Stream) -> Layout:
     """The columns of rejected rows."""
-    told = (Column(MALFORMED, "STRING"), Column("_reason", "STRING"), Column("_round", "BIGINT"))
-    return Layout((*stream.columns, *told))
+    added = (Column(MALFORMED, "STRING"), Column("_reason", "STRING"), Column("_round", "BIGINT"))
+    return Layout((*stream.columns, *added))
 
 
 def late_layout(stream: Stream) -> Layout:
     """The columns of late rows."""
     time = "BIGINT" if stream.time_kind is TimeKind.SEQUENCE else "TIMESTAMP"
-    told = {"_query": "STRING", "_source": "STRING", "_time": time, "_heartbeat": time, "_late_by": "BIGINT"}
-    told |= {"_reason": "STRING", "_round": "BIGINT"}
-    return Layout((*stream.columns, *(Column(name, kind) for name, kind in told.items())))
+    added = {"_query": "STRING", "_source": "STRING", "_time": time, "_heartbeat": time, "_late_by": "BIGINT"}
+    added |= {"_reason": "STRING", "_round": "BIGINT"}
+    return Layout((*stream.columns, *(Column(name, kind) for name, kind in added.items())))
 
 
 def side_rows(
@@ -106,15 +106,15 @@ def side_rows(
     tables: Mapping[str, pa.Table] | None = None,
 ) -> Relation:
     """Rows of a round for a side table, with its number; `most`: so many there can be."""
-    text, given = with_round(sql), {**(tables or {}), "told": one_row(round=round)}
+    text, given = with_round(sql), {**(tables or {}), "constants": one_row(round=round)}
     if executor.fits(most * layout.row_bytes):
         return executor.of_table(layout, executor.backend.ask(text, given))
     return executor.stored(stream, text, False, layout, given)
 
 
 def with_round(sql: str) -> str:
-    """The rows of a statement with the number of their round, which the table `told` has."""
-    return f"SELECT found.*, told.__round AS _round FROM ({sql}) found CROSS JOIN told"
+    """The rows of a statement with the number of their round, which the table `added` has."""
+    return f"SELECT found.*, constants.__round AS _round FROM ({sql}) found CROSS JOIN constants"
 
 
 def late_rows_text(query: BoundQuery, sql: str, own: bool) -> str:
@@ -125,7 +125,7 @@ def late_rows_text(query: BoundQuery, sql: str, own: bool) -> str:
     stream = query.stream
     instant = "{}" if stream.time_kind is TimeKind.SEQUENCE else "timestamp_micros({})"
     behind = "greatest(beat.__heartbeat, late.__behind)" if own else "beat.__heartbeat"
-    told = {
+    added = {
         "_query": str(exp.Literal.string(query.display_name).sql(SPARK)),
         "_source": "names.__name" if stream.source else "CAST(NULL AS STRING)",
         "_time": instant.format("late.__t"),
@@ -135,7 +135,7 @@ def late_rows_text(query: BoundQuery, sql: str, own: bool) -> str:
     }
     same = " AND ".join(f"late.{quoted(name)} <=> names.__s{place}" for place, name in enumerate(stream.source))
     columns = [f"late.{quoted(column.name)}" for column in stream.columns]
-    columns += [f"{value} AS {name}" for name, value in told.items()]
+    columns += [f"{value} AS {name}" for name, value in added.items()]
     join = f" LEFT JOIN names ON {same}" if stream.source else ""
     return f"SELECT {', '.join(columns)} FROM ({sql}) late CROSS JOIN beat{join}"
 

@@ -59,21 +59,21 @@ class FrontierLimits:
         self._level = level
         self._streams: Mapping[str, Stream] = {stream.name: stream for stream in plan.program.streams}
         names = (*plan.queries, *plan.operators)
-        self.plain = shape_of(plan.program, {name: [way.source for way in plan.ways_into(name)] for name in names})
+        self.plan_shape = shape_of(plan.program, {name: [way.source for way in plan.ways_into(name)] for name in names})
         self._seen: dict[str, list[OperatorFrontier]] = {}
         self.others: dict[str, tuple[str, ...]] = {}
-        self.shape = self.plain
+        self.shape = self.plan_shape
         self.label({})
 
     def label(self, selectivity: Mapping[str, float]) -> bool:
         """Assign the labels; whether any has changed."""
-        others = others_of(self._plan.program, self.plain, self._level, selectivity)
+        others = others_of(self._plan.program, self.plan_shape, self._level, selectivity)
         changed = others != self.others
         if changed:
             # Whoever goes by a stream reads its time.
             self.others = others
-            nodes = (Node(node.name, (*node.inputs, *others[node.name])) for node in self.plain.operators)
-            self.shape = Shape(self.plain.sources, tuple(nodes))
+            nodes = (Node(node.name, (*node.inputs, *others[node.name])) for node in self.plan_shape.operators)
+            self.shape = Shape(self.plan_shape.sources, tuple(nodes))
         return changed
 
     def remember(self, name: str, frontier: OperatorFrontier) -> None:

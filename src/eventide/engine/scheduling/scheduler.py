@@ -108,7 +108,7 @@ class Scheduler:
 
     def _measure(self, advanced: RunningOperators, measuring: SelectivityTracker) -> None:
         rows_in = advanced.ingestion.rows_in
-        for node in self._limits.plain.operators:
+        for node in self._limits.plan_shape.operators:
             name = node.name
             seen = min(advanced.frontiers[read].time for read in node.inputs)
             reached = min(frontier.time for _, frontier in self._limits.inputs(name, advanced.frontiers))

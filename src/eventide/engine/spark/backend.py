@@ -73,7 +73,7 @@ class SparkBackend:
         self._few = False
         self._viewed = True
         # The rows of a stream are for Spark to read: the driver could not if it tried.
-        self.workbench = DuckDBExecutor(files=False)
+        self.duckdb_executor = DuckDBExecutor(files=False)
 
     def declare(self, stream: Stream) -> None:
         """Make an empty view with the stream's columns; results of a query come with no round."""
@@ -137,22 +137,22 @@ class SparkBackend:
         except Exception as error:
             raise of_spark(error, "a round cannot be computed") from error
 
-    def reduce(self, stream: Stream, sql: str, plain: bool) -> pa.Table:
+    def reduce(self, stream: Stream, sql: str, portable: bool) -> pa.Table:
         """The answer of a statement that reduces the rows of a stream: by its files, or else by Spark SQL."""
-        by_file = self.by_files.get(stream.name) if plain else None
+        by_file = self.by_files.get(stream.name) if portable else None
         batch = self._batch.get(stream.name)
         found = by_file.reduce(batch, sql) if by_file is not None and isinstance(batch, FileBatch) else None
         return self.ask(sql) if found is None else found
 
     def sql(self, portable: bool) -> SqlExecutor:
         """DuckDB where it gives Spark's answer, Spark itself where it does not."""
-        return self.workbench if portable else SparkExecutor(self.spark)
+        return self.duckdb_executor if portable else SparkExecutor(self.spark)
 
     def store(
-        self, stream: Stream, sql: str, plain: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
+        self, stream: Stream, sql: str, portable: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
     ) -> Summary:
         """Write the answer over the rows of a round as Parquet: by their files, or else by Spark SQL."""
-        by_file = self.by_files.get(stream.name) if plain else None
+        by_file = self.by_files.get(stream.name) if portable else None
         batch = self._batch.get(stream.name)
         if by_file is not None and isinstance(batch, FileBatch):
             found = by_file.store(batch, sql, target)
@@ -224,7 +224,7 @@ class SparkBackend:
 
     def close(self) -> None:
         """Nothing will be asked any more."""
-        self.workbench.close()
+        self.duckdb_executor.close()
 
     def release(self) -> None:
         """Let go of the batch."""
@@ -254,26 +254,28 @@ def _observed(frame: DataFrame, layout: Layout) -> tuple[DataFrame, Observation]
 
     types = {column.name: column.type for column in layout.columns}
     frame = frame.select(*(functions.col(quoted(name)).cast(kind) for name, kind in types.items()))
-    told = [functions.count(functions.lit(1)).alias("rows")]
+    summary = [functions.count(functions.lit(1)).alias("rows")]
     if layout.weight is not None:
-        told.append(functions.sum(layout.weight).alias("weight"))
+        summary.append(functions.sum(layout.weight).alias("weight"))
     if layout.panes is not None:
-        told.append(functions.collect_set(layout.panes).alias("panes"))
+        summary.append(functions.collect_set(layout.panes).alias("panes"))
     for place, name in enumerate(layout.bounded):
         value = functions.expr(instant_sql(name, types[name]))
-        told += [functions.min(value).alias(f"least{place}"), functions.max(value).alias(f"greatest{place}")]
+        summary += [functions.min(value).alias(f"least{place}"), functions.max(value).alias(f"greatest{place}")]
     observation = Observation()
-    return frame.observe(observation, *told), observation
+    return frame.observe(observation, *summary), observation
 
 
-def _summary(layout: Layout, told: Mapping[str, Any]) -> Summary:
-    rows = int(told["rows"])
+def _summary(layout: Layout, summary: Mapping[str, Any]) -> Summary:
+    rows = int(summary["rows"])
     edges = {
-        way: {name: int(told[f"{way}{i}"]) for i, name in enumerate(layout.bounded) if told[f"{way}{i}"] is not None}
+        way: {
+            name: int(summary[f"{way}{i}"]) for i, name in enumerate(layout.bounded) if summary[f"{way}{i}"] is not None
+        }
         for way in ("least", "greatest")
     }
-    weight = rows if layout.weight is None else int(told["weight"] or 0)
-    panes = tuple(sorted(told["panes"])) if layout.panes is not None else ()
+    weight = rows if layout.weight is None else int(summary["weight"] or 0)
+    panes = tuple(sorted(summary["panes"])) if layout.panes is not None else ()
     return Summary(rows, 0, weight, edges["least"], edges["greatest"], panes)
 
 

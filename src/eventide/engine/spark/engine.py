@@ -231,7 +231,7 @@ class SparkEngine(Running):
             self.finish()
 
     def _close(self) -> None:
-        self.door.shut()
+        self.gate.shut()
         self.engine.close()
         self.engine.backend.close()
 
@@ -253,9 +253,9 @@ def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, in
             _found(reference)(batch, number)
             return
         except BaseException as failure:
-            said = str(failure)
+            message = str(failure)
         # The frames of the other one would keep everything.
-        raise _FailedError(said)
+        raise _FailedError(message)
 
     return call
 

@@ -33,42 +33,42 @@ def of_spark(error: BaseException, what: str) -> EngineError:
     >>> print(of_spark(RuntimeError(failure), "a round cannot be computed"))
     a round cannot be computed: [FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet. Put a good file of that \
 name in its place, and start again
-    >>> said = "Lost task 0.0: net.razorvine.pickle.PickleException: expected zero arguments for construction of X"
-    >>> of_spark(RuntimeError(said), "a round cannot be computed")
+    >>> message = "Lost task 0.0: net.razorvine.pickle.PickleException: expected zero arguments for construction of X"
+    >>> of_spark(RuntimeError(message), "a round cannot be computed")
     DataFaultError('a round cannot be computed: a function of yours gave an object that is no value of a column')
     """
     if is_gone(error):
         return EngineError(f"{what}: {gone()}")
-    said = str(error)
+    message = str(error)
     # Some errors keep the cause of all to themselves.
-    if any(words in f"{said} {getattr(error, '_stackTrace', '')}" for words in NO_ROOM):
+    if any(words in f"{message} {getattr(error, '_stackTrace', '')}" for words in NO_ROOM):
         return EngineError(
             f"{what}: there is no room left on a disk. Every committed round is safe: free some space, or copy the "
             "checkpoint to a larger disk, and start again"
         )
     state = error.getSqlState() if hasattr(error, "getSqlState") else None
-    if state is None and (found := STATE.search(said)) is not None:
+    if state is None and (found := STATE.search(message)) is not None:
         # The failure of a job tells the state of its cause in the text alone.
         state = found[1]
-    if NOT_A_VALUE in said:
+    if NOT_A_VALUE in message:
         return DataFaultError(f"{what}: a function of yours gave an object that is no value of a column")
     kind = DataFaultError if state is not None and state.startswith(OF_DATA) else EngineError
-    told = cause_of(error)
-    if told.startswith("[FAILED_READ_FILE"):
-        if (header := HEADER.search(said)) is not None:
-            told += f" Its first line names {header[1]}, that of the first file {header[2]}."
+    cause = cause_of(error)
+    if cause.startswith("[FAILED_READ_FILE"):
+        if (header := HEADER.search(message)) is not None:
+            cause += f" Its first line names {header[1]}, that of the first file {header[2]}."
         # Spark has promised itself to read that file in that batch.
-        told += " Put a good file of that name in its place, and start again"
-    return kind(f"{what}: {told}")
+        cause += " Put a good file of that name in its place, and start again"
+    return kind(f"{what}: {cause}")
 
 
 def cause_of(error: BaseException) -> str:
     """The sentence in what Spark raised that says what happened.
 
-    >>> said = "An error occurred while calling None.JavaSparkContext.\\n: org.apache.spark.SparkException: No threads"
-    >>> cause_of(RuntimeError(said))
+    >>> text = "An error occurred while calling None.JavaSparkContext.\\n: org.apache.spark.SparkException: No threads"
+    >>> cause_of(RuntimeError(text))
     'No threads'
     """
-    said = str(error)
-    cause = CAUSE.search(said) if said.startswith("An error occurred while calling") else None
+    message = str(error)
+    cause = CAUSE.search(message) if message.startswith("An error occurred while calling") else None
     return cause[1].strip() if cause else first_line(error)

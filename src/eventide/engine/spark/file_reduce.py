@@ -42,7 +42,7 @@ from eventide.engine.spark.worker import (
 from eventide.plan.declared.stream import Stream
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.columns import Column
-from eventide.plan.sql.portable import has_plain_sources
+from eventide.plan.sql.portable import has_portable_sources
 from eventide.plan.sql.reduce import MALFORMED, batch_view
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class FileReduce:
     def can(stream: Stream) -> bool:
         """Whether the input of a stream is of the kind that can be reduced here."""
         given = stream.input
-        if given is None or given.format != "parquet" or not has_plain_sources(stream):
+        if given is None or given.format != "parquet" or not has_portable_sources(stream):
             return False
         if any(sign in column.name for column in stream.columns for sign in '`"'):
             return False

@@ -94,7 +94,7 @@ class SparkLog:
             if number not in entries:
                 return None
             _, *lines = self._storage.read(entries[number]).decode().splitlines()
-            files += [told["path"] for told in map(json.loads, lines) if told["batchId"] == number]
+            files += [entry["path"] for entry in map(json.loads, lines) if entry["batchId"] == number]
         return tuple(files)
 
     def _take_back_files(self) -> None:
@@ -133,7 +133,7 @@ def _entry(offset: str) -> int | None:
     if offset == "-":
         return -1
     try:
-        told = json.loads(offset)
+        entry = json.loads(offset)
     except ValueError:
         return None
-    return int(told["logOffset"]) if isinstance(told, dict) and told.keys() == {"logOffset"} else None
+    return int(entry["logOffset"]) if isinstance(entry, dict) and entry.keys() == {"logOffset"} else None

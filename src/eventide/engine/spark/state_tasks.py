@@ -116,7 +116,7 @@ class StateTasks:
             files[name] = StateFiles(paths, rows.layout)
         schemas = {name: one.layout.schema for name, one in files.items()}
         schemas |= {name: table.schema for name, table in tables.items()}
-        told = []
+        steps_of = []
         for step in steps:
             target = None if step.target is None else emptied(step.target)
             if step.target is not None:
@@ -124,8 +124,8 @@ class StateTasks:
                     return None
                 schemas[step.name] = step.target.layout.schema
             sql = to_duckdb(step.sql, (*columns_read(step.sql, schemas), *step.inner))
-            told.append(TaskStep(step.name, sql, target, step.needs))
-        return StateTask(tuple(told), files, {name: as_bytes(table) for name, table in tables.items()})
+            steps_of.append(TaskStep(step.name, sql, target, step.needs))
+        return StateTask(tuple(steps_of), files, {name: as_bytes(table) for name, table in tables.items()})
 
 
 def run(task: StateTask, bench: DuckDBExecutor) -> list[StepAnswer]:

@@ -187,16 +187,16 @@ class StreamProgress:
         """
         assert self.stream.arrival is not None
         columns = [table.column("__at").drop_null() for table in (summary, promises) if table is not None]
-        told = np.sort(np.concatenate([np.asarray(column.to_numpy(), dtype=np.int64) for column in columns]))
-        if not len(told):
+        times = np.sort(np.concatenate([np.asarray(column.to_numpy(), dtype=np.int64) for column in columns]))
+        if not len(times):
             return self.clock, self.leap
-        last = int(told[-1])
+        last = int(times[-1])
         if self.stream.column(self.stream.arrival).type.upper() not in ("TIMESTAMP", "TIMESTAMP_NTZ"):
             return max(self.clock, last), None
-        clock = self.clock if self.clock != NEVER else int(told[0])
-        if self.leap is not None and last >= self.leap - LEAP and told[0] > clock + LEAP:
+        clock = self.clock if self.clock != NEVER else int(times[0])
+        if self.leap is not None and last >= self.leap - LEAP and times[0] > clock + LEAP:
             clock = max(clock, min(self.leap, last))
-        for together in np.split(told, np.flatnonzero(np.diff(told) > LEAP) + 1):
+        for together in np.split(times, np.flatnonzero(np.diff(times) > LEAP) + 1):
             if len(together) > 1 or together[0] <= clock + LEAP:
                 clock = max(clock, int(together[-1]))
         return clock, last if last > clock else None
@@ -259,10 +259,10 @@ class StreamProgress:
         `explicit` is a promise given from outside, for all of them. No source is behind the combined heartbeat.
         """
         external = self.stream.timestamps is Timestamps.EXTERNAL
-        said = self.generator.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
-        together = self._combined(said) if external else clock
+        heartbeats = self.generator.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
+        together = self._combined(heartbeats) if external else clock
         combined = max(self.heartbeat, together, explicit if explicit is not None else NEVER)
-        own = grown(said.by_source, len(self.sources), NEVER)
+        own = grown(heartbeats.by_source, len(self.sources), NEVER)
         over = grown(self.over, len(own), False)
         return Heartbeats(combined, np.maximum(np.where(over, np.maximum(own, self.latest), own), combined))
 
@@ -283,16 +283,16 @@ class StreamProgress:
         tell_heard(self.generator, spoken_for, self.clock)
         self.hearing.hear(spoken_for, self.clock)
 
-    def _combined(self, said: Heartbeats) -> int:
+    def _combined(self, heartbeats: Heartbeats) -> int:
         """What is promised for all together, without those who are over."""
         if not self.over.any():
-            return said.combined
-        absent = grown(self.over, max(len(self.sources), len(said.by_source)), False).copy()
+            return heartbeats.combined
+        absent = grown(self.over, max(len(self.sources), len(heartbeats.by_source)), False).copy()
         for out in left_out_of(self.generator):
             absent[out.sources[out.sources < len(absent)]] = True
         if absent.all():
-            return max(said.combined, self.latest)
-        return least_without(said, absent)
+            return max(heartbeats.combined, self.latest)
+        return least_without(heartbeats, absent)
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """The sources that nobody waits for, and the rules; as of the last promise."""

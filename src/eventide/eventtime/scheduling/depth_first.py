@@ -20,11 +20,11 @@ take" is a batch and not a row; the rules are the same.
 >>> class Empty:
 ...     def gives(self, operator, reader): return False
 ...     def run(self, operator): raise AssertionError
-...     def waits_for(self, operator, silent): return "S" if "S" in silent else None
-...     def slowest(self, operator, silent): return silent[0]
+...     def waits_for(self, operator, idle): return "S" if "S" in idle else None
+...     def slowest(self, operator, idle): return idle[0]
 ...     def ask(self, source): return False
 >>> from eventide.eventtime.scheduling.labels import Node
->>> for decision in depth_first(Shape(("S",), (Node("O", ("S",)),)), Empty(), silent=("S",)):
+>>> for decision in depth_first(Shape(("S",), (Node("O", ("S",)),)), Empty(), idle=("S",)):
 ...     print(decision.at, decision.move.value, decision.to)
 O backtrack S
 S ask S
@@ -73,11 +73,11 @@ class Execution(Protocol):
         """Let an operator take what there is, and give what it can."""
         ...
 
-    def waits_for(self, operator: str, silent: tuple[str, ...]) -> str | None:
-        """Which of the inputs `silent` holds up rows that the operator has; None where none of them does."""
+    def waits_for(self, operator: str, idle: tuple[str, ...]) -> str | None:
+        """Which of the inputs `idle` holds up rows that the operator has; None where none of them does."""
         ...
 
-    def slowest(self, operator: str, silent: tuple[str, ...]) -> str:
+    def slowest(self, operator: str, idle: tuple[str, ...]) -> str:
         """Which of these inputs holds the operator's own heartbeat back, though it may have no rows to wait with."""
         ...
 
@@ -86,26 +86,26 @@ class Execution(Protocol):
         ...
 
 
-def depth_first(shape: Shape, execution: Execution, silent: Iterable[str]) -> Iterator[Decision]:
-    """Run the plan until nothing is left to do, telling every decision; `silent` are the sources that may be asked."""
-    schedule = _Schedule(shape, execution, set(silent))
+def depth_first(shape: Shape, execution: Execution, idle: Iterable[str]) -> Iterator[Decision]:
+    """Run the plan until nothing is left to do, telling every decision; `idle` are the sources that may be asked."""
+    schedule = _Schedule(shape, execution, set(idle))
     for source in shape.sources:
         yield from schedule.from_here(source)
     for node in shape.operators:
         yield from schedule.from_here(node.name)
     unasked = -1
-    while unasked != len(schedule.silent):
+    while unasked != len(schedule.idle):
         # What one has asked for may bring rows to another, which then waits for something else.
-        unasked = len(schedule.silent)
+        unasked = len(schedule.idle)
         for node in reversed(shape.operators):
             yield from schedule.waiting_at(node.name)
 
 
 class _Schedule:
-    def __init__(self, shape: Shape, execution: Execution, silent: set[str]) -> None:
+    def __init__(self, shape: Shape, execution: Execution, idle: set[str]) -> None:
         self._shape = shape
         self._execution = execution
-        self.silent = silent
+        self.idle = idle
 
     def from_here(self, start: str) -> Iterator[Decision]:
         """Follow what a source or an operator has to give, depth first, to the end of every way."""
@@ -129,7 +129,7 @@ class _Schedule:
             while not self._shape.is_source(to):
                 at, to = to, self._execution.slowest(to, self._may_move(to))
                 yield Decision(at, Move.BACKTRACK, to, f"{at} has nothing to give before {to} moves")
-            self.silent.discard(to)
+            self.idle.discard(to)
             moved = self._execution.ask(to)
             yield Decision(to, Move.ASK, to, f"{operator} waits" + ("" if moved else ", but nothing later is known"))
             if moved:
@@ -156,4 +156,4 @@ class _Schedule:
         return next((below for below in self._shape.operators_below(operator) if self._takes(below)), None)
 
     def _may_move(self, operator: str) -> tuple[str, ...]:
-        return tuple(read for read in self._shape.inputs(operator) if self._shape.below(read) & self.silent)
+        return tuple(read for read in self._shape.inputs(operator) if self._shape.below(read) & self.idle)

@@ -139,5 +139,5 @@ class Scheduling:
     def words(self) -> dict[str, str]:
         """Plain data for a status; an interval is in the units of the clock."""
         asking = self.timestamps
-        said = f"every {asking.interval}" if asking.when is When.EVERY else asking.when.value
-        return {"timestamps": said, "heartbeats": self.heartbeats.value}
+        timestamps = f"every {asking.interval}" if asking.when is When.EVERY else asking.when.value
+        return {"timestamps": timestamps, "heartbeats": self.heartbeats.value}

@@ -63,7 +63,7 @@ class DifferenceBounds:
     right: SideAttribute
     low: int | None = None
     high: int | None = None
-    said_by: list[exp.Expr] = field(default_factory=list)
+    conditions: list[exp.Expr] = field(default_factory=list)
 
     @property
     def is_closed(self) -> bool:
@@ -119,8 +119,8 @@ def take_apart(
             texts = (spark_text(bounds.left.expression), spark_text(bounds.right.expression))
             parts.bands.append(Band(*texts, bounds.low, bounds.high))
         else:
-            parts.rest += [found.in_whole_numbers(one) for one in bounds.said_by]
-            parts.open.append((bounds.said_by[0], bounds))
+            parts.rest += [found.in_whole_numbers(one) for one in bounds.conditions]
+            parts.open.append((bounds.conditions[0], bounds))
     return parts
 
 
@@ -180,9 +180,9 @@ class Relations:
         root = exp.Paren(this=condition.copy())
         for node in list(root.find_all(exp.Div)):
             side = next((one for one in (self.left, self.right) if tables_of(node) == {one.alias}), None)
-            told = _counted(bare(node), side.level) if side is not None else None
-            if told is not None and side is not None:
-                exact = told.exact
+            scaled = _counted(bare(node), side.level) if side is not None else None
+            if scaled is not None and side is not None:
+                exact = scaled.exact
                 for column in exact.find_all(exp.Column):
                     column.set("table", exp.to_identifier(side.alias))
                 node.replace(wrapped(exact))
@@ -190,15 +190,15 @@ class Relations:
         found.pop()
         return found
 
-    def _keep(self, said: DifferenceBounds, condition: exp.Expr) -> None:
-        key = (spark_text(said.left.expression), spark_text(said.right.expression))
-        known = self.bounds.setdefault(key, DifferenceBounds(said.left, said.right))
-        if said.low is not None:
-            known.low = said.low if known.low is None else max(known.low, said.low)
-        if said.high is not None:
-            known.high = said.high if known.high is None else min(known.high, said.high)
-        if condition not in known.said_by:
-            known.said_by.append(condition)
+    def _keep(self, new: DifferenceBounds, condition: exp.Expr) -> None:
+        key = (spark_text(new.left.expression), spark_text(new.right.expression))
+        known = self.bounds.setdefault(key, DifferenceBounds(new.left, new.right))
+        if new.low is not None:
+            known.low = new.low if known.low is None else max(known.low, new.low)
+        if new.high is not None:
+            known.high = new.high if known.high is None else min(known.high, new.high)
+        if condition not in known.conditions:
+            known.conditions.append(condition)
 
     def _compared(self, node: exp.Expr) -> DifferenceBounds | None:
         """What a comparison says of right - left."""
@@ -261,15 +261,15 @@ class Relations:
     def _attribute(self, node: exp.Expr) -> Linear | None:
         for side in (self.left, self.right):
             if tables_of(node) == {side.alias}:
-                plain = bare(node)
-                told = _counted(plain, side.level)
-                plain = told.as_floor if told is not None else plain
-                times = side.level.clock.of(plain, following=True)
-                if times is None or not times.whole or len(list(plain.find_all(exp.Column))) != 1:
+                inner = bare(node)
+                scaled = _counted(inner, side.level)
+                inner = scaled.as_floor if scaled is not None else inner
+                times = side.level.clock.of(inner, following=True)
+                if times is None or not times.whole or len(list(inner.find_all(exp.Column))) != 1:
                     return None
-                plain, ahead = _by_its_end(plain, times, side.level)
-                attribute = SideAttribute(side.alias, plain, times)
-                return Linear({(side.alias, spark_text(plain)): (attribute, Fraction(1))}, ahead, times.micros)
+                inner, ahead = _by_its_end(inner, times, side.level)
+                attribute = SideAttribute(side.alias, inner, times)
+                return Linear({(side.alias, spark_text(inner)): (attribute, Fraction(1))}, ahead, times.micros)
         return None
 
 
@@ -277,11 +277,11 @@ def _counted(node: exp.Expr, level: Scope) -> ScaledTime | None:
     return counted(node, level) if isinstance(node, exp.Div) else None
 
 
-def _by_its_end(plain: exp.Expr, times: Temporal, level: Scope) -> tuple[exp.Expr, Fraction]:
+def _by_its_end(inner: exp.Expr, times: Temporal, level: Scope) -> tuple[exp.Expr, Fraction]:
     """The start of a window is its end less its length: so bounds by both are bounds of one attribute."""
-    starts = isinstance(plain, exp.Column) and plain.name.lower() == WINDOW_START
+    starts = isinstance(inner, exp.Column) and inner.name.lower() == WINDOW_START
     if not starts or level.over_query is None or times.shifted is None:
-        return plain, Fraction(0)
+        return inner, Fraction(0)
     return column_of(WINDOW_END), Fraction(times.shifted)
 
 

@@ -52,13 +52,13 @@ class LookupReader:
         left: tuple[str, Scope],
         right: tuple[str, Scope],
         kind: JoinKind,
-        said: list[exp.Expr],
+        on: list[exp.Expr],
         as_of: exp.Expr,
         where: list[exp.Expr],
         node: exp.Expr,
         joined: list[tuple[str, Scope]],
     ) -> Lookup:
-        """The lookup; conditions are spelled out, with the names of the two sides.
+        """The lookup; the conditions `on` are spelled out, with the names of the two sides.
 
         The left side are the inputs that are `joined` already, or one; errors speak of those.
         """
@@ -68,7 +68,7 @@ class LookupReader:
         for _, level in (left, right):
             if level.window is not None:
                 raise self.source.error("a join AS OF has no windows", level.window, "leave the window out")
-        parts = take_apart(said, JoinInput(*left), JoinInput(*right), by_time=False)
+        parts = take_apart(on, JoinInput(*left), JoinInput(*right), by_time=False)
         if not parts.keys:
             raise self.source.error(
                 "this join AS OF has no equal keys, so nothing says whose version is meant",

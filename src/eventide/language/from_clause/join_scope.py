@@ -129,8 +129,8 @@ def _following(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
     if len(owner) != 1 or (isinstance(pending.join, Lookup) and owner != {pending.join.rows.alias}):
         return None
     clock = pending.sides[next(iter(owner))].clock
-    plain = bare(expression)
-    return clock.over_time(plain, following=True) if clock.of(plain, following=True) is not None else None
+    inner = bare(expression)
+    return clock.over_time(inner, following=True) if clock.of(inner, following=True) is not None else None
 
 
 def _equal_time(band: Band, join: Join, pending: Pending) -> exp.Expr | None:
@@ -191,9 +191,9 @@ def unrelated(source: SourceText, node: exp.Expr, left: Sequence[Side], right: S
     )
 
 
-def one_sided(source: SourceText, said: tuple[exp.Expr, DifferenceBounds], scope: Scope) -> LanguageError:
+def one_sided(source: SourceText, open_side: tuple[exp.Expr, DifferenceBounds], scope: Scope) -> LanguageError:
     """Times are bounded from one side alone; `scope` has the columns of all inputs."""
-    condition, bounds = said
+    condition, bounds = open_side
     left, right = (as_written(one, scope) for one in (bounds.left, bounds.right))
     some = "INTERVAL 5 SECONDS" if bounds.left.times.micros else "5"
     if bounds.low is not None and bounds.high is not None:

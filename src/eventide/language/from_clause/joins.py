@@ -97,8 +97,8 @@ class JoinReader:
         """What the SELECT sees when the join has become an operator of its own."""
         level, inputs = self._hidden(scope, tree)
         assert scope.pending is not None
-        plain = [replace(one, columns={k: (n, bare(e)) for k, (n, e) in one.columns.items()}) for one in inputs]
-        level = see(level, plain, scope.pending.preferred)
+        unwrapped = [replace(one, columns={k: (n, bare(e)) for k, (n, e) in one.columns.items()}) for one in inputs]
+        level = see(level, unwrapped, scope.pending.preferred)
         level.window = scope.window
         return level
 
@@ -143,20 +143,20 @@ class JoinReader:
         Errors speak of the inputs that are `joined` on the left side already, which has no name that the user knows.
         """
         resolver = Resolver(self.source)
-        said = [resolver.spelled_out(one, scope) for one in step.on]
-        said += [self._equal(name, scope, step.input) for name in step.using]
+        on = [resolver.spelled_out(one, scope) for one in step.on]
+        on += [self._equal(name, scope, step.input) for name in step.using]
         if (version := version_of(step.node)) is not None:
             chosen = [resolver.spelled_out(one, scope) for one in where]
             as_of = resolver.spelled_out(version, scope)
             reader = LookupReader(self.source)
-            return reader.read(left, right, step.kind, said, as_of, chosen, step.node, joined or [left])
-        parts = take_apart(said, JoinInput(*left), JoinInput(*right))
+            return reader.read(left, right, step.kind, on, as_of, chosen, step.node, joined or [left])
+        parts = take_apart(on, JoinInput(*left), JoinInput(*right))
         if (band := window_band(left[1], right[1], step.node, self.source)) is not None:
             parts.bands.append(band)
         if not parts.bands:
             if parts.open:
                 raise one_sided(self.source, parts.open[0], scope)
-            raise of_unknown_length(self.source, said) or unrelated(self.source, step.node, joined or [left], right)
+            raise of_unknown_length(self.source, on) or unrelated(self.source, step.node, joined or [left], right)
         _place_conditions(parts, step.kind)
         sides = []
         for (alias, level), keys, asked in zip(
@@ -180,7 +180,7 @@ class JoinReader:
             mine = {}
             for key, (name, expression) in one.columns.items():
                 if (one.alias, key) in pending.used:
-                    mine[key] = (name, unused(f"{one.alias}_{name}", [taken for taken, _ in outputs]))
+                    mine[key] = (name, unused(f"{one.alias}_{name}", [old for old, _ in outputs]))
                     outputs.append((mine[key][1], expression))
             moved.append((one, mine))
         known = self.hide(*joined_output(pending, outputs), tree)

@@ -98,7 +98,12 @@ class Interfaces:
         """The merge of these streams, made once for all queries that read it."""
         names = tuple(one.stream.name for one in members)
         for known in queries.values():
-            if known.hidden and isinstance(known.query, Rows) and known.query.is_plain and known.query.inputs == names:
+            if (
+                known.hidden
+                and isinstance(known.query, Rows)
+                and known.query.passes_through
+                and known.query.inputs == names
+            ):
                 return known
         first = members[0].stream
         for other in members[1:]:
@@ -251,8 +256,8 @@ class FromReader:
             origin = origin.copy()
             origin.set("version", None)
         level = self._level(origin, ctes)
-        plain = all(isinstance(expression.unnest(), exp.Column) for _, expression in level.columns.values())
-        if computed and not plain:
+        are_columns = all(isinstance(expression.unnest(), exp.Column) for _, expression in level.columns.values())
+        if computed and not are_columns:
             below = origin.this if isinstance(origin, exp.Subquery) else ctes[origin.name.lower()]
             level, window = over(self.made(below, ctes), level.aliases), level.window
             level.window = window

@@ -227,8 +227,8 @@ class Eventide(Spark4):
         def from_sql(self, expression: exp.From) -> str:
             """FROM, and Gigascope's word for a join before it."""
             word = expression.args.get("join_kind")
-            plain = super().from_sql(expression)
-            return f"{self.sep()}{word} {plain.strip()}" if word else plain
+            written = super().from_sql(expression)
+            return f"{self.sep()}{word} {written.strip()}" if word else written
 
         def subquery_sql(self, expression: exp.Subquery, sep: str = " AS ") -> str:
             """A query in FROM, and the window behind it."""

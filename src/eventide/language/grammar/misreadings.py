@@ -42,19 +42,19 @@ USUAL_AGGREGATES = ("avg", "sum", "count", "min", "max", "first", "last", "media
 
 def meant_by(before: Sequence[str], word: str, after: str = "") -> str | None:
     """What was probably meant by a word that cannot be read, by the words before it and the one after it."""
-    said = [text.upper() for text in before]
-    last, here = said[-1] if said else "", word.upper()
-    if not said and here == "INSERT":
+    words_before = [text.upper() for text in before]
+    last, here = words_before[-1] if words_before else "", word.upper()
+    if not words_before and here == "INSERT":
         return "results go where INTO says, behind the query: CREATE QUERY name AS SELECT .. INTO 'dir'"
-    if not said and here in ("UPDATE", "DELETE", "MERGE", "ALTER", "TRUNCATE", "USE"):
+    if not words_before and here in ("UPDATE", "DELETE", "MERGE", "ALTER", "TRUNCATE", "USE"):
         return "a script declares streams and queries, and changes nothing else"
-    if said[:1] == ["CREATE"] and len(said) < 4 and here in ("VIEW", "MATERIALIZED", "TABLE"):
+    if words_before[:1] == ["CREATE"] and len(words_before) < 4 and here in ("VIEW", "MATERIALIZED", "TABLE"):
         table = "what rows come from is a stream: CREATE STREAM name (ts TIMESTAMP, ..) FROM json 'dir'"
         return table if here == "TABLE" else "a view is a query here: CREATE QUERY name AS SELECT .."
-    function = next((text.lower() for text in said[-4:] if text.lower() in WINDOW_FUNCTIONS), None)
+    function = next((text.lower() for text in words_before[-4:] if text.lower() in WINDOW_FUNCTIONS), None)
     if function is not None:
         return instead_of(function, "stream", "ts")
-    if "RANGE" in said[-2:] and "[" not in said[-4:] and (here.isdecimal() or here.lower() in LENGTHS):
+    if "RANGE" in words_before[-2:] and "[" not in words_before[-4:] and (here.isdecimal() or here.lower() in LENGTHS):
         return "a window stands in brackets: [RANGE 5 minutes]"
     if last == "EMIT":
         return "results come when their window is over; PROD EVERY 10 seconds asks for early ones"
@@ -67,17 +67,17 @@ def meant_by(before: Sequence[str], word: str, after: str = "") -> str | None:
             return "months and years differ in length: say how many days"
         if (unit := nearest(here, LENGTHS)) is not None:
             return f"did you mean {unit.lower()}?"
-    if said[:2] == ["CREATE", "STREAM"] and here == "WITH":
+    if words_before[:2] == ["CREATE", "STREAM"] and here == "WITH":
         return "write USING kafka OPTIONS (key 'value', ..), or FROM json 'dir'"
-    return _slip(said, before, here, after.upper())
+    return _slip(words_before, before, here, after.upper())
 
 
-def _slip(said: Sequence[str], before: Sequence[str], here: str, after: str) -> str | None:
+def _slip(words_before: Sequence[str], before: Sequence[str], here: str, after: str) -> str | None:
     """What was meant where a small word or sign is missing, too much, or another one."""
-    last = said[-1] if said else ""
+    last = words_before[-1] if words_before else ""
     if here == "=>":
         return "did you mean >=?"
-    if here == ")" and said.count("(") <= said.count(")"):
+    if here == ")" and words_before.count("(") <= words_before.count(")"):
         return "it closes nothing: leave it out"
     if here == "LIMIT" and not after:
         return "say how many: LIMIT 10"
@@ -85,20 +85,20 @@ def _slip(said: Sequence[str], before: Sequence[str], here: str, after: str) -> 
         return f"{here} is a word of SQL: put it in backticks, AS `{here.lower()}`"
     if last in ("GROUP", "ORDER", "GROUPBY", "ORDERBY"):
         return f"write {last.removesuffix('BY')} BY"
-    if here == "," and "IN" in said[-2:]:
+    if here == "," and "IN" in words_before[-2:]:
         return "put the values in parentheses: IN (1, 2)"
-    if here == "[" and "]" in said:
+    if here == "[" and "]" in words_before:
         return "a query has one window"
     if last == "," and here in SQL_WORDS:
         return "leave the comma out"
-    if last == "," and "CAST" in said[-4:]:
+    if last == "," and "CAST" in words_before[-4:]:
         return f"write CAST({before[-2]} AS {here})"
-    if said[:1] == ["SELECT"] and "FROM" not in said:
-        if here == "FROM" and "WHERE" in said:
+    if words_before[:1] == ["SELECT"] and "FROM" not in words_before:
+        if here == "FROM" and "WHERE" in words_before:
             return "FROM stands before WHERE"
         if here == "[":
             return f"write FROM {before[-1]}"
-    if last != "FROM" and nearest(last, ("FROM", "WHERE")) is not None and "FROM" not in said:
+    if last != "FROM" and nearest(last, ("FROM", "WHERE")) is not None and "FROM" not in words_before:
         return "did you mean FROM?"
     return None
 
@@ -109,8 +109,8 @@ def not_closed(before: Sequence[str], word: str) -> str | None:
     >>> not_closed(["FROM", "s", "[", "RANGE", "5"], "GROUP BY"), not_closed(["[", "RANGE", "5", "]"], "GROUP BY")
     ('close the window before it with ]', None)
     """
-    said = list(before)
-    is_open = "[" in said and "]" not in said[len(said) - said[::-1].index("[") :]
+    words_before = list(before)
+    is_open = "[" in words_before and "]" not in words_before[len(words_before) - words_before[::-1].index("[") :]
     return "close the window before it with ]" if is_open and word.upper() in BEHIND_A_WINDOW else None
 
 

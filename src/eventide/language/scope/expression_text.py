@@ -99,8 +99,8 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def _named(name: str) -> exp.Identifier:
-    plain = PLAIN.fullmatch(name) and name.upper() not in RESERVED_WORDS
-    return exp.to_identifier(name, quoted=not plain)
+    is_identifier = PLAIN.fullmatch(name) and name.upper() not in RESERVED_WORDS
+    return exp.to_identifier(name, quoted=not is_identifier)
 
 
 LONGEST = 60
@@ -114,13 +114,13 @@ def name_for(expression: exp.Expr) -> str:
     return f"{name}_value" if name.lower() in RESERVED else name
 
 
-def unused(name: str, taken: Iterable[str]) -> str:
+def unused(name: str, used: Iterable[str]) -> str:
     """The name, with a number behind it if it is taken.
 
     >>> unused("max_speed", ["max_speed", "max_speed_2"])
     'max_speed_3'
     """
-    there = {one.lower() for one in taken}
+    there = {one.lower() for one in used}
     number, free = 1, name
     while free.lower() in there:
         number += 1

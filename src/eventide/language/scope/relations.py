@@ -60,18 +60,18 @@ class Clock:
         known = {**self.follow, **self.carried} if following else self.carried
         root = exp.Paren(this=expression.copy())
         for column in list(root.find_all(exp.Column)):
-            told = known.get(column.name.lower()) if len(column.parts) == 1 else None
-            if told is None:
+            carried_as = known.get(column.name.lower()) if len(column.parts) == 1 else None
+            if carried_as is None:
                 return None
-            column.replace(wrapped(told.copy()))
+            column.replace(wrapped(carried_as.copy()))
         found: exp.Expr = root.this
         found.pop()
         return found
 
     def of(self, expression: exp.Expr, following: bool = False) -> Temporal | None:
         """What an expression over the columns says about time."""
-        told = self.over_time(expression, following)
-        return temporal(told, TIME, self.kind) if told is not None else None
+        carried_as = self.over_time(expression, following)
+        return temporal(carried_as, TIME, self.kind) if carried_as is not None else None
 
 
 @dataclass(frozen=True)
@@ -207,11 +207,13 @@ def common_clock(clocks: list[Clock], at: exp.Expr, source: SourceText) -> Clock
         )
     first, *others = clocks
     shared = {
-        name: told for name, told in first.carried.items() if all(other.carried.get(name) == told for other in others)
+        name: carried_as
+        for name, carried_as in first.carried.items()
+        if all(other.carried.get(name) == carried_as for other in others)
     }
     follow = {
-        name: told
-        for name, told in {**first.follow, **first.carried}.items()
-        if name not in shared and all({**other.follow, **other.carried}.get(name) == told for other in others)
+        name: carried_as
+        for name, carried_as in {**first.follow, **first.carried}.items()
+        if name not in shared and all({**other.follow, **other.carried}.get(name) == carried_as for other in others)
     }
     return Clock(first.kind if len({clock.kind for clock in clocks}) == 1 else TimeKind.TIMESTAMP, shared, follow)

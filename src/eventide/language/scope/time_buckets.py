@@ -86,8 +86,8 @@ def rounded_down(node: exp.Expr, level: Scope) -> exp.Expr:
         return node
     left, right = rounded_down(node.this, level), rounded_down(node.expression, level)
     found = _with(node, this=left, expression=right)
-    told = counted(found, level) if isinstance(found, exp.Div | exp.IntDiv) else None
-    return told.exact if told is not None else found
+    scaled = counted(found, level) if isinstance(found, exp.Div | exp.IntDiv) else None
+    return scaled.exact if scaled is not None else found
 
 
 def _with(node: exp.Expr, **parts: exp.Expr) -> exp.Expr:

@@ -51,8 +51,8 @@ class OrderReader:
         if order is None:
             return ()
         # All results of a window have its ends, and windows are told one after the other anyway.
-        told = [ordered for ordered in order.expressions if not _is_end(ordered.this, ordered)]
-        return tuple(self._one(ordered, select, over_results) for ordered in told)
+        resolved = [ordered for ordered in order.expressions if not _is_end(ordered.this, ordered)]
+        return tuple(self._one(ordered, select, over_results) for ordered in resolved)
 
     def _one(self, ordered: exp.Expr, select: exp.Select, over_results: Callable[[exp.Expr], exp.Expr]) -> OrderBy:
         if not isinstance(ordered, exp.Ordered) or ordered.args.get("with_fill"):
@@ -82,7 +82,7 @@ class QueryDraft:
     values: list[Named] = field(default_factory=list)
 
     @property
-    def taken(self) -> list[str]:
+    def used(self) -> list[str]:
         """The names that are given."""
         return [*(group.name for group in self.groups), *(value.name for value in self.values)]
 
@@ -90,8 +90,8 @@ class QueryDraft:
         """The given name, for which a group that nobody named makes room; without one, a name that is free."""
         for group in self.groups:
             if named and group.name.lower() == named.lower() and not group.named:
-                group.name, group.named = unused(named, self.taken), True
-        return named or unused(name_for(expression), self.taken)
+                group.name, group.named = unused(named, self.used), True
+        return named or unused(name_for(expression), self.used)
 
     def select_group(self, group: Group, named: str) -> None:
         """A group that is selected under another name has that name; a second one is a group more."""
@@ -183,12 +183,12 @@ class QueryReader:
         if (same := next((group for group in reading.groups if group.is_same(expression)), None)) is not None:
             reading.select_group(same, named)
             return
-        told = self._over_groups(expression.copy(), reading)
-        self._check_grouped(told, list(names))
+        resolved = self._over_groups(expression.copy(), reading)
+        self._check_grouped(resolved, list(names))
         if has_aggregate(expression):
-            reading.values.append(Named(reading.name(named, inner), spark_text(told)))
+            reading.values.append(Named(reading.name(named, inner), spark_text(resolved)))
         else:
-            spelled = _over_stream(told, reading)
+            spelled = _over_stream(resolved, reading)
             reading.groups.append(Group(reading.name(named, inner), spelled, spelled, True))
 
     def _over_groups(self, expression: exp.Expr, reading: QueryDraft) -> exp.Expr:
@@ -207,10 +207,10 @@ class QueryReader:
         result.pop()
         return result  # type: ignore[no-any-return]
 
-    def _check_grouped(self, told: exp.Expr, names: list[str]) -> None:
+    def _check_grouped(self, resolved: exp.Expr, names: list[str]) -> None:
         """Outside aggregates there are only names of groups."""
-        inside = inside_aggregates(told)
-        for column in told.find_all(exp.Column):
+        inside = inside_aggregates(resolved)
+        for column in resolved.find_all(exp.Column):
             if id(column) in inside or column.name.lower() in names:
                 continue
             call = column.find_ancestor(exp.Anonymous)
@@ -231,9 +231,9 @@ class QueryReader:
 
     def _over_results(self, expression: exp.Expr, reading: QueryDraft) -> exp.Expr:
         """An expression over aggregates and the names of the result's columns."""
-        told = self._over_groups(self.origin.spelled_out(expression, reading.level, reading.taken), reading)
-        self._check_grouped(told, [name.lower() for name in reading.taken])
-        return told
+        resolved = self._over_groups(self.origin.spelled_out(expression, reading.level, reading.used), reading)
+        self._check_grouped(resolved, [name.lower() for name in reading.used])
+        return resolved
 
 
 def clock_of_results(query: Query, level: Scope, groups: list[Group]) -> Clock:
@@ -245,15 +245,15 @@ def clock_of_results(query: Query, level: Scope, groups: list[Group]) -> Clock:
     kind = TimeKind.SEQUENCE if isinstance(window, RowWindow) else level.clock.kind
     carried: dict[str, exp.Expr] = {WINDOW_END: exp.column(TIME)}
     if isinstance(window, SameWindow):
-        carried |= {e: told for e, told in level.clock.carried.items() if e == WINDOW_START}
+        carried |= {e: resolved for e, resolved in level.clock.carried.items() if e == WINDOW_START}
     else:
         carried[WINDOW_START] = exp.Sub(this=exp.column(TIME), expression=_length(window.range, kind))
     follow: dict[str, exp.Expr] = {}
     for group in groups:
-        told = group.carries or group.follows
-        if told is not None and not isinstance(window, RowWindow):
+        resolved = group.carries or group.follows
+        if resolved is not None and not isinstance(window, RowWindow):
             exact = group.carries is not None and _is_same_all_through(window, group)
-            (carried if exact else follow)[group.name.lower()] = told
+            (carried if exact else follow)[group.name.lower()] = resolved
     return Clock(kind, carried, follow)
 
 
@@ -273,7 +273,7 @@ def _length(length: int, kind: TimeKind) -> exp.Expr:
     return exp.Interval(this=exp.Literal.string(str(length)), unit=exp.Var(this="MICROSECOND"))
 
 
-def _over_stream(told: exp.Expr, reading: QueryDraft) -> exp.Expr:
+def _over_stream(resolved: exp.Expr, reading: QueryDraft) -> exp.Expr:
     """An expression over names of groups, over the columns of the stream instead."""
     names = {group.name.lower(): group.expression for group in reading.groups}
 
@@ -281,7 +281,7 @@ def _over_stream(told: exp.Expr, reading: QueryDraft) -> exp.Expr:
         known = names.get(node.name.lower()) if isinstance(node, exp.Column) and not node.table else None
         return wrapped(known.copy()) if known is not None else node
 
-    return told.transform(spelled)
+    return resolved.transform(spelled)
 
 
 def _blamed(message: str, select: exp.Select) -> exp.Expr:

@@ -113,8 +113,8 @@ class GroupReader:
                 groups.buckets.append(group.bucket)
             if any(group.expression == other.expression and group.name == other.name for other in groups.found):
                 continue
-            taken = [other.name for other in groups.found]
-            group.name = group.name if group.named else unused(group.name, taken)
+            used = [other.name for other in groups.found]
+            group.name = group.name if group.named else unused(group.name, used)
             groups.found.append(group)
         return groups
 

@@ -135,9 +135,9 @@ class RowsReader:
         self, name: str, expression: exp.Expr, outputs: list[tuple[str, exp.Expr]], given: set[str], item: exp.Expr
     ) -> str:
         """A name for a column that was given none: its own, or with that of its input before it."""
-        taken = {*given, *(other.lower() for other, _ in outputs)}
+        used = {*given, *(other.lower() for other, _ in outputs)}
         bare = expression.unnest()
-        if isinstance(bare, exp.Column) and bare.table and (name.lower() in taken or name.lower() in RESERVED):
+        if isinstance(bare, exp.Column) and bare.table and (name.lower() in used or name.lower() in RESERVED):
             name = f"{bare.table}_{name}" if name == bare.name else bare.name
         if name.lower() in RESERVED:
             raise self.source.error(
@@ -145,7 +145,7 @@ class RowsReader:
                 item,
                 f"name the columns, and give this one another name: {name} AS my_{name}",
             )
-        return unused(name, taken)
+        return unused(name, used)
 
     def _where(self, level: Scope) -> str | None:
         conditions = all_of(level.where)

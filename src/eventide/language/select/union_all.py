@@ -137,7 +137,7 @@ class UnionReader:
         outputs = [(new, column_of(old.name)) for new, old in zip(names, branch.columns, strict=True)]
         rows = Rows("", (branch.input,), tuple(Named(new, spark_text(old)) for new, old in outputs), ordered=False)
         carried, follow = (
-            {new.lower(): told for new, old in outputs if (told := known.get(old.name.lower())) is not None}
+            {new.lower(): carried_as for new, old in outputs if (carried_as := known.get(old.name.lower())) is not None}
             for known in (branch.clock.carried, branch.clock.follow)
         )
         clock = Clock(branch.clock.kind, {WINDOW_END: exp.column(TIME), **carried}, follow)
@@ -171,6 +171,6 @@ def _whole_table(select: exp.Expr) -> exp.Table | None:
     if more or not isinstance(star, exp.Star) or any(star.args.values()) or origin is None:
         return None
     table = origin.this
-    plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+    is_table = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
     more = [key for key, part in table.args.items() if part and key not in ("this", "db", "alias")]
-    return table if plain and not more and origin.args.get("join_kind") is None else None
+    return table if is_table and not more and origin.args.get("join_kind") is None else None

@@ -32,7 +32,7 @@ def distinct(call: Call, columns: PartialColumns) -> AggregateValue | None:
     if not call.arguments:
         return None
     hashed = _hashed(call.arguments[0], columns.type_of(call.arguments[0]))
-    error = _plain_number(call.arguments[1]) if len(call.arguments) > 1 else None
+    error = _positive_number(call.arguments[1]) if len(call.arguments) > 1 else None
     if hashed is None or (len(call.arguments) > 1 and not error):
         return None
     lg_k = _lg_k(float(error)) if error is not None else 12
@@ -49,7 +49,7 @@ def quantile(call: Call, columns: PartialColumns) -> AggregateValue | None:
     kind = columns.type_of(x)
     number, back = _as_double(x, kind), _from_double(kind)
     shares = _shares(call.arguments[1])
-    accuracy = _plain_number(call.arguments[2]) if len(call.arguments) == 3 else "10000"
+    accuracy = _positive_number(call.arguments[2]) if len(call.arguments) == 3 else "10000"
     if number is None or back is None or shares is None or accuracy is None or not accuracy.isdigit():
         return None
     k = _k(min(int(accuracy), 2**31 - 1))
@@ -67,9 +67,9 @@ def quantile(call: Call, columns: PartialColumns) -> AggregateValue | None:
             f"IF(greatest(ceil({share}D * CAST({rows} AS DOUBLE)), 1L) > {rows} - {nans}, CAST('NaN' AS DOUBLE), {v})"
             for share, v in zip(shares, values, strict=True)
         ]
-    told = [back.format(value) for value in values]
+    values_of = [back.format(value) for value in values]
     is_array = call.arguments[1].upper().startswith("ARRAY")
-    answer = f"array({', '.join(told)})" if is_array else told[0]
+    answer = f"array({', '.join(values_of)})" if is_array else values_of[0]
     return AggregateValue(f"CASE WHEN {rows} > 0 THEN {answer} END", f"ARRAY<{kind}>" if is_array else kind)
 
 
@@ -141,15 +141,15 @@ def _shares(sql: str) -> list[str] | None:
     return texts if texts and all(_is_number(text) for text in texts) else None
 
 
-def _plain_number(sql: str) -> str | None:
+def _positive_number(sql: str) -> str | None:
     """A number above 0 that is written out.
 
-    >>> _plain_number("0.05"), _plain_number("x"), _plain_number("0")
+    >>> _positive_number("0.05"), _positive_number("x"), _positive_number("0")
     ('0.05', None, None)
     """
     read = parsed(sql, "a number")
-    plain = isinstance(read, exp.Literal) and not read.is_string and _is_number(read.name)
-    return read.name if plain and float(read.name) > 0 else None
+    is_number = isinstance(read, exp.Literal) and not read.is_string and _is_number(read.name)
+    return read.name if is_number and float(read.name) > 0 else None
 
 
 def _is_number(text: str) -> bool:

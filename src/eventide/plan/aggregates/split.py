@@ -59,13 +59,13 @@ def split(
     typed, valued = exp.Paren(this=tree.copy()), exp.Paren(this=tree)
     checks: dict[tuple[str, str], None] = {}
     for in_value, in_typed in zip(aggregates_in(valued), aggregates_in(typed), strict=True):
-        told = _told(call_from(in_value), columns)
-        if told is None:
+        value_of = _aggregate_value(call_from(in_value), columns)
+        if value_of is None:
             return None
-        checks.update(dict.fromkeys(told.checks))
-        kind = told.type if in_value is tree else kind
-        in_value.replace(parsed(f"CAST({told.value} AS {told.type})", "a value"))
-        in_typed.replace(exp.cast(exp.Null(), told.type, dialect=SPARK))
+        checks.update(dict.fromkeys(value_of.checks))
+        kind = value_of.type if in_value is tree else kind
+        in_value.replace(parsed(f"CAST({value_of.value} AS {value_of.type})", "a value"))
+        in_typed.replace(exp.cast(exp.Null(), value_of.type, dialect=SPARK))
     kind = kind or type_of(typed.this.sql(SPARK))
     value = valued.this.sql(SPARK)
     value = value if valued.this is not tree else f"CAST({value} AS {kind})"
@@ -88,12 +88,12 @@ def over_rows(
     typed, valued = exp.Paren(this=tree.copy()), exp.Paren(this=tree)
     checks: dict[tuple[str, str], None] = {}
     for in_value, in_typed in zip(aggregates_in(valued), aggregates_in(typed), strict=True):
-        told = _told(call_from(in_value), partials)
-        kind = type_of(in_value.sql(SPARK)) if told is None else told.type
+        value_of = _aggregate_value(call_from(in_value), partials)
+        kind = type_of(in_value.sql(SPARK)) if value_of is None else value_of.type
         in_typed.replace(exp.cast(exp.Null(), kind, dialect=SPARK))
-        if told is not None:
-            checks.update((_spelled_out(check, partials), None) for check in told.checks)
-            in_value.replace(_inlined(f"CAST({told.value} AS {told.type})", partials))
+        if value_of is not None:
+            checks.update((_spelled_out(check, partials), None) for check in value_of.checks)
+            in_value.replace(_inlined(f"CAST({value_of.value} AS {value_of.type})", partials))
     kind = type_of(typed.this.sql(SPARK))
     value = f"CAST({valued.this.sql(SPARK)} AS {kind})"
     return Split((), value, kind, tuple(checks), same_answer(value, columns))
@@ -118,7 +118,7 @@ def _inlined(sql: str, partials: PartialColumns) -> exp.Expression:
     return inner
 
 
-def _told(call: Call, columns: PartialColumns) -> AggregateValue | None:
+def _aggregate_value(call: Call, columns: PartialColumns) -> AggregateValue | None:
     if call.name in ("greatest", "least"):
         # So the parser calls MAX and MIN of several values.
         one, written = "max" if call.name == "greatest" else "min", ", ".join(call.arguments)

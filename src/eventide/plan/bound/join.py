@@ -221,7 +221,7 @@ def bind_join(
     where = _condition(names, join.where, "WHERE", both, type_of)
     select = join.select or names.every
     check_names(join.name, select)
-    values = [names.met(item.sql, f"{item.name!r}") for item in select]
+    values = [names.over_pairs(item.sql, f"{item.name!r}") for item in select]
     types = tuple(type_of(both, text(value)) for value in values)
     spoken = [*values, *(one for one in (condition, where) if one is not None)]
     ports = tuple(
@@ -335,9 +335,9 @@ def _side_where(join: Join, side: Side, stream: Stream, type_of: TypeOf) -> str 
 def _condition(names: Names, sql: str | None, what: str, both: Stream, type_of: TypeOf) -> exp.Expression | None:
     if sql is None:
         return None
-    met = names.met(sql, what)
-    _check_condition(names.join, sql, type_of(both, text(met)))
-    return met
+    over_pairs = names.over_pairs(sql, what)
+    _check_condition(names.join, sql, type_of(both, text(over_pairs)))
+    return over_pairs
 
 
 def _check_condition(join: str, sql: str, kind: str) -> None:

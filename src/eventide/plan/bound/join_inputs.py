@@ -8,9 +8,9 @@ two are alike, so types and values are never mistaken. A name without an alias i
 >>> from eventide.plan.expressions.columns import columns
 >>> both = (columns("t INT, v INT"), columns("t INT, pos STRUCT<x: INT>"))
 >>> names = Names("j", ("a", "b"), both, both)
->>> names.met("a.t + b.pos.x > v", "the condition").sql("spark")
+>>> names.over_pairs("a.t + b.pos.x > v", "the condition").sql("spark")
 '`l_t` + `r_pos`.x > `l_v`'
->>> names.met("t > 1", "the condition")
+>>> names.over_pairs("t > 1", "the condition")
 Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: join 'j': both inputs have a column 't': write a.t or b.t
@@ -44,7 +44,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE
 from eventide.plan.bound.query import instant_sql
-from eventide.plan.bound.rows import told_columns
+from eventide.plan.bound.rows import output_columns
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.query import RESERVED, Named
 from eventide.plan.declared.stream import Derived, Stream, TimeKind, Timestamps, kind_of
@@ -66,10 +66,10 @@ class Names:
     join: str
     aliases: tuple[str, str]
     columns: tuple[tuple[Column, ...], tuple[Column, ...]]
-    told: tuple[tuple[Column, ...], tuple[Column, ...]]
+    outputs: tuple[tuple[Column, ...], tuple[Column, ...]]
     """Those that are told where nothing is selected: of results all but their span, which goes into the pair's."""
 
-    def met(self, sql: str, what: str) -> exp.Expression:
+    def over_pairs(self, sql: str, what: str) -> exp.Expression:
         """An expression over both sides, with the names that columns have where rows meet."""
         whole = exp.Paren(this=parsed(sql, f"{what} of join {self.join!r}"))
         if aggregates_in(whole):
@@ -92,12 +92,12 @@ class Names:
     @property
     def every(self) -> tuple[Named, ...]:
         """All columns of both sides; a name that would be there twice gets the alias before it."""
-        own = [{column.name.lower() for column in one} for one in self.told]
+        own = [{column.name.lower() for column in one} for one in self.outputs]
         found = []
-        for alias, mine, others in zip(self.aliases, self.told, reversed(own), strict=True):
+        for alias, mine, others in zip(self.aliases, self.outputs, reversed(own), strict=True):
             for column in mine:
-                taken = column.name.lower() in others or column.name.lower() in RESERVED
-                name = f"{alias}_{column.name}" if taken else column.name
+                is_used = column.name.lower() in others or column.name.lower() in RESERVED
+                name = f"{alias}_{column.name}" if is_used else column.name
                 found.append(Named(name, f"{quoted(alias)}.{quoted(column.name)}"))
         return tuple(found)
 
@@ -110,10 +110,10 @@ class Names:
         else:
             side = self._side_of(first.name)
         known = named(first.name, self.columns[side], f"join {self.join!r}: input {self.aliases[side]!r}")
-        told: exp.Expression = exp.column(exp.to_identifier(PREFIXES[side] + known.name, quoted=True))
+        outputs: exp.Expression = exp.column(exp.to_identifier(PREFIXES[side] + known.name, quoted=True))
         for field in rest:
-            told = exp.Dot(this=told, expression=field.copy())
-        return told
+            outputs = exp.Dot(this=outputs, expression=field.copy())
+        return outputs
 
     def _side_of(self, name: str) -> int:
         has = [any(column.name.lower() == name.lower() for column in one) for one in self.columns]
@@ -129,8 +129,8 @@ class Names:
 
 def names_of(join: Join, left: Stream, right: Stream) -> Names:
     """The names of a join of these two."""
-    told = (told_columns(left), told_columns(right))
-    return Names(join.name, (join.left.alias, join.right.alias), (left.columns, right.columns), told)
+    outputs = (output_columns(left), output_columns(right))
+    return Names(join.name, (join.left.alias, join.right.alias), (left.columns, right.columns), outputs)
 
 
 def meeting(join: Join, left: Stream, right: Stream) -> Derived:

@@ -295,20 +295,20 @@ def _row_keeping(
     wanted = {name.lower() for item in items for name in columns_in(parsed(item.sql, "a selected expression"))}
     wanted -= {group.name.lower() for group in query.groups} - {column.name.lower() for column in stream.columns}
     kept = tuple(column for column in stream.columns if column.name.lower() in wanted) or stream.columns[:1]
-    told = [over_rows(_without_groups(item.sql, query), type_of, "__t", stream.columns) for item in items]
-    values = tuple(Named(item.name, one.value) for item, one in zip(items, told, strict=True))
-    checks = tuple(dict.fromkeys(check for one in told for check in one.checks))
-    exact = all(one.driver_exact for one in told)
-    return BoundQuery(query, stream, keys, (), kept, values, tuple(one.type for one in told), checks, exact)
+    splits = [over_rows(_without_groups(item.sql, query), type_of, "__t", stream.columns) for item in items]
+    values = tuple(Named(item.name, one.value) for item, one in zip(items, splits, strict=True))
+    checks = tuple(dict.fromkeys(check for one in splits for check in one.checks))
+    exact = all(one.driver_exact for one in splits)
+    return BoundQuery(query, stream, keys, (), kept, values, tuple(one.type for one in splits), checks, exact)
 
 
 def time_sql(stream: Stream) -> str:
     """The time of a row as int64, in Spark SQL; internal and latent times are the round's, so 0 is as good as any."""
     if stream.time is None:
         return "CAST(0 AS BIGINT)"
-    told = instant_sql(stream.time, stream.column(stream.time).type)
+    instant = instant_sql(stream.time, stream.column(stream.time).type)
     # Windows are half-open: the last instant of a window is the one before its end.
-    return f"({told} - 1)" if isinstance(stream, Derived) else told
+    return f"({instant} - 1)" if isinstance(stream, Derived) else instant
 
 
 def instant_sql(name: str, kind: str) -> str:

@@ -107,9 +107,9 @@ class TimeOutput:
 
     def value(self, least: int) -> int:
         """The least value of the output, where the column has at least this."""
-        told = self.temporal.value(least)
-        assert told == int(told)
-        return int(told)
+        value = self.temporal.value(least)
+        assert value == int(value)
+        return int(value)
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def bind_rows(rows: Rows, inputs: tuple[Stream, ...], type_in: TypeIn) -> BoundR
     return BoundRows(rows, tuple(ports), outputs, inputs[0].time_kind)
 
 
-def told_columns(stream: Stream) -> tuple[Column, ...]:
+def output_columns(stream: Stream) -> tuple[Column, ...]:
     """The columns of an input that are told of its rows: of results, all but their span."""
     if not isinstance(stream, Derived):
         return stream.columns
@@ -191,9 +191,9 @@ def told_columns(stream: Stream) -> tuple[Column, ...]:
 def check_mergeable(owner: str, inputs: tuple[Stream, ...]) -> None:
     """Refuse inputs whose times do not compare, or that have not the same columns, in whatever order."""
     _check_times(owner, inputs)
-    first = told_columns(inputs[0])
+    first = output_columns(inputs[0])
     for stream in inputs[1:]:
-        other = {column.name: column.type for column in told_columns(stream)}
+        other = {column.name: column.type for column in output_columns(stream)}
         for column in first:
             if column.name not in other:
                 raise DeclarationError(
@@ -214,14 +214,14 @@ def check_mergeable(owner: str, inputs: tuple[Stream, ...]) -> None:
 
 def _check_times(owner: str, inputs: tuple[Stream, ...]) -> None:
     if len({stream.time_kind is TimeKind.SEQUENCE for stream in inputs}) > 1:
-        said = " and ".join(f"{stream.time_kind.value}s in {stream.name!r}" for stream in inputs)
-        raise DeclarationError(f"{owner!r} merges times that do not compare: {said}")
+        listed = " and ".join(f"{stream.time_kind.value}s in {stream.name!r}" for stream in inputs)
+        raise DeclarationError(f"{owner!r} merges times that do not compare: {listed}")
 
 
 def _all_columns(rows: Rows, inputs: tuple[Stream, ...]) -> tuple[Column, ...]:
     check_mergeable(rows.name, inputs)
-    check_names(rows.name, (Named(column.name, "") for column in told_columns(inputs[0])))
-    return told_columns(inputs[0])
+    check_names(rows.name, (Named(column.name, "") for column in output_columns(inputs[0])))
+    return output_columns(inputs[0])
 
 
 def _selected(rows: Rows, inputs: tuple[Stream, ...], type_in: TypeIn) -> tuple[Column, ...]:
@@ -235,8 +235,8 @@ def _selected(rows: Rows, inputs: tuple[Stream, ...], type_in: TypeIn) -> tuple[
                 raise DeclarationError(f"{rows.name!r}: {item.sql!r} is an aggregate, and needs a window: add one")
             types.append(type_in(stream, item.sql))
         if len(set(types)) > 1:
-            said = ", ".join(f"{kind} in {stream.name!r}" for kind, stream in zip(types, inputs, strict=True))
-            raise DeclarationError(f"{rows.name!r}: {item.name!r} is {said}: make them one by a CAST")
+            listed = ", ".join(f"{kind} in {stream.name!r}" for kind, stream in zip(types, inputs, strict=True))
+            raise DeclarationError(f"{rows.name!r}: {item.name!r} is {listed}: make them one by a CAST")
         outputs.append(Column(item.name, types[0]))
     return tuple(outputs)
 

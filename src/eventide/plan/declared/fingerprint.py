@@ -127,41 +127,41 @@ def refuse_changes(old: Json, new: Json) -> None:
 
 
 def _stream(stream: Stream) -> Json:
-    told = _without(_plain(stream), "name")
+    data = _without(_as_data(stream), "name")
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
-    told["policy"] = ADDRESS.sub("", repr(stream.policy))
-    told["input"] = stream.input.format if stream.input else None
-    return told if stream.known else _without(told, "known")
+    data["policy"] = ADDRESS.sub("", repr(stream.policy))
+    data["input"] = stream.input.format if stream.input else None
+    return data if stream.known else _without(data, "known")
 
 
 def _step(step: Step) -> Json:
     # Prods change no state, and queues no answer: whoever wants other early answers may go on with the same.
-    told: Json = _plain(step)
+    data: Json = _as_data(step)
     for free in ("name", "prods", "room", "sideline"):
-        told = _without(told, free)
-    return told
+        data = _without(data, free)
+    return data
 
 
-def _plain(value: Any) -> Any:
+def _as_data(value: Any) -> Any:
     if isinstance(value, OrderBy):
         return f"{value.sql} {value.direction}"
     if is_dataclass(value):
         named = {field.name: getattr(value, field.name) for field in fields(value)}
         if set(named) in ({"name", "type"}, {"name", "sql"}):
             return list(named.values())
-        told = {name: _plain(part) for name, part in named.items()}
-        return {"over": WINDOWS[type(value)], **told} if type(value) in WINDOWS else told
+        data = {name: _as_data(part) for name, part in named.items()}
+        return {"over": WINDOWS[type(value)], **data} if type(value) in WINDOWS else data
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple | list):
-        return [_plain(part) for part in value]
+        return [_as_data(part) for part in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return ADDRESS.sub("", repr(value))
 
 
-def _without(told: Json, key: str) -> Json:
-    return {name: value for name, value in told.items() if name != key}
+def _without(data: Json, key: str) -> Json:
+    return {name: value for name, value in data.items() if name != key}
 
 
 def _changes(old: Json, new: Json) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _change(key: str, old: Any, new: Any) -> Iterator[str]:
     elif isinstance(old, dict) and isinstance(new, dict):
         yield from _changes(_prefixed(key, old), _prefixed(key, new))
     else:
-        yield f"{WORDS.get(key, key)} was {_said(old)}, is now {_said(new)}"
+        yield f"{WORDS.get(key, key)} was {_in_words(old)}, is now {_in_words(new)}"
 
 
 def _prefixed(key: str, parts: Json) -> Json:
@@ -222,9 +222,9 @@ def _same_order(old: list[str] | None, new: list[str] | None) -> bool:
     return _same_sql(one, other)
 
 
-def _said(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if value is None or value == []:
         return "not declared"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_said(part)}" for name, part in value.items())
+        return ", ".join(f"{name} {_in_words(part)}" for name, part in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

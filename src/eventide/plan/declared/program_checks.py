@@ -147,8 +147,10 @@ def among(stream: Stream, values: Sequence[Sequence[object]]) -> str | None:
     >>> among(s, [["a", "b", None]])
     "(`who` IN ('a', 'b') OR `who` IS NULL)"
     """
-    told = [_is_one_of(name, stream.column(name).type, of) for name, of in zip(stream.source, values, strict=True)]
-    return " AND ".join(condition for condition in told if condition is not None) or None
+    conditions = [
+        _is_one_of(name, stream.column(name).type, of) for name, of in zip(stream.source, values, strict=True)
+    ]
+    return " AND ".join(condition for condition in conditions if condition is not None) or None
 
 
 def _is_one_of(name: str, kind: str, values: Sequence[object]) -> str | None:

@@ -171,9 +171,9 @@ class Query:
             if name not in values:
                 has = nearest_of(name, values, "it has")
                 raise DeclarationError(f"query {self.name!r} has no value {name!r} to compare: {has}")
-        taken = {item.name.lower() for item in (*self.groups, *self.select)}
+        used = {item.name.lower() for item in (*self.groups, *self.select)}
         for name in added_columns(values, values if prods.estimate else ()):
-            if name.lower() in taken:
+            if name.lower() in used:
                 raise DeclarationError(
                     f"query {self.name!r}: {name!r} is a column of early answers; choose another name for yours"
                 )

@@ -28,7 +28,7 @@ burst that wait when their window is prodded after its end are set aside: they g
 hold none of them close meanwhile (prodding thesis, sections 4.3.2, Expensive, and 6.2 (a)).
 
 >>> queue = Queue("words_queue", ("words",), window=Window(300, 60), sideline=Sideline(one_in=3))
->>> queue.is_plain, queue.ordered
+>>> queue.passes_through, queue.ordered
 (False, False)
 """
 
@@ -75,7 +75,7 @@ class Rows:
         check_names(self.name, self.select)
 
     @property
-    def is_plain(self) -> bool:
+    def passes_through(self) -> bool:
         """Whether every row is told just as it came: what reads this may as well read the inputs."""
         return not self.select and self.where is None
 
@@ -168,7 +168,7 @@ class Queue(Rows):
             )
 
     @property
-    def is_plain(self) -> bool:
+    def passes_through(self) -> bool:
         """Whoever reads this must not read the inputs in its place."""
         return False
 

@@ -150,10 +150,10 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             self._check_punctuation(self.punctuation, owner)
         if self.prods is not None:
             self._check_prods(self.prods, owner)
-        for use, told_by in (("time", self.time), ("arrival time", self.arrival)):
-            if told_by is not None and kind_of(named(told_by, self.columns, owner)) is None:
+        for use, column in (("time", self.time), ("arrival time", self.arrival)):
+            if column is not None and kind_of(named(column, self.columns, owner)) is None:
                 raise DeclarationError(
-                    f"{owner} cannot take its {use} from {told_by!r}: it is {self.column(told_by).type}, "
+                    f"{owner} cannot take its {use} from {column!r}: it is {self.column(column).type}, "
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
 

@@ -207,7 +207,7 @@ def _of(node: exp.Expr, time: str, kind: TimeKind) -> Temporal | None:
     return None
 
 
-def in_plain_words(expression: exp.Expr) -> exp.Expr:
+def with_floors(expression: exp.Expr) -> exp.Expr:
     """The same, with `floor(x / n)` for what computes that in whole numbers."""
     return expression.transform(lambda node: _in_whole_numbers(node) or node)
 

@@ -31,8 +31,8 @@ def _sum(self: SparkToDuckDB, node: exp.Sum) -> str:
     kind = self.kind(node)
     if kind is None or isinstance(node.parent, exp.Window):
         distinct = isinstance(node.this, exp.Distinct)
-        plain = distinct or isinstance(node.parent, exp.Window)
-        return call("SUM" if plain else "spark_sum", self.sql(node.this))
+        is_native = distinct or isinstance(node.parent, exp.Window)
+        return call("SUM" if is_native else "spark_sum", self.sql(node.this))
     text = call("SUM", self.sql(node.this))
     return text if kind == "DOUBLE" else f"CAST({text} AS {kind})"
 

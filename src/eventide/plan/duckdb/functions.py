@@ -225,11 +225,11 @@ def _struct(self: SparkToDuckDB, node: exp.Struct) -> str:
 
 def _like(self: SparkToDuckDB, node: exp.Like) -> str:
     pattern = node.expression
-    plain = isinstance(pattern, exp.Literal) and "\\" not in pattern.name
+    without_escapes = isinstance(pattern, exp.Literal) and "\\" not in pattern.name
     if isinstance(pattern, exp.All) or (isinstance(pattern, exp.Anonymous) and pattern.name.lower() in ("any", "some")):
         return self.refuse("LIKE with several patterns")
     text = f"{self.sql(node.this)} {'NOT ' if node.args.get('negate') else ''}LIKE {self.sql(pattern)}"
-    return text if plain or isinstance(node.parent, exp.Escape) else f"{text} ESCAPE '\\'"
+    return text if without_escapes or isinstance(node.parent, exp.Escape) else f"{text} ESCAPE '\\'"
 
 
 def _substring(self: SparkToDuckDB, node: exp.Substring) -> str:

@@ -25,9 +25,9 @@ def _by_type(name: str, parameters: str, **bodies: str) -> tuple[str, ...]:
 def _to_whole(name: str, kind: str) -> tuple[str, ...]:
     """Casts to whole numbers cut fractions off, where DuckDB rounds; text must be a whole number."""
     wrong = f" WHEN x IS NOT NULL THEN spark_fail('CAST_INVALID_INPUT: ' || x || ' is no {kind}')"
-    said: list[str] = []
+    statements: list[str] = []
     for prefix, cast, otherwise in (("", "CAST", wrong), ("try_", "TRY_CAST", "")):
-        said += _by_type(
+        statements += _by_type(
             f"{prefix}{name}",
             "x",
             BIGINT=f"{cast}(x AS {kind})",
@@ -37,7 +37,7 @@ def _to_whole(name: str, kind: str) -> tuple[str, ...]:
             TIMESTAMPTZ=f"{cast}(spark_unix_seconds(x) AS {kind})",
             VARCHAR=f"CASE WHEN regexp_full_match(x, '\\s*[+-]?[0-9]+\\s*') THEN {cast}(x AS {kind}){otherwise} END",
         )
-    return tuple(said)
+    return tuple(statements)
 
 
 _DAY = "[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
@@ -52,7 +52,7 @@ def _texts_to_cast() -> tuple[str, ...]:
 
     DuckDB also takes 1_000, 2024/01/02, infinity and epoch; Spark also takes 1.5d, 2024, 2024-02 and 2024-01-02 03.
     """
-    said = [
+    statements = [
         # DuckDB wants a name of a zone behind a space, and a number right behind the seconds.
         _macro(
             "with_zone",
@@ -61,7 +61,7 @@ def _texts_to_cast() -> tuple[str, ...]:
         )
     ]
     for prefix, otherwise in (("", "spark_fail('CAST_INVALID_INPUT: ' || x)"), ("try_", "NULL")):
-        said += [
+        statements += [
             _macro(f"{prefix}decimal_text", f"(x) AS CASE WHEN contains(x, '_') THEN {otherwise} ELSE x END"),
             _macro(
                 f"{prefix}fraction_text",
@@ -86,7 +86,7 @@ def _texts_to_cast() -> tuple[str, ...]:
                 f"WHEN x IS NOT NULL THEN {otherwise} END",
             ),
         ]
-    return tuple(said)
+    return tuple(statements)
 
 
 # Java writes numbers below 0.001 and from 10,000,000 on as 1.5E10; `s` is DuckDB's shortest text of the number `a` > 0.

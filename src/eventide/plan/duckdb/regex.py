@@ -3,9 +3,9 @@ r"""Translate Java's regular expressions, which Spark has, to those of DuckDB (R
 Law: the same texts match, and the same pieces of them; a pattern that RE2 cannot say, or that is not a constant, is
 refused. In Java `.` stands for no end of a line of any kind, and `$` stands before the last end of a line too.
 
->>> said("a.c").text
+>>> to_re2("a.c").text
 'a[^\\n\\r\\x{85}\\x{2028}\\x{2029}]c'
->>> said("(l+)(o)").groups, said("l*").may_be_empty
+>>> to_re2("(l+)(o)").groups, to_re2("l*").may_be_empty
 (2, True)
 >>> replacement("[$1]\\\\", groups=1)
 '[\\1]\\\\'
@@ -46,7 +46,7 @@ class UnsupportedPatternError(ValueError):
     """A pattern that RE2 has no words for."""
 
 
-def said(java: str) -> Pattern:
+def to_re2(java: str) -> Pattern:
     """Translate; raises NotSaidError."""
     pieces = PIECES.findall(java)
     if not java.isascii() and any(piece.startswith("(?") and "i" in piece for piece in pieces):
@@ -55,7 +55,7 @@ def said(java: str) -> Pattern:
     dot = "." if any(piece.startswith("(?") and "s" in piece for piece in pieces) else f"[^{LINE_ENDS}]"
     words: list[str] = []
     groups = dollars = depth = 0
-    plain: list[str] = []
+    unanchored: list[str] = []
     for place, piece in enumerate(pieces):
         before = pieces[place - 1] if place else ""
         if depth:
@@ -76,9 +76,9 @@ def said(java: str) -> Pattern:
             groups += piece == "("
             word = dot if piece == "." else piece
         words.append(word)
-        plain.append("" if piece in ("\\b", "\\B", "$", "^", "\\z", "\\A") else piece)
+        unanchored.append("" if piece in ("\\b", "\\B", "$", "^", "\\z", "\\A") else piece)
     return Pattern(
-        "".join(words), groups, _may_be_empty("".join(plain)), bool(pieces) and pieces[-1] == "$" and dollars == 1
+        "".join(words), groups, _may_be_empty("".join(unanchored)), bool(pieces) and pieces[-1] == "$" and dollars == 1
     )
 
 
@@ -141,11 +141,11 @@ def _in_class(piece: str, before: str, first: bool) -> tuple[int, str]:
     return 2, piece
 
 
-def _may_be_empty(plain: str) -> bool:
+def _may_be_empty(unanchored: str) -> bool:
     try:
-        return re.search(re.sub(r"\\[pP]\{\w+\}", "a", plain), "") is not None
+        return re.search(re.sub(r"\\[pP]\{\w+\}", "a", unanchored), "") is not None
     except re.error as error:
-        raise UnsupportedPatternError(plain) from error
+        raise UnsupportedPatternError(unanchored) from error
 
 
 def _pattern(self: SparkToDuckDB, node: exp.Expression | None) -> Pattern:
@@ -153,7 +153,7 @@ def _pattern(self: SparkToDuckDB, node: exp.Expression | None) -> Pattern:
         self.refuse("a regular expression that is not a constant text")
     assert node is not None
     try:
-        return said(node.name)
+        return to_re2(node.name)
     except UnsupportedPatternError as error:
         self.refuse(f"{error} in the regular expression {node.name!r}")
         raise
@@ -208,8 +208,8 @@ def _split(self: SparkToDuckDB, node: exp.RegexpSplit) -> str:
     return call("str_split_regex", self.sql(node.this), _text(pattern.text))
 
 
-def _text(plain: str) -> str:
-    escaped = plain.replace("'", "''")
+def _text(unanchored: str) -> str:
+    escaped = unanchored.replace("'", "''")
     return f"'{escaped}'"
 
 

@@ -123,7 +123,7 @@ def to_duckdb(spark_sql: str, columns: tuple[Column, ...] = ()) -> str:
     for call in tree.find_all(exp.Func):
         if not _known(call):
             raise DeclarationError(f"{name_of(call).upper()} exists only on Spark: use the Spark engine")
-    return _said(tree.copy(), columns)
+    return _to_duckdb(tree.copy(), columns)
 
 
 @lru_cache(maxsize=4096)
@@ -137,7 +137,7 @@ def same_answer(spark_sql: str, columns: tuple[Column, ...] = ()) -> bool:
     if any(type(call) in NEAR or not _exact(call) for call in tree.find_all(exp.Func)):
         return False
     try:
-        _said(tree.copy(), columns)
+        _to_duckdb(tree.copy(), columns)
     except DeclarationError:
         return False
     return True
@@ -164,7 +164,7 @@ def _read(spark_sql: str) -> exp.Expression:
     return tree
 
 
-def _said(tree: exp.Expression, columns: tuple[Column, ...]) -> str:
+def _to_duckdb(tree: exp.Expression, columns: tuple[Column, ...]) -> str:
     saying = SparkToDuckDB(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
     saying.types = SparkTypes({column.name: column.type for column in columns})
     try:

@@ -78,11 +78,11 @@ def spark_type(kind: exp.DataType | str) -> str:
     found = exp.DataType.build(kind, dialect="spark") if isinstance(kind, str) else kind
     if any(value for part, value in found.args.items() if part != "this") or not isinstance(found.this, exp.DType):
         return found.sql(dialect="spark")
-    return _plain_type(found.this)
+    return _scalar_type(found.this)
 
 
 @cache
-def _plain_type(kind: exp.DType) -> str:
+def _scalar_type(kind: exp.DType) -> str:
     """A type without parts: sqlglot takes a quarter of a millisecond to write one, and there are thousands."""
     return exp.DataType(this=kind).sql(dialect="spark")
 

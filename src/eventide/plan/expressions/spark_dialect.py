@@ -151,8 +151,8 @@ def wrong_type(kind: exp.DataType) -> str | None:
     if kind.this not in (exp.DType.DECIMAL, exp.DType.VARCHAR, exp.DType.CHAR):
         return None
     for part in kind.expressions:
-        plain = isinstance(part, exp.DataTypeParam) and part.args.get("expression") is None
-        if not plain or not (isinstance(part.this, exp.Literal) and part.this.name.isdecimal()):
+        is_number = isinstance(part, exp.DataTypeParam) and part.args.get("expression") is None
+        if not is_number or not (isinstance(part.this, exp.Literal) and part.this.name.isdecimal()):
             return "the digits of a type are whole numbers: write DECIMAL(10, 2)"
         if len(part.this.name) > 9:
             return f"a type cannot have {part.this.name[:9]}.. digits: DECIMAL has at most 38"

@@ -141,8 +141,8 @@ class SparkTypes:
         if isinstance(node, exp.Concat | exp.DPipe):
             parts = [node.this, node.expression] if isinstance(node, exp.DPipe) else node.expressions
             kinds = [self.of(part) for part in parts]
-            plain = all(kind is not None and not kind.startswith(("ARRAY", "BINARY")) for kind in kinds)
-            return "STRING" if plain else None
+            as_text = all(kind is not None and not kind.startswith(("ARRAY", "BINARY")) for kind in kinds)
+            return "STRING" if as_text else None
         if isinstance(node, exp.Quantile | exp.ApproxQuantile):
             kind = "DOUBLE" if isinstance(node, exp.Quantile) else self.of(node.this)
             return f"ARRAY<{kind}>" if kind is not None and isinstance(node.args.get("quantile"), exp.Array) else kind

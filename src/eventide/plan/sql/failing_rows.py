@@ -237,8 +237,8 @@ class RowExpressions:
         """For a broken row: the query, the expression that fails, and why, as far as the words tell."""
         every = ", ".join(item.sql for item in (*self.query.query.groups, *self.query.query.select))
         rest = self._text(f"one of {every} fails")
-        said = [self._told(argument) for argument in self._spelled]
-        return f"CASE {' '.join(said)} ELSE {rest} END" if said else rest
+        cases_of = [self._reason(argument) for argument in self._spelled]
+        return f"CASE {' '.join(cases_of)} ELSE {rest} END" if cases_of else rest
 
     def spoken(self, node: exp.Expression) -> str:
         """The expression in Spark's order of evaluation."""
@@ -265,21 +265,21 @@ class RowExpressions:
     def _that_may_fail(self, arguments: Iterable[RowArgument]) -> tuple[RowArgument, ...]:
         return tuple(argument for argument in arguments if may_fail(argument.lazy, self.types))
 
-    def _told(self, argument: RowArgument) -> str:
+    def _reason(self, argument: RowArgument) -> str:
         """When it fails: the text about the innermost piece of it that does."""
         *inner, whole = failing_expressions(argument.node, self.types)
-        told = {
+        reasons_of = {
             fails(self.spoken(replace(argument, node=piece.node).lazy)): self._text(
                 f"{spelled(piece.node)} fails{': ' if piece.why else ''}{piece.why}"
             )
             for piece in (*inner, whole)
         }
-        [*conditions, last] = told
-        cases = " ".join(f"WHEN {condition} THEN {told[condition]}" for condition in conditions)
-        return f"WHEN {last} THEN " + (f"CASE {cases} ELSE {told[last]} END" if cases else told[last])
+        [*conditions, last] = reasons_of
+        cases = " ".join(f"WHEN {condition} THEN {reasons_of[condition]}" for condition in conditions)
+        return f"WHEN {last} THEN " + (f"CASE {cases} ELSE {reasons_of[last]} END" if cases else reasons_of[last])
 
-    def _text(self, said: str) -> str:
-        return exp.Literal.string(f"query {self.query.display_name!r}: {said}").sql(SPARK)
+    def _text(self, cases_of: str) -> str:
+        return exp.Literal.string(f"query {self.query.display_name!r}: {cases_of}").sql(SPARK)
 
 
 def _without_number(number: str, guard: str) -> str:

@@ -52,9 +52,9 @@ def _with_aggregates_apart(query: BoundQuery) -> BoundQuery:
         tree = exp.Paren(this=parsed(value.sql, "a value"))
         for aggregate in aggregates_in(tree):
             if (decimal := _decimal_sum(aggregate, types)) is not None:
-                told, check = decimal.kept_in(columns, types)
+                column_of, check = decimal.kept_in(columns, types)
                 checks.append(check)
-                aggregate.replace(exp.column(told))
+                aggregate.replace(exp.column(column_of))
                 continue
             wide, kind, summed = _without_overflow(aggregate, types)
             sql = in_evaluation_order(wide, types).sql(SPARK)

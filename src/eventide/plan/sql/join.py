@@ -1,7 +1,7 @@
 """Joins and lookups as SQL statements.
 
 Laws. *Pairs*: rows of `left` and `right` that are a pair, each with all its columns; their names are those of the
-chunks behind `l_` and `r_`. *Told*: what the user sees of `told`, pairs and rows alone (the other side NULL), those
+chunks behind `l_` and `r_`. *Told*: what the user sees of `output`, pairs and rows alone (the other side NULL), those
 that pass WHERE, in the order of time and then of values.
 
 A band is compared bucket by bucket: the values of the right side are cut into stretches as long as the band reaches, so
@@ -87,7 +87,7 @@ def alone_text(bound: BoundJoin, side: int, rows: str) -> str:
     return f"SELECT {', '.join((*both[0], *both[1]))}, CAST(1 AS BIGINT) AS {COUNT} FROM {met_text(bound, side, rows)}"
 
 
-def output_text(bound: BoundJoin, told: str, fail_safe: bool = False) -> str:
+def output_text(bound: BoundJoin, output: str, fail_safe: bool = False) -> str:
     """What is told: `window_start`, `window_end`, `rows`, the outputs, `__lost`."""
     start = "CASE WHEN l___k0 IS NULL OR r___k0 < l___k0 THEN r___k0 ELSE l___k0 END AS window_start"
     end = "CASE WHEN l___t IS NULL OR r___t > l___t THEN r___t ELSE l___t END + 1 AS window_end"
@@ -97,7 +97,7 @@ def output_text(bound: BoundJoin, told: str, fail_safe: bool = False) -> str:
     outputs = [f"{sql} AS {quoted(value.name)}" for sql, value in zip(values, bound.values, strict=True)]
     chosen = "" if where is None else f" WHERE {where}"
     text = ", ".join([start, end, f"{COUNT} AS `rows`", *outputs, f"{lost} AS __lost"])
-    return f"SELECT {text} FROM {told}{chosen}"
+    return f"SELECT {text} FROM {output}{chosen}"
 
 
 def output_order(bound: BoundJoin) -> str:
@@ -109,8 +109,8 @@ def output_order(bound: BoundJoin) -> str:
 def driver_exact(bound: BoundJoin) -> bool:
     """Whether DuckDB gives Spark's answer of both statements."""
     columns = (*met_columns(bound, 0), *met_columns(bound, 1), Column(COUNT, "BIGINT"))
-    told = f"SELECT * FROM ({output_text(bound, 'c')}){output_order(bound)}"
-    return same_answer(pairs_text(bound, "a", "b"), columns) and same_answer(told, columns)
+    output = f"SELECT * FROM ({output_text(bound, 'c')}){output_order(bound)}"
+    return same_answer(pairs_text(bound, "a", "b"), columns) and same_answer(output, columns)
 
 
 def _within(reach: Reach, left: str, right: str) -> list[str]:
@@ -177,12 +177,12 @@ def _fail_safe_output(bound: BoundJoin) -> tuple[list[str], str, str | None]:
         failing = fails(sql, f"{COUNT} >= 0")
         where = f"CASE WHEN {failing} THEN TRUE ELSE {sql} END"
         reasons.append((failing, bound.join.where or ""))
-    said = (f"CASE WHEN {failing} THEN {_quoted(f'{spelled} fails')} END" for failing, spelled in reasons)
-    return values, f"NULLIF(concat_ws('; ', {', '.join(said)}), '')", where
+    reasons_of = (f"CASE WHEN {failing} THEN {_quoted(f'{spelled} fails')} END" for failing, spelled in reasons)
+    return values, f"NULLIF(concat_ws('; ', {', '.join(reasons_of)}), '')", where
 
 
-def _quoted(said: str) -> str:
-    return str(exp.Literal.string(said).sql(SPARK))
+def _quoted(reasons_of: str) -> str:
+    return str(exp.Literal.string(reasons_of).sql(SPARK))
 
 
 PASSED = "__passed"

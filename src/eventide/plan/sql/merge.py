@@ -69,11 +69,11 @@ def merge_text(
     if _is_ranked(query):
         valued = f"(SELECT *, {_rank(query)} FROM {valued})"
         first = "" if query.query.limit is None else f" WHERE {RANK} <= {query.query.limit}"
-    told = ["__start AS window_start", "__end AS window_end", f"{ROWS} AS rows"]
-    told += [f"{_group(f'__k{j}', key.type)} AS {quoted(key.name)}" for j, key in enumerate(query.keys)]
-    told += [f"{_output(value.name)} AS {quoted(value.name)}" for value in query.values if shown(value)]
-    told += ["__lost", *([f"{BEAT} AS heartbeat"] if by_source else [])]
-    return f"SELECT {', '.join(told)} FROM {valued}{first}"
+    selected = ["__start AS window_start", "__end AS window_end", f"{ROWS} AS rows"]
+    selected += [f"{_group(f'__k{j}', key.type)} AS {quoted(key.name)}" for j, key in enumerate(query.keys)]
+    selected += [f"{_output(value.name)} AS {quoted(value.name)}" for value in query.values if shown(value)]
+    selected += ["__lost", *([f"{BEAT} AS heartbeat"] if by_source else [])]
+    return f"SELECT {', '.join(selected)} FROM {valued}{first}"
 
 
 def with_blocks(query: BoundQuery, slices: str, blocks: str) -> str:
@@ -165,7 +165,7 @@ def _lost(query: BoundQuery) -> str:
     """The reasons of the checks that fail, or NULL."""
     if not query.checks:
         return "CAST(NULL AS STRING)"
-    said = (
+    listed = (
         f"CASE WHEN NOT ({condition}) THEN '{reason.replace(chr(39), ' ')}' END" for condition, reason in query.checks
     )
-    return f"NULLIF(concat_ws('; ', {', '.join(said)}), '')"
+    return f"NULLIF(concat_ws('; ', {', '.join(listed)}), '')"

@@ -29,7 +29,7 @@ KINDS = {"DOUBLE": FRACTION, "STRING": TEXT, "BOOLEAN": TRUTH, "DATE": "date", "
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
 
-def is_plain(query: BoundQuery) -> bool:
+def is_portable(query: BoundQuery) -> bool:
     """Whether the reduce of a query is plain."""
     kind = Kinds(query.stream)
     where = query.query.where
@@ -41,20 +41,20 @@ def is_plain(query: BoundQuery) -> bool:
     )
 
 
-def keeps_plainly(query: BoundQuery) -> bool:
+def keeps_portably(query: BoundQuery) -> bool:
     """Whether the rows that come into an operator are kept as they are, with nothing computed but what is plain.
 
     >>> from eventide.plan.bound.rows import port
     >>> from eventide.plan.declared.stream import columns
     >>> traffic = Stream("traffic", columns("ts TIMESTAMP, speed INT"), time="ts")
     >>> chosen = port("j", "left", traffic, traffic.columns, where="rand() > 0.5")
-    >>> keeps_plainly(port("j", "left", traffic, traffic.columns)), keeps_plainly(chosen)
+    >>> keeps_portably(port("j", "left", traffic, traffic.columns)), keeps_portably(chosen)
     (True, False)
     """
-    return query.operator is not None and is_plain(query)
+    return query.operator is not None and is_portable(query)
 
 
-def has_plain_sources(stream: Stream) -> bool:
+def has_portable_sources(stream: Stream) -> bool:
     """Whether the sources of a stream are told by columns that are the same everywhere."""
     kind = Kinds(stream)
     return all(kind.of(exp.column(name)) not in (None, FRACTION) for name in stream.source)

@@ -39,7 +39,7 @@ from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, quoted
 from eventide.plan.expressions.parse import parsed
 from eventide.plan.sql.portable import FRACTION, Kinds
-from eventide.plan.sql.reduce import batch_view, is_told_by, timed
+from eventide.plan.sql.reduce import batch_view, marked_by, timed
 
 MOST = 1000
 """So many patterns of a round are told apart; of more, one prod for every group takes the place."""
@@ -92,13 +92,13 @@ def prods_text(stream: Stream, columns: tuple[str, ...], marked: bool) -> str:
     by = f" GROUP BY {', '.join(map(quoted, columns))} LIMIT {MOST + 1}" if columns else " HAVING count(*) > 0"
     if marked:
         assert stream.prods is not None
-        told = ", ".join([*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"])
-        return f"SELECT {told} FROM {batch_view(stream)} WHERE {is_told_by(stream, stream.prods)}{by}"
-    told = ", ".join([*named, "max(__t) AS __hi", "CAST(count(*) AS BIGINT) AS __n"])
-    return f"{timed(stream)} SELECT {told} FROM timed WHERE __t IS NOT NULL{by}"
+        selected = ", ".join([*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"])
+        return f"SELECT {selected} FROM {batch_view(stream)} WHERE {marked_by(stream, stream.prods)}{by}"
+    selected = ", ".join([*named, "max(__t) AS __hi", "CAST(count(*) AS BIGINT) AS __n"])
+    return f"{timed(stream)} SELECT {selected} FROM timed WHERE __t IS NOT NULL{by}"
 
 
-def is_plain(stream: Stream, columns: tuple[str, ...]) -> bool:
+def patterns_portable(stream: Stream, columns: tuple[str, ...]) -> bool:
     """Whether any engine tells these patterns alike (see `plan.plain`)."""
     kinds = Kinds(stream)
     return all(kinds.of(exp.column(name)) not in (None, FRACTION) for name in columns)

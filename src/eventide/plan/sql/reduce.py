@@ -101,7 +101,7 @@ def timed(stream: Stream, up_to: int | None = None) -> str:
     """
     time = time_sql(stream)
     only = [] if up_to is None else [f"({time} <= {up_to} OR {time} IS NULL OR {MALFORMED} IS NOT NULL)"]
-    only += [f"NOT {is_told_by(stream, mark)}" for mark in (stream.punctuation, stream.prods) if mark is not None]
+    only += [f"NOT {marked_by(stream, mark)}" for mark in (stream.punctuation, stream.prods) if mark is not None]
     where = f" WHERE {' AND '.join(only)}" if only else ""
     return (
         f"WITH timed AS (SELECT *, CASE WHEN {_usable(stream)} THEN {time} END AS __t FROM {batch_view(stream)}{where})"
@@ -118,11 +118,11 @@ def _usable(stream: Stream) -> str:
     return usable
 
 
-def is_told_by(stream: Stream, mark: str) -> str:
+def marked_by(stream: Stream, mark: str) -> str:
     """Whether a row is marked by a column, as a promise or prod, and has a time; never unknown."""
     assert stream.time is not None
-    told = f"{quoted(mark)} AND {quoted(stream.time)} IS NOT NULL"
-    return f"COALESCE({told} AND {_usable(stream)}, FALSE)"
+    selected = f"{quoted(mark)} AND {quoted(stream.time)} IS NOT NULL"
+    return f"COALESCE({selected} AND {_usable(stream)}, FALSE)"
 
 
 def promises_text(stream: Stream) -> str:
@@ -134,11 +134,11 @@ def promises_text(stream: Stream) -> str:
     sources = [quoted(name) for name in stream.source]
     named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
     by = f" GROUP BY {', '.join(sources)}" if sources else ""
-    told = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
+    selected = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
     if stream.arrival is not None:
-        told.append(f"max({instant_sql(stream.arrival, stream.column(stream.arrival).type)}) AS __at")
-    where = is_told_by(stream, stream.punctuation)
-    return f"SELECT {', '.join(told)} FROM {batch_view(stream)} WHERE {where}{by} HAVING count(*) > 0"
+        selected.append(f"max({instant_sql(stream.arrival, stream.column(stream.arrival).type)}) AS __at")
+    where = marked_by(stream, stream.punctuation)
+    return f"SELECT {', '.join(selected)} FROM {batch_view(stream)} WHERE {where}{by} HAVING count(*) > 0"
 
 
 def wants(query: BoundQuery) -> str | None:
@@ -225,12 +225,12 @@ def shaped_text(sql: str, columns: Sequence[str], renames: Mapping[str, str], st
     shown = []
     for name in columns:
         of = renames.get(name, name)
-        told = quoted(of)
+        selected = quoted(of)
         if of in stamps:
             # The pane of before is asked for because it may fail.
             stamp = f"stamps.__of{of}"
-            told = f"CASE WHEN {told} IS NOT NULL THEN {stamp} END" if of == "__pane" else stamp
-        shown.append(f"{told} AS {quoted(name)}")
+            selected = f"CASE WHEN {selected} IS NOT NULL THEN {stamp} END" if of == "__pane" else stamp
+        shown.append(f"{selected} AS {quoted(name)}")
     return f"SELECT {', '.join(shown)} FROM ({sql}){' CROSS JOIN stamps' if stamps else ''}"
 
 
@@ -244,8 +244,8 @@ def late_text(query: BoundQuery, condition: str, join: str = "", behind: str | N
     columns += ["__t", *([] if behind is None else [f"{behind} AS __behind"])]
     keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)] if query.operator is not None else []
     rows = ", ".join(["*", f"{pane_sql(query)} AS __pane", *keys])
-    taken = f"(SELECT {rows} FROM timed WHERE __t IS NOT NULL{where}) timed"
-    return f"{timed(query.stream)} SELECT {', '.join(columns)} FROM {taken} {join} WHERE {condition}"
+    timed_rows = f"(SELECT {rows} FROM timed WHERE __t IS NOT NULL{where}) timed"
+    return f"{timed(query.stream)} SELECT {', '.join(columns)} FROM {timed_rows} {join} WHERE {condition}"
 
 
 def rejects_text(stream: Stream, beyond: int | None = None) -> str:
@@ -266,8 +266,8 @@ def broken_text(stream: Stream, queries: Sequence[BoundQuery], up_to: int | None
     """The rows that break a query, each with the reasons; columns as in `rejects_text`, without its rows."""
     columns = ", ".join(quoted(column.name) for column in stream.columns)
     reasons = [reason for query in queries if (reason := _why_broken(query)) is not None]
-    told = f"nullif(concat_ws('; ', {', '.join(reasons)}), '')" if reasons else "CAST(NULL AS STRING)"
-    judged = f"judged AS (SELECT *, {told} AS _reason FROM timed WHERE __t IS NOT NULL)"
+    selected = f"nullif(concat_ws('; ', {', '.join(reasons)}), '')" if reasons else "CAST(NULL AS STRING)"
+    judged = f"judged AS (SELECT *, {selected} AS _reason FROM timed WHERE __t IS NOT NULL)"
     return (
         f"{timed(stream, up_to)}, {judged} SELECT {columns}, {MALFORMED}, _reason FROM judged WHERE _reason IS NOT NULL"
     )

@@ -79,10 +79,10 @@ class Files:
         """The next rows, of as many files as it needs."""
         deadline = time.monotonic() + wait
         while True:
-            taken = self._rows(max_rows)
-            if taken is not None:
-                self._units.look(taken)
-                return taken
+            tables = self._rows(max_rows)
+            if tables is not None:
+                self._units.look(tables)
+                return tables
             self._caught_up = True
             rest = deadline - time.monotonic()
             if rest <= 0 or self.ended:
@@ -90,7 +90,7 @@ class Files:
             time.sleep(min(rest, LOOK_AGAIN))
 
     def _rows(self, max_rows: int) -> pa.Table | None:
-        taken: list[pa.Table] = []
+        tables: list[pa.Table] = []
         wanted, opened = max_rows, 0
         while wanted > 0:
             if self._open is None:
@@ -100,9 +100,9 @@ class Files:
             assert self._open is not None
             table = self._read_on(*self._open, wanted)
             if table is not None and table.num_rows:
-                taken.append(table)
+                tables.append(table)
                 wanted -= table.num_rows
-        return pa.concat_tables(taken) if taken else None
+        return pa.concat_tables(tables) if tables else None
 
     def _read_on(self, path: str, reader: FileReader, max_rows: int) -> pa.Table | None:
         """The next rows of the open file, which is closed at its end; both are noted, to be done again if need be."""
@@ -182,15 +182,15 @@ class Files:
 
     def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
         """Read the same parts of the same files again; those that have come since wait for the next `take`."""
-        taken: list[pa.Table] = []
+        tables: list[pa.Table] = []
         try:
-            exact = all(self._again(_Part(**part), taken) for part in portion["files"])
+            exact = all(self._again(_Part(**part), tables) for part in portion["files"])
         except (InputError, OSError):
             exact = False
         self._parts = []
-        return pa.concat_tables(taken) if taken else None, exact
+        return pa.concat_tables(tables) if tables else None, exact
 
-    def _again(self, part: _Part, taken: list[pa.Table]) -> bool:
+    def _again(self, part: _Part, tables: list[pa.Table]) -> bool:
         """Add the rows of a part; whether they are what they were."""
         path = self._listing.path_of(part.file)
         self._check_same(path, part.mark)
@@ -203,7 +203,7 @@ class Files:
         wanted = part.rows
         while reader.offset < part.stop and (table := reader.read(max(1, wanted))) is not None:
             wanted -= table.num_rows
-            taken.append(table)
+            tables.append(table)
         exact = wanted == 0 and reader.offset == part.stop
         if exact and part.done:
             self._finish(path, reader)

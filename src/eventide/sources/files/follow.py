@@ -229,7 +229,7 @@ class Follow:
         self._how = LineFormat(owner, stream.columns, kind, options)
         self._file: FollowedFile | None = None
         self._after: FileMark | None = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._steps: list[dict[str, Any]] = []
         self._units = UnitWatch(stream)
         self._caught_up = False
@@ -248,12 +248,12 @@ class Follow:
         """The next lines."""
         deadline = time.monotonic() + wait
         while True:
-            taken = self._rows(max_rows)
-            self._caught_up = taken is None
-            self._units.look(taken)
+            tables = self._rows(max_rows)
+            self._caught_up = tables is None
+            self._units.look(tables)
             rest = deadline - time.monotonic()
-            if taken is not None or rest <= 0:
-                return taken
+            if tables is not None or rest <= 0:
+                return tables
             time.sleep(min(rest, LOOK_AGAIN))
 
     def _rows(self, max_rows: int) -> pa.Table | None:
@@ -265,31 +265,31 @@ class Follow:
                     self._emptied(self._file.mark())
                     continue
                 start = self._file.offset
-                taken = self._file.read(max_rows)
-                if taken is not None and taken.num_rows:
-                    return self._noted(self._file, start, taken, to_the_end=False)
-                if taken is None and not self._file.replaced(self._path):
+                tables = self._file.read(max_rows)
+                if tables is not None and tables.num_rows:
+                    return self._noted(self._file, start, tables, to_the_end=False)
+                if tables is None and not self._file.replaced(self._path):
                     return None
-                if taken is None:
+                if tables is None:
                     # Written between our last look and the renaming, or never ended.
-                    taken = self._file.read_to_the_end(max_rows)
-                    if taken is not None:
-                        return self._noted(self._file, start, taken, to_the_end=True)
+                    tables = self._file.read_to_the_end(max_rows)
+                    if tables is not None:
+                        return self._noted(self._file, start, tables, to_the_end=True)
                     self._after = self._file.mark()
                     self.close()
         except FileNotFoundError:
-            if not self._told:
-                self._told.add(self._path)
+            if not self._warned:
+                self._warned.add(self._path)
                 LOG.warning("%s: there is nothing at %s yet: it is waited for", self._how.owner, with_place(self._path))
             return None
         except OSError as failure:
             raise InputError(f"{self._how.owner}: {self._path} cannot be followed: {failure.strerror}") from failure
 
-    def _noted(self, file: FollowedFile, start: int, taken: pa.Table, to_the_end: bool) -> pa.Table:
+    def _noted(self, file: FollowedFile, start: int, tables: pa.Table, to_the_end: bool) -> pa.Table:
         """Keep in mind which rows were taken, to be taken again if need be."""
-        step = {"file": file.mark().saved(), "start": start, "rows": taken.num_rows, "to_the_end": to_the_end}
+        step = {"file": file.mark().saved(), "start": start, "rows": tables.num_rows, "to_the_end": to_the_end}
         self._steps.append(step)
-        return taken
+        return tables
 
     def _next(self) -> FollowedFile:
         """The file behind the one that was read: one that bore the name meanwhile, or the one that bears it now."""
@@ -297,8 +297,8 @@ class Follow:
             return FollowedFile(self._how, self._path)
         waiting, compressed = rotated_after(self._path, self._after)
         for path in compressed:
-            if path not in self._told:
-                self._told.add(path)
+            if path not in self._warned:
+                self._warned.add(path)
                 LOG.warning("%s: %s was compressed before it was read: its rows are missing", self._how.owner, path)
         return FollowedFile(self._how, waiting[0] if waiting else self._path)
 
@@ -338,16 +338,16 @@ class Follow:
 
     def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
         """Read the same lines again, wherever their files are now."""
-        taken: list[pa.Table] = []
+        tables: list[pa.Table] = []
         exact = True
         for step in portion["steps"]:
             mark = FileMark.restored(step["file"])
             rows = self._again(mark, int(step["start"]), int(step["rows"]), bool(step["to_the_end"]))
-            taken += rows
+            tables += rows
             exact = sum(one.num_rows for one in rows) == step["rows"]
             if not exact:
                 break
-        return pa.concat_tables(taken) if taken else None, exact
+        return pa.concat_tables(tables) if tables else None, exact
 
     def _again(self, mark: FileMark, start: int, rows: int, to_the_end: bool) -> list[pa.Table]:
         """The rows of a file from one byte to another; none if the file is not what it was."""
@@ -362,11 +362,11 @@ class Follow:
                 self._how, where, replace(mark, offset=start, names=mark.names if start else None)
             )
         read = self._file.read_to_the_end if to_the_end else self._file.read
-        taken: list[pa.Table] = []
+        tables: list[pa.Table] = []
         while self._file.offset < mark.offset and (table := read(max(1, rows))) is not None:
-            taken.append(table)
+            tables.append(table)
             rows -= table.num_rows
-        return taken
+        return tables
 
     def close(self) -> None:
         """Close the file that is open."""

@@ -84,10 +84,10 @@ class TableFile:
             if table is None:
                 return None
             self._rest = declared_table(self._owner, self._columns, table, self._path)
-        taken = self._rest.slice(0, max_rows)
+        head = self._rest.slice(0, max_rows)
         self._rest = self._rest.slice(max_rows)
-        self._offset += taken.num_rows
-        return taken
+        self._offset += head.num_rows
+        return head
 
     def close(self) -> None:
         """The file is closed when its iterator is dropped."""

@@ -65,9 +65,9 @@ class ReplayInput:
             due = self._schedule.due_by(self._clock() - self._start)
             if due > self._rows:
                 stop = min(due, self._rows + max_rows)
-                taken = pa.Table.from_batches(self._schedule.read(self._rows, stop))
+                delivered = pa.Table.from_batches(self._schedule.read(self._rows, stop))
                 self._rows = stop
-                return taken
+                return delivered
             rest = deadline - time.monotonic()
             if rest <= 0:
                 break
@@ -94,8 +94,8 @@ class ReplayInput:
         self._start = None if portion["start"] is None else int(portion["start"])
         wanted = int(portion["rows"])
         start, self._rows = self._rows, min(self._rows + wanted, self._schedule.rows)
-        taken = pa.Table.from_batches(self._schedule.read(start, self._rows)) if self._rows > start else None
-        return taken, self._rows - start == wanted
+        delivered = pa.Table.from_batches(self._schedule.read(start, self._rows)) if self._rows > start else None
+        return delivered, self._rows - start == wanted
 
     def close(self) -> None:
         """The file is closed when nobody reads it any more."""

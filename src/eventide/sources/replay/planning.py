@@ -163,8 +163,8 @@ def planned(stream: Stream, folder: str | None = None) -> Schedule:
 def _fingerprint(stream: Stream, replay: Replay) -> str:
     listing = Listing(f"stream {stream.name!r}", replay.path)
     files = [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in listing.unread()]
-    said = repr((replay, stream.columns, stream.arrival, stream.source, os.path.abspath(replay.path), files, 1))
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+    described = repr((replay, stream.columns, stream.arrival, stream.source, os.path.abspath(replay.path), files, 1))
+    return hashlib.sha256(described.encode()).hexdigest()[:32]
 
 
 def _write(stream: Stream, replay: Replay, path: Path) -> None:

@@ -97,12 +97,12 @@ def unknown_format(owner: str, name: str, spark_version: str) -> InputError:
     )
 
 
-def said(failure: BaseException) -> str:
+def message_of(failure: BaseException) -> str:
     """The one sentence in what Spark raised that is meant for people.
 
-    >>> said(ValueError("[PATH_NOT_FOUND] Path does not exist: in. SQLSTATE: 42K03\\n at org.apache"))
+    >>> message_of(ValueError("[PATH_NOT_FOUND] Path does not exist: in. SQLSTATE: 42K03\\n at org.apache"))
     'Path does not exist: in.'
-    >>> said(ValueError())
+    >>> message_of(ValueError())
     'ValueError'
     """
     text = str(failure).strip() or type(failure).__name__
@@ -141,4 +141,4 @@ def translated_errors(spark: SparkSession, owner: str, name: str, place: str | N
                 "(pandas: to_parquet(.., coerce_timestamps='us')), or use the local engine"
             ) from failure
         where = f" from {place}" if place else ""
-        raise InputError(f"{owner} cannot be read as {name}{where}: {said(failure)}") from failure
+        raise InputError(f"{owner} cannot be read as {name}{where}: {message_of(failure)}") from failure

@@ -188,14 +188,16 @@ class QuickCsv:
 
     def rows(self, lines: pa.StringArray, block: bytes) -> tuple[pa.Table, Any]:
         """The rows of the lines that are sure, and which lines they are; `block` has these lines, and blank ones."""
-        plain = self._plain(lines, block)
-        table = self._converted(lines, block) if plain.all() else self._converted(lines.filter(pa.array(plain)), None)
+        unquoted = self._cuttable(lines, block)
+        table = (
+            self._converted(lines, block) if unquoted.all() else self._converted(lines.filter(pa.array(unquoted)), None)
+        )
         sure = table.column("sure")
-        plain[plain] = sure.to_numpy()
+        unquoted[unquoted] = sure.to_numpy()
         values = table.drop_columns("sure").rename_columns(self._names)
-        return values.filter(sure), plain
+        return values.filter(sure), unquoted
 
-    def _plain(self, lines: pa.StringArray, block: bytes) -> Any:
+    def _cuttable(self, lines: pa.StringArray, block: bytes) -> Any:
         """Which lines can be cut without doubt."""
         bare, regular = lines, None
         if self._quote and self._quote.encode() in block:
@@ -204,8 +206,8 @@ class QuickCsv:
                 # Here an empty text in quotes is not NULL; Arrow does not tell the two apart.
                 regular = pc.and_not(regular, pc.match_substring(lines, self._quote * 2))
             bare = pc.replace_substring_regex(lines, self._inside, self._quote)
-        plain = pc.equal(pc.count_substring(bare, self._sep), self._width - 1)
-        return (plain if regular is None else pc.and_(plain, regular)).to_numpy(zero_copy_only=False).copy()
+        unquoted = pc.equal(pc.count_substring(bare, self._sep), self._width - 1)
+        return (unquoted if regular is None else pc.and_(unquoted, regular)).to_numpy(zero_copy_only=False).copy()
 
     def _converted(self, lines: pa.StringArray, block: bytes | None) -> pa.Table:
         names = [f"f{place}" for place in range(self._width)]

@@ -287,7 +287,7 @@ class QuickJson:
         used = [f"j{place}" for place in range(1, len(columns) + 1)]
         values = [of_json(value, column.type) for value, column in zip(used, columns, strict=True)]
         # What DuckDB takes and Spark does not: a comma before a closing bracket (also, to be brief, inside of a text).
-        plain = r"regexp_matches(line, '^[ \t]*\{') AND NOT regexp_matches(line, ',[ \t]*[}\]]')"
+        is_simple = r"regexp_matches(line, '^[ \t]*\{') AND NOT regexp_matches(line, ',[ \t]*[}\]]')"
         there = [f"p{place}" for place in range(1, len(columns) + 1)]
         shown = ", ".join(f"doc[{place}] IS NOT NULL AS p{place}" for place in range(1, len(columns) + 1))
         self._sql, self._checked_sql = (
@@ -295,7 +295,7 @@ class QuickJson:
                 used,
                 values,
                 f"(SELECT {found}, {shown}, doc IS NOT NULL AND plain AS known FROM "
-                f"(SELECT json_extract({line}, [{pointers}]) AS doc, {plain} AS plain FROM lines))",
+                f"(SELECT json_extract({line}, [{pointers}]) AS doc, {is_simple} AS plain FROM lines))",
                 also="known",
                 more=there,
             )
