@@ -142,7 +142,7 @@ def test_a_record_under_the_number_of_another_is_not_believed(tmp_path: Path) ->
         assert checkpoint.last() == before
 
 
-@pytest.mark.parametrize("other", [1, 3])
+@pytest.mark.parametrize("other", [1, 4])
 def test_a_record_of_another_format_is_refused_even_if_an_older_round_would_do(tmp_path: Path, other: int) -> None:
     with Checkpoint.open(tmp_path) as checkpoint:
         run_round(checkpoint, 0)
@@ -150,7 +150,8 @@ def test_a_record_of_another_format_is_refused_even_if_an_older_round_would_do(t
     with (
         Checkpoint.open(tmp_path) as checkpoint,
         pytest.raises(
-            CheckpointError, match=rf"format {other}, and this Eventide reads format 2: continue it with the version"
+            CheckpointError,
+            match=rf"format {other}, and this Eventide reads format 2 and 3: continue it with the version",
         ),
     ):
         checkpoint.last()
@@ -159,7 +160,7 @@ def test_a_record_of_another_format_is_refused_even_if_an_older_round_would_do(t
 def test_a_record_that_lacks_a_part_is_damaged(tmp_path: Path) -> None:
     with Checkpoint.open(tmp_path) as checkpoint:
         before = run_round(checkpoint, 0)
-        checkpoint.storage.write("rounds/0000000001.json", write_document({"format": 2, "round": 1}))
+        checkpoint.storage.write("rounds/0000000001.json", write_document({"format": 3, "round": 1}))
         assert checkpoint.last() == before
         assert "is not whole" in checkpoint.warnings[0]
 

@@ -7,7 +7,8 @@ never goes back. The *combined* heartbeat holds for all sources together; it is 
 stake on every one of them.
 
 Configuration, running logic and saved state are three types: a `Policy` is a frozen declaration; it starts a
-`HeartbeatGenerator`, the running object; a `Snapshot` is plain data from which the same policy resumes an equal one.
+`HeartbeatGenerator`, the running object; a `Snapshot` is plain data, and arrays
+(`Packed`), from which the same policy resumes an equal one.
 
 The ratchet: whatever a policy computes, the heartbeats it shows only go forward.
 

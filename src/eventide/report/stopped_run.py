@@ -13,13 +13,15 @@ to --checkpoint, once a first round has been run
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from eventide.engine.checkpoint.array_files import complete
 from eventide.engine.checkpoint.checkpoint import checked, decoded
-from eventide.engine.checkpoint.record import DamagedError, RoundRecord, read_document
+from eventide.engine.checkpoint.record import DamagedError, RoundRecord, StateFile, read_document
 from eventide.engine.introspection.open_windows import OpenQuery, open_of_record
 from eventide.engine.introspection.why import ProgressReport
 from eventide.errors import CheckpointError
@@ -67,7 +69,8 @@ def last_record(storage: Storage) -> RoundRecord:
             )
         for name in sorted(names, reverse=True):
             try:
-                return RoundRecord.from_json(read_document(name, storage.read(name)))
+                record = RoundRecord.from_json(read_document(name, storage.read(name)))
+                return complete(record, partial(_table, storage))[0]
             except (DamagedError, MissingFileError):
                 continue
     raise CheckpointError(f"no round in {storage.where} can be read: start the engine, which says what is damaged")
@@ -102,16 +105,20 @@ def _refuse_others(record: RoundRecord, program: Program, way: dict[str, None]) 
     refuse_changes(only(record.plan), only(described(program)))
 
 
+def _table(storage: Storage, file: StateFile, columns: list[str] | None = None) -> pa.Table:
+    data = storage.read(file.name)
+    if checked(data, file.checksum) != file.checksum:
+        raise DamagedError(f"{file.name} is damaged: its checksum does not hold")
+    return decoded(file.name, data, columns)
+
+
 def _progress(
     program: Program, storage: Storage, record: RoundRecord, way: dict[str, None], scheduling: Scheduling
 ) -> ProgressReport:
     files = {file.name: file for file in record.files}
 
     def column(file: str, name: str) -> pa.ChunkedArray:
-        data = storage.read(file)
-        if checked(data, files[file].checksum) != files[file].checksum:
-            raise DamagedError(f"{file} is damaged: its checksum does not hold")
-        return decoded(file, data, [name]).column(name)
+        return _table(storage, files[file], [name]).column(name)
 
     def times(operator: str, kind: str) -> Instants:
         """The times of rows that an operator keeps, as the record has them."""

@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.arrays import grown
+from eventide.eventtime.arrays import grown, packed, unpacked
 from eventide.eventtime.arrivals import Arrivals, selected
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
@@ -71,7 +71,7 @@ class FutureGuard:
         generator = FutureGuardGenerator(self)
         generator.inner = self.inner.resume(snapshot["inner"])
         generator.withheld = snapshot["withheld"]
-        generator._spoke_of = np.array(snapshot["spoke_of"], dtype=np.int64)
+        generator._spoke_of = unpacked(snapshot["spoke_of"])
         generator._clock = snapshot["clock"]
         generator._ratchet = Ratchet.restored(snapshot["ratchet"])
         return generator
@@ -146,7 +146,7 @@ class FutureGuardGenerator:
             "version": VERSION,
             "inner": self.inner.snapshot(),
             "withheld": self.withheld,
-            "spoke_of": self._spoke_of.tolist(),
+            "spoke_of": packed(self._spoke_of),
             "clock": self._clock,
             "ratchet": self._ratchet.snapshot(),
         }
