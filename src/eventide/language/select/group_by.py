@@ -36,6 +36,7 @@ from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Stream, Timestamps
 from eventide.plan.declared.temporal import FIXED, Bucket, Temporal, truncated
 from eventide.plan.declared.window import TUMBLING, RowWindow, SameWindow, Window
+from eventide.plan.expressions.across_rows import WINDOWS, refused_call
 
 CLAUSES = ("RANGE", "SLIDE", "OFFSET")
 
@@ -348,9 +349,12 @@ NEIGHBOURS = ("lag", "lead")
 
 
 def refuse_over(query: exp.Expr, source: SourceText) -> None:
-    """An error for an OVER in a query, wherever it stands."""
+    """An error for an OVER, or a function that looks across rows, in a query, wherever it stands."""
     for over in query.find_all(exp.Window):
         raise source.error("OVER cannot be run yet", over, hint_for(over))
+    if (refused := refused_call(query, WINDOWS)) is not None:
+        at, wrong, instead = refused
+        raise source.error(wrong, at, instead)
 
 
 def hint_for(over: exp.Expr) -> str:
