@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from eventide.plan.declared.stream import Input, Stream, columns
-from eventide.sources.spark.reachable import unreachable_brokers
+from eventide.sources.spark.errors import unreachable_brokers
 
 
 def kafka(servers: str) -> Stream:

@@ -14,13 +14,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from eventide.endpoint.address import Address
-from eventide.endpoint.auth import Gate
-from eventide.endpoint.discovery import Published, clear, new_token
-from eventide.endpoint.limits import Limits
+from eventide.endpoint.auth import Gate, Limits
+from eventide.endpoint.discovery import Address, Published, clear, new_token
+from eventide.endpoint.metrics import RoundCounts
 from eventide.endpoint.questions import Questions, Words
-from eventide.endpoint.round_counts import RoundCounts
-from eventide.endpoint.server import Server
+from eventide.endpoint.serving import Server
 from eventide.engine.running import Running
 from eventide.errors import EngineError
 from eventide.storage.local import LocalStorage

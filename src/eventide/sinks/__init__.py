@@ -6,12 +6,11 @@ from eventide.lazy_import import lazy_import
 
 if TYPE_CHECKING:
     from eventide.sinks.by_name import sink_of
-    from eventide.sinks.callback import Callback
+    from eventide.sinks.callback import Callback, SparkWriter
     from eventide.sinks.console import Console
     from eventide.sinks.directory import Directory
     from eventide.sinks.memory import Memory
     from eventide.sinks.sink import Sink
-    from eventide.sinks.spark_writer import SparkWriter
 
 __all__ = ["Callback", "Console", "Directory", "Memory", "Sink", "SparkWriter", "sink_of"]
 
@@ -23,7 +22,7 @@ __getattr__ = lazy_import(
         "Directory": "eventide.sinks.directory",
         "Memory": "eventide.sinks.memory",
         "Sink": "eventide.sinks.sink",
-        "SparkWriter": "eventide.sinks.spark_writer",
+        "SparkWriter": "eventide.sinks.callback",
         "sink_of": "eventide.sinks.by_name",
     },
 )

@@ -27,9 +27,8 @@ from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sinks.sink import Sink
-from eventide.sources.spark.connect import refuse_connect
+from eventide.sources.spark.errors import refuse_connect, unreachable_brokers
 from eventide.sources.spark.input import read_stream
-from eventide.sources.spark.reachable import unreachable_brokers
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:

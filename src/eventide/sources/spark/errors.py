@@ -1,10 +1,8 @@
-"""Spark's errors about sources in our words; its process may also be gone.
+"""Why Spark cannot open a source: its errors in our words, brokers that do not answer, unusable sessions.
 
-What Spark says when a source cannot be opened, in our words, with the way out.
-
-Law: whatever Spark raises while a stream is being opened leaves here as one `InputError` that names the stream; a
-format that is not there gets the names that are near it, or the package that brings it. Only that Spark is gone is no
-matter of the input.
+Laws. An error of Spark about a source becomes one sentence that tells the way out; Spark's process may also be gone.
+Whether the brokers of a Kafka stream answer is told within seconds, where Spark would try for minutes. A session of
+Spark Connect, which cannot run an engine, is refused where it is given.
 
 >>> unknown_format("stream 's'", "jsn", "4.3.0").args[0]
 "stream 's': there is no format 'jsn': did you mean json? A format of a package needs `--package group:name:version`"
@@ -21,12 +19,14 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from eventide.errors import EngineError, EventideError, InputError
+from eventide.errors import DeclarationError, EngineError, EventideError, InputError
+from eventide.plan.declared.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,3 +142,52 @@ def translated_errors(spark: SparkSession, owner: str, name: str, place: str | N
             ) from failure
         where = f" from {place}" if place else ""
         raise InputError(f"{owner} cannot be read as {name}{where}: {message_of(failure)}") from failure
+
+
+def refuse_connect(given: object, what: str) -> None:
+    """Refuse a session or DataFrame of Spark Connect.
+
+    >>> refuse_connect(42, "this session")
+    """
+    if any(base.__module__.startswith("pyspark.sql.connect.") for base in type(given).__mro__):
+        raise DeclarationError(
+            f"{what} is one of Spark Connect, whose driver is in another process; Eventide works in the driver. Make "
+            "the session without .remote(...) (SparkSession.builder.master(...).getOrCreate(), with SPARK_REMOTE "
+            "unset), or send the program to the cluster with spark-submit. eventide.heartbeats works with Spark "
+            "Connect, for queries that stay plain Spark"
+        )
+
+
+SERVERS = "kafka.bootstrap.servers"
+SECONDS = 2.0
+"""So long a broker has to answer."""
+
+
+def unreachable_brokers(stream: Stream, seconds: float = SECONDS) -> str | None:
+    """A sentence, if none of the brokers that a stream names takes a connection; None for all other streams.
+
+    >>> from eventide.plan.declared.stream import Input, columns
+    >>> options = (("kafka.bootstrap.servers", "localhost:1"), ("subscribe", "cars"))
+    >>> unreachable_brokers(Stream("s", columns("t BIGINT"), time="t", input=Input("kafka", options=options)))
+    "stream 's': no Kafka broker answers at localhost:1 (Connection refused): check kafka.bootstrap.servers and that \
+the broker runs; it goes on being tried"
+    """
+    given = stream.input
+    if given is None or given.format.lower() != "kafka":
+        return None
+    options = {name.lower(): value for name, value in given.options}
+    failures = []
+    for server in filter(None, map(str.strip, options.get(SERVERS, "").split(","))):
+        host, _, port = server.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), seconds):
+                return None
+        except (OSError, ValueError) as failure:
+            why = getattr(failure, "strerror", None) or str(failure)
+            failures.append(f"{server} ({why})")
+    if not failures:
+        return None
+    return (
+        f"stream {stream.name!r}: no Kafka broker answers at {', '.join(failures)}: check {SERVERS} and that the "
+        "broker runs; it goes on being tried"
+    )
