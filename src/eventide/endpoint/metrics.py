@@ -1,20 +1,13 @@
-"""An engine in Prometheus' text form, what `/metrics` answers, and the counts of rounds that it needs.
+"""An engine in Prometheus' text form: what `/metrics` answers.
 
-Laws. A scrape is told from the last committed round and never waits for one. The number of lines is bounded, whatever
+Law: a scrape is told from the last committed round and never waits for one. The number of lines is bounded, whatever
 the number of sources: of each stream the combined heartbeat, and the `SOURCES` that are furthest behind. Counters never
-fall while an engine runs; those of rows go on after a restart from the checkpoint. What no status keeps (the time of
-each step, and results) is counted round by round: it costs a round some microseconds, and needs no library; whoever
-reads gets a copy of one moment.
+fall while an engine runs; those of rows go on after a restart from the checkpoint.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -22,9 +15,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from eventide.endpoint.round_counts import BUCKETS, Counted, RoundCounts
 from eventide.engine.introspection.status import Status, StreamStatus, source_times
 from eventide.engine.introspection.why import ProgressReport
-from eventide.engine.round.report import STEPS, RoundReport
 from eventide.engine.running import Running
 from eventide.eventtime.instant import EDGE
 from eventide.eventtime.policies.drop_ratio.permitted import permitted_ratio
@@ -161,50 +154,3 @@ def _several(label: str | tuple[str, ...]) -> list[str]:
 
 def _in(instants: int | None, unit: int) -> float | None:
     return None if instants is None else instants / unit
-
-
-BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper edges in seconds of the histogram of steps."""
-
-
-@dataclass(frozen=True)
-class Counted:
-    """By step, how many rounds it took up to each edge of `BUCKETS` and no less, and its seconds in all; results by
-    query since the start; when the last round was committed, in seconds since 1970."""
-
-    steps: dict[str, list[int]] = field(default_factory=lambda: {step: [0] * (len(BUCKETS) + 1) for step in STEPS})
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STEPS, 0.0))
-    results: Counter[str] = field(default_factory=Counter)
-    last_round: float | None = None
-
-
-class RoundCounts:
-    """Counts rounds; to be called after each.
-
-    >>> counts = RoundCounts(now=lambda: 7.0)
-    >>> counts(RoundReport(0, 0, {}, {}, {}, {}, {}, seconds={"reduce": 0.2}))
-    >>> counts.now().seconds["reduce"], counts.now().steps["reduce"][5], counts.now().last_round
-    (0.2, 1, 7.0)
-    """
-
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
-        self._lock, self._now = threading.Lock(), now
-        self._counted = Counted()
-
-    def __call__(self, work: RoundReport) -> None:
-        """Take a committed round into account."""
-        with self._lock:
-            counted = self._counted
-            for step, seconds in work.seconds.items():
-                counted.steps[step][bisect_left(BUCKETS, seconds)] += 1
-                counted.seconds[step] += seconds
-            for query, results in work.results.items():
-                counted.results[query] += results.rows
-            self._counted = replace(counted, last_round=self._now())
-
-    def now(self) -> Counted:
-        """What has been counted so far."""
-        with self._lock:
-            steps = {step: list(counts) for step, counts in self._counted.steps.items()}
-            seconds, results = dict(self._counted.seconds), Counter(self._counted.results)
-            return replace(self._counted, steps=steps, seconds=seconds, results=results)

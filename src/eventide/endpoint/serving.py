@@ -1,24 +1,17 @@
-"""A socket that listens from the start, and a server behind it whose connections are limited.
+"""Connections within limits: what uvicorn does not bound by itself.
 
-Laws. *Socket*: connections are taken from the moment at which the server exists. What serves them (uvicorn, Starlette)
-is loaded when the first one comes: a run that nobody asks pays for a socket and for a thread that sleeps. `close` lets
-answers under way be finished and sent where somebody takes them, and leaves neither thread nor connection. *Limits*
-that uvicorn does not set by itself: there are at most so many connections. When one more comes, the slowest is cut off
-of those that have their answer, or had a second to send their request; where there is none the new one is refused. A
-connection brings one request, has so many seconds to send it in all, however it dawdles, and so many to take the
-answer, and is closed. What is no request is refused in words. A client that still sends when its answer is there can
-read it: so much more is taken, and dropped.
+Law: there are at most so many connections. When one more comes, the slowest is cut off of those that have their answer,
+or had a second to send their request; where there is none the new one is refused. A connection brings one request, has
+so many seconds to send it in all, however it dawdles, and so many to take the answer, and is closed. What is no request
+is refused in words. A client that still sends when its answer is there can read it: so much more is taken, and dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import selectors
 import socket
 import sys
-import threading
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -29,7 +22,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from eventide.endpoint.auth import HttpError, Limits, as_json
-from eventide.endpoint.discovery import Address
 
 FAIR = 1.0
 """Seconds for a request that nobody is cut off before."""
@@ -234,47 +226,3 @@ class _Server(uvicorn.Server):
 def serve(application: ASGIApp, listening: socket.socket, woken: socket.socket, limits: Limits) -> None:
     """Serve connections of a socket, in this thread, until `woken` can be read."""
     _Server(LimitedConfig(application, limits), woken).run([listening])
-
-
-log = logging.getLogger(__name__)
-
-BACKLOG = 128
-
-
-class Server:
-    """Listens at an address until it is closed.
-
-    `application` is called in the server's thread, with the address that has the port which was found.
-    """
-
-    def __init__(self, address: Address, application: Callable[[Address], ASGIApp], limits: Limits) -> None:
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        self._listening = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
-        self.address = Address(address.host, self._listening.getsockname()[1])
-        self._application, self._limits = application, limits
-        self._closing = threading.Event()
-        self._wake, self._woken = socket.socketpair()
-        self._thread = threading.Thread(target=self._serve, name="eventide-endpoint", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Take no more requests; answers under way are finished. Safe to call again, and from any thread."""
-        if not self._closing.is_set():
-            self._closing.set()
-            self._wake.close()
-            self._thread.join()
-
-    def _serve(self) -> None:
-        with self._listening, self._woken:
-            with selectors.DefaultSelector() as selector:
-                for one in (self._listening, self._woken):
-                    selector.register(one, selectors.EVENT_READ)
-                selector.select()
-            if self._closing.is_set():
-                return
-            # Only now: these libraries take longer to load than a short run takes.
-
-            try:
-                serve(self._application(self.address), self._listening, self._woken, self._limits)
-            except Exception as error:
-                log.error("endpoint failed", extra={"why": f"{type(error).__name__}: {error}"})
