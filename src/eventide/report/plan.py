@@ -39,7 +39,7 @@ from sqlglot.errors import SqlglotError
 
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.placement import DRIVER_MEMORY
-from eventide.engine.round.reducer import Reducer
+from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
 from eventide.launch.user_functions import local_backend

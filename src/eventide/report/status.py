@@ -36,7 +36,7 @@ import numpy as np
 from eventide.engine.introspection.status import QueryStatus, Status, StreamStatus
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.drop_ratio.permitted import permitted_ratio
 from eventide.plan.declared.driver_memory import size_words

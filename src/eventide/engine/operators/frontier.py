@@ -5,7 +5,7 @@ several inputs is the least of theirs. A frontier never goes back.
 
 >>> from eventide.plan.expressions.columns import columns
 >>> of_stream(Stream("s", columns("t BIGINT, v INT"), time="t"), 9)
-Frontier(time=9, least={'t': 10}, holes=())
+OperatorFrontier(time=9, least={'t': 10}, holes=())
 >>> least_time([OperatorFrontier(9), OperatorFrontier(4)])
 4
 """

@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from eventide.engine.operators.operator import Output
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, one_row
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.plan.expressions.columns import Column, quoted
