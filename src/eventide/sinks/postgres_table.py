@@ -23,23 +23,21 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from eventide.errors import EngineError
 from eventide.results.results import Results
 from eventide.sinks.lines import LineWriter
-from eventide.sources.arrow_types import spark_type_of
 
-TYPES = {
-    "BOOLEAN": "boolean",
-    "TINYINT": "smallint",
-    "SMALLINT": "smallint",
-    "INT": "integer",
-    "BIGINT": "bigint",
-    "FLOAT": "real",
-    "DOUBLE": "double precision",
-    "STRING": "text",
-    "BINARY": "bytea",
-    "DATE": "date",
-    "TIMESTAMP": "timestamptz",
-    "TIMESTAMP_NTZ": "timestamp",
-    "VOID": "text",
-}
+TYPES = (
+    (types.is_boolean, "boolean"),
+    (types.is_int8, "smallint"),
+    (types.is_int16, "smallint"),
+    (types.is_int32, "integer"),
+    (types.is_integer, "bigint"),
+    (types.is_float32, "real"),
+    (types.is_floating, "double precision"),
+    (types.is_string, "text"),
+    (types.is_null, "text"),
+    (types.is_binary, "bytea"),
+    (types.is_date, "date"),
+)
+"""The first that fits; what is nested becomes JSON."""
 NULLS_ARE_EQUAL_SINCE = 150_000
 """The version of PostgreSQL from which a unique index takes two NULLs for the same."""
 
@@ -57,8 +55,11 @@ ORDER = Identifier("eventide_order")
 
 def postgres_type(kind: Any) -> str:
     """The type of PostgreSQL for the values of an Arrow type; what is nested is JSON."""
-    spark = spark_type_of(kind)
-    return spark.replace("DECIMAL", "numeric") if spark.startswith("DECIMAL") else TYPES.get(spark, "jsonb")
+    if types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "timestamptz"
+    if types.is_decimal(kind):
+        return f"numeric({kind.precision}, {kind.scale})"
+    return next((name for fits, name in TYPES if fits(kind)), "jsonb")
 
 
 @dataclass(frozen=True)
