@@ -38,15 +38,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from eventide.errors import DeclarationError
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.plan.declared.window import Window
-from eventide.plan.expressions.columns import WHOLE_NUMBERS, nearest_of, quoted
-from eventide.plan.expressions.spark_dialect import SPARK
+from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, nearest_of, quoted
 
 if TYPE_CHECKING:
     from eventide.plan.declared.program import Operator, Program
@@ -156,11 +153,7 @@ def among(stream: Stream, values: Sequence[Sequence[object]]) -> str | None:
 def _is_one_of(name: str, kind: str, values: Sequence[object]) -> str | None:
     if len(values) > MOST_NAMED or kind not in ("STRING", *WHOLE_NUMBERS):
         return None
-    literals = [
-        exp.Literal.string(value).sql(SPARK) if isinstance(value, str) else str(value)
-        for value in values
-        if value is not None
-    ]
+    literals = [literal(value) if isinstance(value, str) else str(value) for value in values if value is not None]
     parts = [f"{quoted(name)} IN ({', '.join(literals)})"] if literals else []
     parts += [f"{quoted(name)} IS NULL"] if None in values else []
     return f"({' OR '.join(parts)})"
