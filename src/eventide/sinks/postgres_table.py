@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 from psycopg import Connection
 from psycopg.sql import SQL, Composable, Composed, Identifier
+from pyarrow import types
 
 from eventide.errors import EngineError
 from eventide.results.results import Results
