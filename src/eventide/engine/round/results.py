@@ -79,6 +79,7 @@ def results_of(
     heartbeat: int,
     output: Output,
     early: Sequence[pa.Table] = (),
+    key: tuple[str, ...] = (),
 ) -> Results:
     """What an operator has emitted in a round as results, and early ones after them, which are with the driver."""
     shown = shown_heartbeat(heartbeat)
@@ -117,8 +118,8 @@ def results_of(
 
     rows = output.final.rows + output.revised.rows + sum(table.num_rows for table in early)
     if "cluster" not in (output.final.place, output.revised.place):
-        return Results(name, round, rows, schema, batches)
-    return Results(name, round, rows, schema, batches, frame, SparkParts(pieces()))
+        return Results(name, round, rows, schema, batches, key=key)
+    return Results(name, round, rows, schema, batches, frame, SparkParts(pieces()), key)
 
 
 def shown_heartbeat(heartbeat: int) -> int | None:
