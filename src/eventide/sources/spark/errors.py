@@ -1,8 +1,7 @@
-"""Why Spark cannot open a source: its errors in our words, brokers that do not answer, unusable sessions.
+"""Why Spark cannot open a source: its errors in our words, and sessions that cannot run an engine.
 
 Laws. An error of Spark about a source becomes one sentence that tells the way out; Spark's process may also be gone.
-Whether the brokers of a Kafka stream answer is told within seconds, where Spark would try for minutes. A session of
-Spark Connect, which cannot run an engine, is refused where it is given.
+A session of Spark Connect, which cannot run an engine, is refused where it is given.
 
 >>> unknown_format("stream 's'", "jsn", "4.3.0").args[0]
 "stream 's': there is no format 'jsn': did you mean json? A format of a package needs `--package group:name:version`"
@@ -19,14 +18,12 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from eventide.errors import DeclarationError, EngineError, EventideError, InputError
-from eventide.plan.declared.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,38 +153,3 @@ def refuse_connect(given: object, what: str) -> None:
             "unset), or send the program to the cluster with spark-submit. eventide.heartbeats works with Spark "
             "Connect, for queries that stay plain Spark"
         )
-
-
-SERVERS = "kafka.bootstrap.servers"
-SECONDS = 2.0
-"""So long a broker has to answer."""
-
-
-def unreachable_brokers(stream: Stream, seconds: float = SECONDS) -> str | None:
-    """A sentence, if none of the brokers that a stream names takes a connection; None for all other streams.
-
-    >>> from eventide.plan.declared.stream import Input, columns
-    >>> options = (("kafka.bootstrap.servers", "localhost:1"), ("subscribe", "cars"))
-    >>> unreachable_brokers(Stream("s", columns("t BIGINT"), time="t", input=Input("kafka", options=options)))
-    "stream 's': no Kafka broker answers at localhost:1 (Connection refused): check kafka.bootstrap.servers and that \
-the broker runs; it goes on being tried"
-    """
-    given = stream.input
-    if given is None or given.format.lower() != "kafka":
-        return None
-    options = {name.lower(): value for name, value in given.options}
-    failures = []
-    for server in filter(None, map(str.strip, options.get(SERVERS, "").split(","))):
-        host, _, port = server.rpartition(":")
-        try:
-            with socket.create_connection((host.strip("[]"), int(port)), seconds):
-                return None
-        except (OSError, ValueError) as failure:
-            why = getattr(failure, "strerror", None) or str(failure)
-            failures.append(f"{server} ({why})")
-    if not failures:
-        return None
-    return (
-        f"stream {stream.name!r}: no Kafka broker answers at {', '.join(failures)}: check {SERVERS} and that the "
-        "broker runs; it goes on being tried"
-    )
