@@ -1,6 +1,6 @@
 # One command per habit. Each makes .venv itself when it is missing or when the dependencies changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all search check bench
+.PHONY: help setup demo kafka postgres test test-all search check bench
 
 # Tests start hundreds of processes: what Python has compiled is kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -22,6 +22,12 @@ setup: $(READY) ## make .venv, and say what this machine is missing
 
 demo: $(READY) ## two hours of freeway traffic through Spark in a minute; results go to out/demo
 	$(BIN)/python -m examples.demo
+
+kafka: $(READY) ## a Kafka broker to try things with, until Ctrl-C; says how it is reached
+	@$(BIN)/python -m scripts.kafka_server
+
+postgres: $(READY) ## a PostgreSQL to try things with, until Ctrl-C; says how it is reached
+	@$(BIN)/python -m scripts.postgres_server
 
 test: $(CLASSES) ## run the tests and every example in a docstring; some minutes
 	$(BIN)/python -m pytest -n 2 $(ARGS)

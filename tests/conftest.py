@@ -13,8 +13,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
@@ -24,6 +25,8 @@ from scripts.spark_archive import java_options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from scripts.kafka_server import KafkaServer
+    from scripts.postgres_server import PostgresServer
     from tests.commands.processes import Here
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -33,6 +36,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.setdefault("JAVA_TOOL_OPTIONS", java_options(Path(sys.prefix) / "spark.jsa"))
 os.environ["EVENTIDE_TESTS_PYTHON"] = sys.executable
 os.environ["PYSPARK_PYTHON"] = str(Path(__file__).parent / "workers" / "python")
+
+Server = TypeVar("Server")
 
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.register_profile("eventide", settings.get_profile("search"), derandomize=True)
@@ -78,6 +83,34 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = local_session("local[2]", log_file=tmp_path_factory.mktemp("spark") / "spark.log")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real PostgreSQL, started by the first test of a process that asks for it."""
+    from scripts.postgres_server import postgres
+
+    yield from started(postgres)
+
+
+@pytest.fixture(scope="session")
+def kafka_server() -> Iterator[KafkaServer]:
+    """A real Kafka broker, started by the first test of a process that asks for it."""
+    from scripts.kafka_server import kafka
+
+    yield from started(kafka)
+
+
+def started(server: Callable[[], AbstractContextManager[Server]]) -> Iterator[Server]:
+    """The server while tests use it; those that need it are skipped, with the reason, where there is none."""
+    from scripts.servers import UnavailableError
+
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(server())
+        except UnavailableError as missing:
+            pytest.skip(str(missing))
+        yield running
 
 
 @pytest.fixture

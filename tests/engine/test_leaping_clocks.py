@@ -10,7 +10,7 @@ import pytest
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.steady_clock import BELIEVED_AFTER, LEAP, SteadyClock
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

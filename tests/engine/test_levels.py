@@ -17,7 +17,7 @@ from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_MEMORY
-from eventide.engine.round.reducer import Reducer
+from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.plan.declared.program import Program

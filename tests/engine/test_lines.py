@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.operators import ordering
+from eventide.engine.operators import time_range
 from eventide.engine.operators.line import MOST_CUTS, Line
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import MOST_SEGMENTS
-from eventide.engine.relations.statement import Statement
 from eventide.engine.spark import state_tasks
 from eventide.engine.spark.backend import SparkBackend
 from eventide.plan.bound.rows import IDENTITY
@@ -153,7 +152,7 @@ def test_spark_sql_says_the_same_of_rows_that_are_too_many_for_one_task(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state_tasks, "TASK_BYTES", -1)
-    monkeypatch.setattr(ordering, "ROWS_A_STRETCH", 2)
+    monkeypatch.setattr(time_range, "ROWS_A_STRETCH", 2)
     with executing(SparkBackend(spark), shared=True) as executor:
         line = EMPTY
         for times in ([5, 1, 9], [3, 7], [2, 2, 8]):

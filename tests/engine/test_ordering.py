@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.operators.ordering import NUMBER, numbered_text, span_of
-from eventide.engine.relations.executor import Executor
+from eventide.engine.operators.time_range import NUMBER, numbered_text, span_of
+from eventide.engine.relations.executor import Executor, Statement
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.expressions.columns import columns
 from tests.engine.operators_alone import executing

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.engine.operators.blocks import in_blocks
+from eventide.engine.operators.slices import in_blocks
 from eventide.engine.operators.windows import closing
 from eventide.eventtime.instant import NEVER
 from eventide.plan.declared.window import Window

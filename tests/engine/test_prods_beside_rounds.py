@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventide.duckdb.executor import DuckDBExecutor
-from eventide.engine.early.given import MOST, EarlyEmission, UnscoredAnswers
 from eventide.engine.early.prodding import EarlyResults
+from eventide.engine.early.state import MOST, EarlyEmission, UnscoredAnswers
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import STEPS

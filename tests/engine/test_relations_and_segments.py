@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement
 from eventide.engine.relations.relation import Layout, Relation, Summary
 from eventide.engine.relations.segments import MOST_SEGMENTS, Segments
-from eventide.engine.relations.statement import Statement
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import NEVER
 from eventide.plan.bound.rows import IDENTITY

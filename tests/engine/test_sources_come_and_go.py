@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER

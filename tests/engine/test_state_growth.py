@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eventide.engine.introspection.state_growth import StateGrowth
+from eventide.engine.introspection.status import StateGrowth
 from eventide.engine.local.engine import LocalEngine
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.plan.declared.program import Program

@@ -20,7 +20,7 @@ from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.introspection.why import OperatorWait, ProgressReport, QueryWait, StreamWait, streams_of
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Policy

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 
-from eventide.engine.streams.progress import arrivals_of
+from eventide.engine.stream_progress import arrivals_of
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Policy

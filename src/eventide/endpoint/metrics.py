@@ -16,8 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from eventide.endpoint.round_counts import BUCKETS, Counted, RoundCounts
-from eventide.engine.introspection.source_times import source_times
-from eventide.engine.introspection.status import Status, StreamStatus
+from eventide.engine.introspection.status import Status, StreamStatus, source_times
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.running import Running
 from eventide.eventtime.instant import EDGE

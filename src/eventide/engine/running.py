@@ -22,8 +22,7 @@ from types import FrameType
 from typing import Self
 
 from eventide.engine.early.prodding import EarlyResults
-from eventide.engine.introspection.state_growth import StateGrowth
-from eventide.engine.introspection.status import Status
+from eventide.engine.introspection.status import StateGrowth, Status
 from eventide.engine.introspection.why import OpenWindow
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.report import RoundReport

@@ -73,30 +73,27 @@ class Recording:
         return len(self.time)
 
 
-ROW_AT_A_TIME_LIMIT = 20_000
-"""Beyond so many rows, a dry run goes in rounds unless told otherwise."""
+MOST_STEPS = 3_000
+"""Recordings of more rows go in rounds, and in no more rounds than this: a policy takes about a millisecond a round."""
 
-MOST_ROUNDS = 20_000
-"""Longer rounds are taken where there would be more than this."""
-
-LENGTHS = tuple(1_000_000 * seconds for seconds in (1, 10, 60, 600, 3600, 86_400))
-"""Rounds to choose from, in microseconds."""
-
-PLAIN_ROUNDS = 10_000
-"""Plain numbers know no second: their range is cut into so many rounds."""
+_MILLISECONDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000)
+_MINUTES = (1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1_440)
+LENGTHS = (*(1_000 * length for length in _MILLISECONDS), *(60_000_000 * length for length in _MINUTES))
+"""Rounds to choose from, in microseconds: from 1 ms to a day."""
 
 RoundChoice: TypeAlias = Callable[[Recording, bool], int | None]
 """Finds the round length for a recording (and whether its times are plain); None is row at a time."""
 
 
 def usual_round(recording: Recording, unitless: bool) -> int | None:
-    """Row at a time for small recordings; beyond, rounds of 1 s, or longer ones where these would be too many."""
-    if recording.rows <= ROW_AT_A_TIME_LIMIT:
+    """Row at a time for small recordings; beyond, the shortest rounds that are not too many."""
+    if recording.rows <= MOST_STEPS:
         return None
     if unitless:
-        return max(1, int(recording.arrival[-1] - recording.arrival[0]) // PLAIN_ROUNDS)
+        # Plain numbers know no second: their range is cut evenly.
+        return max(1, int(recording.arrival[-1] - recording.arrival[0]) // MOST_STEPS)
     for length in LENGTHS:
-        if np.count_nonzero(np.diff(recording.arrival // length)) < MOST_ROUNDS:
+        if np.count_nonzero(np.diff(recording.arrival // length)) < MOST_STEPS:
             return length
     return LENGTHS[-1]
 

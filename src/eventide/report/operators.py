@@ -35,8 +35,7 @@ from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.rows import Queue, Rows
 from eventide.plan.declared.stream import Derived, Stream, TimeKind
-from eventide.plan.declared.temporal import with_floors
-from eventide.plan.declared.time_columns import over_time_column
+from eventide.plan.declared.temporal import over_time_column, with_floors
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.expressions.parse import parsed

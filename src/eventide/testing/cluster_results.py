@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from eventide.engine.round.result_parts import FileRows, ResultPiece, SparkParts
+from eventide.engine.round.results import FileRows, ResultPiece, SparkParts
 from eventide.results.results import Results
 from eventide.sinks.sink import Sink
 

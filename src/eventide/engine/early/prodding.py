@@ -1,29 +1,33 @@
-"""The answer to a prod: what a query of any depth can say now.
+"""The answer to a prod: what a query of any depth can say now, computed from a snapshot of the plan.
 
-Law: an early answer is the query over the rows that have arrived and were not late, for the windows that the prod asks
-for and that have no final answer yet; of an operator without windows, the rows that it would tell. It is computed on
+Laws. An early answer is the query over the rows that have arrived and were not late, for the windows that the prod asks
+for and that have no final answer yet; of an operator without windows, the rows that it would emit. It is computed on
 copies, so prods change no state: whatever is asked, final answers are the same. (Prodding thesis, sections 3.1, 3.3.)
-All of it is read from one snapshot, so it may be computed beside a round, in any thread.
+*Snapshot*: it is all that an early answer is made of, taken after a round or within one, and it is a value: what it
+holds is never changed, only replaced by that of a later round. So it can be asked by any number of threads, at any
+time, whatever becomes of the round under way: that round may commit, fail, or add or remove queries, and the answer is
+still that of this snapshot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eventide.engine.early.plan_snapshot import PlanSnapshot
+from eventide.engine.early.state import EarlyState
+from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.windows import ends_of
 from eventide.engine.relations.executor import Executor
-from eventide.engine.round.advance import AdvanceStep
+from eventide.engine.round.advance import AdvanceStep, DownstreamFeed
 from eventide.engine.round.heartbeats import Ingestion
-from eventide.engine.round.result_parts import result_table
-from eventide.engine.round.results import schema_of, shown_heartbeat
+from eventide.engine.round.results import result_table, schema_of, shown_heartbeat
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
+from eventide.engine.stream_progress import StreamPoint
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, Timing
 from eventide.eventtime.heartbeat import Heartbeats
@@ -34,6 +38,9 @@ from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import filtered
 from eventide.results.results import Kind, Results
+
+if TYPE_CHECKING:
+    from eventide.engine.round.engine import Engine
 
 
 @dataclass(frozen=True)
@@ -153,3 +160,51 @@ def _check_groups(name: str, bound: BoundQuery | None, groups: Mapping[str, Any]
         if group not in names:
             known = f"it has {', '.join(names)}" if names else "it has none"
             raise DeclarationError(f"query {name!r} has no group {group!r} to prod: {known}")
+
+
+@dataclass(frozen=True)
+class PlanSnapshot:
+    """A plan, and how far all of it has come. `states` is what was known of early answers."""
+
+    number: int
+    clock: int
+    plan: BoundProgram
+    feeds: Mapping[str, DownstreamFeed]
+    streams: Mapping[str, StreamPoint]
+    heartbeats: Mapping[str, int]
+    operators: Mapping[str, Operator]
+    states: Mapping[str, EarlyState] = field(default_factory=dict)
+    prods: dict[str, list[Prod]] = field(default_factory=dict)
+    """The prods that were answered from it, to know those that are repeated: the one thing that grows."""
+
+    @classmethod
+    def after(cls, engine: Engine) -> PlanSnapshot:
+        """After the last round; to be taken by whoever runs rounds, between two of them."""
+        state, points = engine.state, {name: stream.point() for name, stream in engine.streams.items()}
+        beats = {name: point.heartbeat for name, point in points.items()}
+        plan = engine.plan, engine.feeds, points, beats
+        return cls(state.round, state.clock, *plan, state.operators, engine.early.states)
+
+    @classmethod
+    def within(
+        cls, engine: Engine, round: int, clock: int, heartbeats: Mapping[str, int], operators: Mapping[str, Operator]
+    ) -> PlanSnapshot:
+        """In the middle of a round, when what can be closed is closed."""
+        points = {name: stream.point() for name, stream in engine.streams.items()}
+        return cls(round, clock, engine.plan, engine.feeds, points, heartbeats, dict(operators))
+
+    def time(self, name: str) -> int:
+        """How far a stream or operator has come."""
+        return self.operators[name].frontier.time if name in self.operators else self.heartbeats[name]
+
+    def files(self, names: frozenset[str]) -> frozenset[str]:
+        """The files in which these operators have state that is not with the driver."""
+        return frozenset(
+            file.name
+            for name, operator in self.operators.items()
+            if name in names
+            for rows in operator.state.values()
+            for part in rows.parts
+            if part.table is None
+            for file in part.files
+        )

@@ -1,27 +1,36 @@
-"""What a query has learned of its early answers, and when it is to be asked next.
+"""What a query knows of its early answers: what was learned from them, and those that no round has scored yet.
 
-Law: it is part of what a round commits. A round works on a copy, so one that fails has learned nothing. Rows that wait
-for their final ones, and what is known of single groups, are kept through a restart up to `MOST_BYTES`; what is beyond
-that is not scored, which changes no answer.
+Laws. *State* is part of what a round commits. A round works on a copy, so one that fails has learned nothing. Rows that
+wait for their final ones, and what is known of single groups, are kept through a restart up to `MOST_BYTES`; what is
+beyond that is not scored, which changes no answer. *Unscored answers* come from any thread, at any moment; a round
+scores those that were there when it came to that step, and what comes later waits for the next one. A round that fails
+has scored none. An answer from the last round is scored as if it had come between two rounds. One from an earlier
+round, because the next was committed while it was being given, is scored for the windows that are still open: the final
+rows of the others have come and gone. Of very many that are given during one round, the last are scored.
 """
 
 from __future__ import annotations
 
+import threading
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.windows import ends_of
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, WindowEnds
 from eventide.eventtime.early.triggers import EarlinessControl, EarlyTrigger, Moment
-from eventide.eventtime.instant import NEVER, shift
+from eventide.eventtime.instant import FOREVER, NEVER, shift
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.early import ESTIMATE, Prods, extrapolated
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import Accuracy, Scored
 from eventide.results.breakdown import place_of
 from eventide.results.error import Comparison
@@ -183,3 +192,55 @@ def _unpacked(packed: str | None) -> pa.Table | None:
         return None
     with pa.ipc.open_stream(pa.BufferReader(b64decode(packed))) as reader:
         return reader.read_all()
+
+
+MOST = 256
+"""So many answers wait for a round, however long it takes: they are kept in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class EarlyEmission:
+    """Early rows of a query after some round, and when they were told."""
+
+    query: Query
+    round: int
+    table: pa.Table
+    when: Moment
+    up_to: int = FOREVER
+
+    def is_of(self, query: Query) -> bool:
+        """Whether it is that query's: one of the same name may have taken its place."""
+        return self.query is query
+
+    def still_open(self, operator: Operator, round: int) -> pa.Table:
+        """The rows that wait for their final ones after a round that left the query so."""
+        if self.round == round:
+            return self.table
+        if self.query.by_source or isinstance(self.query.window, RowWindow):
+            # Windows that close by source, or over counts of rows, are told group by group: no one time tells which.
+            return self.table.slice(0, 0)
+        lasts = pc.subtract(self.table.column("window_end").cast(pa.int64()), 1)
+        return self.table.filter(pc.greater(lasts, operator.frontier.time))
+
+
+class UnscoredAnswers:
+    """The answers that no committed round has scored."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._unscored: tuple[EarlyEmission, ...] = ()
+
+    def add(self, emission: EarlyEmission) -> None:
+        """Someone was told."""
+        with self._mutex:
+            self._unscored = (*self._unscored, emission)[-MOST:]
+
+    def all(self) -> tuple[EarlyEmission, ...]:
+        """Those that are here now, in the order in which they came."""
+        return self._unscored
+
+    def forget(self, scored: Collection[EarlyEmission]) -> None:
+        """A round that has taken these is committed."""
+        with self._mutex:
+            gone = frozenset(scored)
+            self._unscored = tuple(one for one in self._unscored if one not in gone)

@@ -22,20 +22,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.early.given import EarlyEmission, UnscoredAnswers
-from eventide.engine.early.plan_snapshot import PlanSnapshot
-from eventide.engine.early.prodding import EarlyEvaluation, EarlyResults, asked_query, needed_for
-from eventide.engine.early.state import EarlyState, estimates_of
+from eventide.engine.early.prodding import EarlyEvaluation, EarlyResults, PlanSnapshot, asked_query, needed_for
+from eventide.engine.early.state import EarlyEmission, EarlyState, UnscoredAnswers, estimates_of
 from eventide.engine.early.stream_prods import StreamProds, asked_for, widest
 from eventide.engine.introspection.status import QueryStatus
 from eventide.engine.operators.operator import Operator
-from eventide.engine.relations.executor import Executor
-from eventide.engine.relations.statement import Statement
+from eventide.engine.relations.executor import Executor, Statement
 from eventide.engine.round.advance import RunningOperators
 from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
-from eventide.engine.round.result_parts import result_table
-from eventide.engine.round.results import results_of, schema_of, shown_heartbeat
+from eventide.engine.round.results import result_table, results_of, schema_of, shown_heartbeat
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.early.triggers import Every, Moment
@@ -44,6 +40,7 @@ from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.early import COMPLETENESS, ERROR, POINT, added_columns
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.declared.window import RowWindow
+from eventide.results.accuracy import WINDOW
 from eventide.results.error import Floats, estimated
 from eventide.results.results import Kind, Results
 
@@ -133,7 +130,8 @@ class EarlyStep:
             schema = pa.schema([*schema, *((column, pa.float64()) for column in added)])
         shown = [table.select(schema.names).cast(schema) for table in early]
         heartbeat, output = advanced.heartbeats[name], advanced.outputs[name]
-        return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown)
+        key = () if bound is None else (*WINDOW, *(one.name for one in bound.keys))
+        return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown, key)
 
     def _within(self, given: RoundInput, advanced: RunningOperators) -> PlanSnapshot:
         heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.plan.declared.stream import Timestamps
 
 HORIZON = 2**49

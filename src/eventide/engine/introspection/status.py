@@ -1,4 +1,11 @@
-"""How an engine stands: plain values, ready for JSON.
+"""The status of an engine, the times of its sources, and a warning when state grows because a source is idle.
+
+Laws. `Status` is plain values, ready for JSON. `SourceTimes` has arrays over sources, for those who show many of them.
+Both are told from the record of the last committed round, so asking changes nothing and disturbs nobody. `NEVER` stands
+for what is not known. A source that a rule leaves out is waited for by nobody; its rule is named. The one that `holds`
+time back is the least far of those that are waited for, and only where it is behind most others. `StateGrowth` warns
+when state is large, and again each time it has doubled; not of state that is small, or that waits for rows which still
+come. When state has shrunk, it warns anew as it grows.
 
 >>> Status("local", 3, 10, False, (), (), {}).as_json()["round"]
 3
@@ -6,16 +13,25 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.introspection.why_data import left_out_data, next_data, operator_data
 from eventide.engine.operators.frontier import after
 from eventide.engine.operators.operator import Operator
-from eventide.engine.round.placement import place, state_bytes, state_rows
-from eventide.engine.streams.progress import StreamProgress
-from eventide.eventtime.instant import EDGE, NEVER
+from eventide.engine.round.placement import place, size_words, state_bytes, state_rows
+from eventide.engine.stream_progress import StreamProgress
+from eventide.eventtime.arrays import grown
+from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.plan.declared.stream import Stream
 
 
@@ -131,3 +147,133 @@ class Status:
 def _known(instant: int) -> int | None:
     """None for the ends of time, which mean nothing to a reader."""
     return None if instant == NEVER or abs(instant) >= EDGE else instant
+
+
+SEPARATOR = "\x1f"
+"""Between the values that name a source together."""
+
+
+@dataclass(frozen=True)
+class SourceTimes:
+    """The sources of a stream by number: what each has promised, the largest time it spoke of, when it was heard.
+
+    `rules` is the rule by which a source is left out, empty where it is waited for; `clock` is that of the round.
+
+    >>> never = np.array([5, 5, 5])
+    >>> times = SourceTimes(pa.array(["a", "b", "c"]), np.array([70, 20, 80]), never, never, ("", "", ""), 9, 20)
+    >>> times.name(times.holds), [times.name(one) for one in times.furthest_behind(2)]
+    ('b', ['b', 'a'])
+    """
+
+    names: pa.Array
+    heartbeats: Instants
+    largest: Instants
+    heard: Instants
+    rules: tuple[str, ...]
+    clock: int
+    heartbeat: int
+    ahead: int | None = None
+    """Rows whose time is so far ahead of the clock are from the future, where the stream says so."""
+
+    def __len__(self) -> int:
+        return len(self.heartbeats)
+
+    def name(self, source: int) -> str:
+        """The name of a source as a person reads it."""
+        return str(self.names[source]).replace(SEPARATOR, "|") if source < len(self.names) else f"source {source}"
+
+    @cached_property
+    def waited_for(self) -> NDArray[np.bool_]:
+        """Which sources somebody waits for."""
+        return np.array([not rule for rule in self.rules], dtype=np.bool_)
+
+    def furthest_behind(self, most: int) -> list[int]:
+        """So many sources: those that are waited for first, the least far of them first."""
+        order = np.lexsort((self.largest, self.heartbeats, ~self.waited_for))
+        return [int(one) for one in order[:most]]
+
+    @property
+    def holds(self) -> int:
+        """The source that holds all others back; -1 where no single one does."""
+        waited = self.heartbeats[self.waited_for]
+        if len(waited) < 2 or not np.median(waited) > waited.min():
+            return -1
+        return self.furthest_behind(1)[0]
+
+    def silent(self, source: int) -> int | None:
+        """For how long a source has not been heard, by the clock; None where it never was."""
+        return None if self.heard[source] == NEVER else max(0, self.clock - int(self.heard[source]))
+
+
+def source_times(standing: ProgressReport, stream: Stream) -> SourceTimes:
+    """The sources of a stream as of the last round; none where rows are stamped with the clock."""
+    time, said = standing.as_it_is(stream)
+    count = len(said)
+    rules = [""] * count
+    for out in standing.left_out(stream):
+        for source in out.sources[out.sources < count].tolist():
+            rules[source] = rules[source] or out.reason.rule
+    largest, heard = (grown(one, count, NEVER)[:count] for one in (time.hearing.largest, time.hearing.heard))
+    ahead = None if stream.future is None else int(stream.future.ahead)
+    moment = time.moment_of(standing.record.clock)
+    names = time.sources if stream.source else pa.array([stream.name])
+    return SourceTimes(names, said, largest, heard, tuple(rules), moment, time.heartbeat, ahead)
+
+
+log = logging.getLogger(__name__)
+
+LARGE = 64 * 1024 * 1024
+"""Bytes from which on growth is told."""
+
+
+class StateGrowth:
+    """Remembers at which size it will speak next."""
+
+    def __init__(self, large: int = LARGE) -> None:
+        self._large = self._next = large
+
+    def look(self, operators: Mapping[str, Operator], progress: ProgressReport | None, on_cluster: bool) -> None:
+        """Look at the state after a round; `on_cluster`: what is too large for the driver goes there."""
+        size = sum(map(state_bytes, operators.values()))
+        if size < self._next:
+            while self._next > self._large and size < self._next // 8:
+                self._next //= 2
+            return
+        largest = max(operators.values(), key=state_bytes)
+        held = _silent_source(QueryStatus.of(largest, progress).waits_for)
+        if held is None:
+            return
+        while self._next <= size:
+            self._next *= 2
+        stream, source, heard = held
+        where = (
+            "what is above driver.memory goes to files of the checkpoint"
+            if on_cluster
+            else "all of it is in the memory of this process"
+        )
+        log.warning(
+            "state has grown to %s (%s, %s rows) and waits for source %r of stream %r, %s: let it speak, end it, or "
+            "declare IDLE AFTER, which leaves a silent source out, or a DRATIO or SLACK, which limits what is held; %s",
+            size_words(size),
+            largest.name,
+            f"{state_rows(largest):,}",
+            source,
+            stream,
+            "which has never spoken" if heard is None else f"silent since {_moment(heard)}",
+            where,
+        )
+
+
+def _silent_source(waits_for: dict[str, Any] | None) -> tuple[str, str, int | None] | None:
+    """The stream and the first source that are waited for at the end of the way, if that is silent."""
+    while waits_for is not None and "stream" not in waits_for:
+        below = waits_for.get("waits_for")
+        waits_for = below[0] if isinstance(below, list) and below else below if isinstance(below, dict) else None
+    if waits_for is None or not waits_for["sources"] or not waits_for["sources"][0]["silent"]:
+        return None
+    first = waits_for["sources"][0]
+    return waits_for["stream"], first["source"], first["heard"]
+
+
+def _moment(clock: int) -> str:
+    return f"{datetime.fromtimestamp(clock / 1_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"

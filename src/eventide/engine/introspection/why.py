@@ -21,7 +21,7 @@ from eventide.engine.introspection.closing_time import reached_at
 from eventide.engine.introspection.open_windows import Need, OpenQuery, known
 from eventide.engine.scheduling.frontier_limits import others_of, shape_of
 from eventide.engine.scheduling.scheduler import SelectivityTracker
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of

@@ -20,15 +20,12 @@ import pyarrow.compute as pc
 from eventide.engine.introspection.open_windows import OpenRows
 from eventide.engine.operators.frontier import OperatorFrontier, after, least_time
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
-from eventide.engine.operators.ordering import NUMBER, numbered_text, span_of
 from eventide.engine.operators.slices import SliceAggregate, compacted, result_layout, results_of, slice_layout
-from eventide.engine.operators.slow_flush import flushed
-from eventide.engine.operators.time_range import from_time, known_times, least_since
-from eventide.engine.operators.windows import closing, needed_from, open_frontier
-from eventide.engine.relations.executor import Executor
+from eventide.engine.operators.time_range import NUMBER, from_time, known_times, least_since, numbered_text, span_of
+from eventide.engine.operators.windows import closing, flushed, needed_from, open_frontier
+from eventide.engine.relations.executor import Executor, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import slice_columns

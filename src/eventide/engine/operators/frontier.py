@@ -5,7 +5,7 @@ several inputs is the least of theirs. A frontier never goes back.
 
 >>> from eventide.plan.expressions.columns import columns
 >>> of_stream(Stream("s", columns("t BIGINT, v INT"), time="t"), 9)
-Frontier(time=9, least={'t': 10}, holes=())
+OperatorFrontier(time=9, least={'t': 10}, holes=())
 >>> least_time([OperatorFrontier(9), OperatorFrontier(4)])
 4
 """
@@ -56,7 +56,7 @@ class OperatorFrontier:
         """Plain data for the round record.
 
         >>> OperatorFrontier.restored(OperatorFrontier(5, {"t": Fraction(1, 2)}).saved())
-        Frontier(time=5, least={'t': Fraction(1, 2)}, holes=())
+        OperatorFrontier(time=5, least={'t': Fraction(1, 2)}, holes=())
         """
         least = {
             name: value if isinstance(value, int) else [value.numerator, value.denominator]

@@ -22,14 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier
-from eventide.engine.operators.join_side import Floors, JoinSide, least_value
-from eventide.engine.operators.join_statements import FIRST, MATCHED, JoinStatements
+from eventide.engine.operators.join_sides import FIRST, MATCHED, Floors, JoinSide, JoinStatements, least_value
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import known_times
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement, StatementStep, StepResults, one_row
 from eventide.engine.relations.relation import SEQUENCE, Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, StatementStep, StepResults, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, RIGHT

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.engine.operators.ordering import NUMBER, numbered_text, span_of
-from eventide.engine.relations.executor import Executor
+from eventide.engine.operators.time_range import NUMBER, numbered_text, span_of
+from eventide.engine.relations.executor import Executor, Statement, StatementStep, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import MOST_SEGMENTS, Segments
-from eventide.engine.relations.statement import Statement, StatementStep, one_row
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.expressions.columns import Column
 

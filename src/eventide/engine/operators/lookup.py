@@ -26,13 +26,12 @@ from eventide.engine.operators.join import (
     side_of,
     side_stamps,
 )
-from eventide.engine.operators.join_side import JoinSide, least_value
+from eventide.engine.operators.join_sides import JoinSide, least_value
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound.join import SIDES
 from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT

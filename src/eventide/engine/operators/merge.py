@@ -19,10 +19,9 @@ import pyarrow as pa
 from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier, after, least_time
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.plan.bound.rows import SPAN_START, BoundRows
 from eventide.plan.expressions.columns import Column, quoted

@@ -18,10 +18,9 @@ import pyarrow as pa
 
 from eventide.engine.introspection.open_windows import OpenQuery
 from eventide.engine.operators.frontier import OperatorFrontier
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import one_row
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.expressions.columns import Column
 

@@ -24,22 +24,21 @@ from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.operators.frontier import OperatorFrontier, before, least_time
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
 from eventide.engine.operators.slices import SliceAggregate, result_layout, results_of, slice_layout
-from eventide.engine.operators.slow_flush import flushed
 from eventide.engine.operators.windows import (
     closed_by,
     closed_by_each,
     closing_by_source,
+    flushed,
     needed_by_source,
     open_frontier,
 )
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.program_checks import place_of
+from eventide.plan.declared.program import place_of
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.sql.merge import BY, compact_text
 

@@ -23,10 +23,9 @@ from eventide.engine.operators.merge import RowsOperator, emitted_rows, rows_lay
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import known_times
 from eventide.engine.operators.windows import ends_of
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement, StatementStep, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, StatementStep, one_row
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span, merged
 from eventide.eventtime.scheduling.expensive import QueueShare

@@ -1,6 +1,8 @@
-"""Rows of a stretch of time: what operators that hold rows one by one share.
+"""Rows over time: those of a range of time, and the place of each in the order, wherever they lie.
 
-Law: rows that are done with may lie in the files of a relation; whoever reads says from which time on rows count.
+Laws. *Range*: rows that are done with may lie in the files of a relation; whoever reads says from which time on rows
+count. *Order*: time is cut into stretches, of which it is counted how many rows each holds; the number of a row is the
+sum of the stretches before its own and its place within that. So every stretch is sorted by itself, wherever it lies.
 """
 
 from __future__ import annotations
@@ -8,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement, one_row
 from eventide.engine.relations.relation import Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, one_row
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.bound.query import instant_sql
 
@@ -59,3 +61,36 @@ def known_times(rows: Segments) -> Instants:
         for part in rows.parts
     ]
     return np.unique(np.concatenate(times)) if times else np.zeros(0, dtype=np.int64)
+
+
+ROWS_A_STRETCH = 500_000
+MOST_STRETCHES = 256
+NUMBER = "__number"
+
+
+def numbered_text(time: str, order: Sequence[str], rows: str = "ready") -> str:
+    """The rows `ready` of the `span` of time with their `__number` in the order, from its first number on.
+
+    `rows` may be a statement under the name `ready`.
+    """
+    stretched = (
+        f"SELECT ready.*, (ready.{time} - span.__low) div span.__width AS __stretch FROM {rows} CROSS JOIN span "
+        f"WHERE ready.{time} >= span.__low AND ready.{time} < span.__high"
+    )
+    counts = f"SELECT __stretch AS __of, count(*) AS __n FROM ({stretched}) GROUP BY __stretch"
+    # By a column that is the same in all of them: without one, Spark warns that it sorts them in one place.
+    before = "sum(__n) OVER (PARTITION BY span.__first ORDER BY __of) - __n + span.__first"
+    firsts = f"SELECT __of, CAST({before} AS BIGINT) AS __from FROM ({counts}) CROSS JOIN span"
+    place = f"row_number() OVER (PARTITION BY __stretch ORDER BY {', '.join(order)})"
+    return (
+        f"SELECT *, __from + {place} - 1 AS {NUMBER} FROM ({stretched}) JOIN ({firsts}) firsts "
+        "ON __stretch = firsts.__of"
+    )
+
+
+def span_of(ready: Segments, time: str, low: int, high: int, first: int, rows_a_stretch: int | None = None) -> pa.Table:
+    """The times from `low` up to, not including, `high`, in stretches; the first row in them has the number `first`."""
+    low = max(low, min(part.summary.least[time] for part in ready.parts))
+    high = min(high, max(part.summary.greatest[time] for part in ready.parts) + 1)
+    count = min(MOST_STRETCHES, -(-ready.rows // (rows_a_stretch or ROWS_A_STRETCH)))
+    return one_row(low=low, high=high, width=max(1, -(-(high - low) // count)), first=first)

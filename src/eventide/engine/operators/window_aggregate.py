@@ -24,7 +24,6 @@ from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.operators.frontier import OperatorFrontier, least_time
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
 from eventide.engine.operators.slices import SliceAggregate, compacted, result_layout, results_of, slice_layout
-from eventide.engine.operators.slow_flush import flushed
 from eventide.engine.operators.time_range import from_time
 from eventide.engine.operators.windows import (
     closed_by,
@@ -32,6 +31,7 @@ from eventide.engine.operators.windows import (
     first_end,
     first_ending_after,
     first_start,
+    flushed,
     holding,
     meeting,
     missing_starts,
@@ -39,10 +39,9 @@ from eventide.engine.operators.windows import (
     open_frontier,
     outside,
 )
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.relations.statement import Statement, one_row
 from eventide.errors import DataFaultError
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span, merged

@@ -1,11 +1,17 @@
-"""Which windows close, which panes they are made of, and which panes nobody needs any more.
+"""Which windows close and in how many steps, which panes they are made of, and which panes nobody needs any more.
 
-Law: time before the *bound* is closed: panes that start before it take no more rows, and every window that ends at or
+Laws. Time before the *bound* is closed: panes that start before it take no more rows, and every window that ends at or
 before it is complete. A pane is needed as long as one of its windows ends after the bound, or is retained. *Holes*: a
 window that meets a hole, time that was set aside and is open although the bound has passed it, is not emitted, and all
 its panes are kept, until no hole meets it any more; windows beside it are emitted in their time. A hole is made of
 whole panes (prodding thesis, section 6.2 (a): range punctuations). *By source*: the same with a bound for each source
 instead of one for all; arrays have one place for each pane of a source, and nothing loops over sources.
+*Slow flush*: when many windows close at once, the first so many are emitted whole that their results are at most
+`limit` rows; one window is always emitted, however many rows it has. The others wait for the next rounds. They are over
+all the same: no row is ingested for them any more. A promise to readers must not run ahead of what waits, so it is that
+of the last window emitted, as an aggregation of Gigascope keeps the temporal values of the last tuple that it flushed
+(section 4.4). How many rows a window has is known when it is computed. So the first one is, then as many as are likely
+to fit.
 
 >>> w = Window(range=20, slide=10)
 >>> closing(w, np.array([0, 10, 20]), after=NEVER, bound=30).to_pydict()["window_end"]
@@ -16,7 +22,7 @@ instead of one for all; arrays have one place for each pane of a source, and not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -25,6 +31,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eventide.engine.operators.frontier import OperatorFrontier, before
+from eventide.engine.relations.executor import Executor, Statement, one_row
+from eventide.engine.relations.relation import Relation
 from eventide.eventtime.early.prod import WindowEnds
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants, within_edges
 from eventide.eventtime.punctuation import Span
@@ -224,3 +232,60 @@ def closing_by_source(
     order = np.argsort(ends, kind="stable")
     row, ends = row[order], ends[order]
     return pa.table({"pane": panes[row], "window_start": ends - window.range, "window_end": ends, "by": by[row]})
+
+
+GROWTH = 8
+"""At most so many times as many windows as were emitted already are computed next."""
+
+COUNTS = Statement("SELECT window_end, count(*) AS n FROM answer GROUP BY window_end")
+FIRST = Statement("SELECT answer.* FROM answer CROSS JOIN last WHERE answer.window_end <= last.__up_to")
+
+
+def flushed(
+    executor: Executor, windows: pa.Table, limit: int | None, compute: Callable[[pa.Table], Relation]
+) -> tuple[list[Relation], int | None]:
+    """The results of the first of these windows, and the end of the last one emitted if others wait, else None.
+
+    `windows` are pairs of pane and window; `compute` gives the results of some of them.
+    """
+    if windows.num_rows == 0:
+        return [], None
+    if limit is None:
+        return [compute(windows)], None
+    ends = np.unique(windows.column("window_end").to_numpy())
+    parts: list[Relation] = []
+    done, rows, size = 0, 0, 1
+    while done < len(ends) and (done == 0 or rows < limit):
+        some = compute(_ending(windows, ends[done], ends[min(done + size, len(ends)) - 1]))
+        fits = _fitting(executor, some, ends[done : done + size], limit - rows, done == 0)
+        if fits < min(size, len(ends) - done):
+            parts += [_up_to(executor, some, int(ends[done + fits - 1]))] if fits else []
+            done += fits
+            break
+        parts.append(some)
+        rows, done = rows + some.rows, done + fits
+        size = int(min(done * GROWTH, max(1, (limit - rows) * done // max(rows, 1))))
+    return parts, None if done == len(ends) else int(ends[done - 1])
+
+
+def _ending(windows: pa.Table, first: int, last: int) -> pa.Table:
+    end = windows.column("window_end")
+    return windows.filter(pc.and_(pc.greater_equal(end, pa.scalar(first)), pc.less_equal(end, pa.scalar(last))))
+
+
+def _fitting(executor: Executor, answer: Relation, ends: Instants, room: int, first: bool) -> int:
+    """How many of the windows with these ends have their results within the room; the very first always has."""
+    if answer.rows <= room:
+        return len(ends)
+    counted = executor.table(COUNTS, {"answer": answer})
+    counts = np.zeros(len(ends), dtype=np.int64)
+    counts[np.searchsorted(ends, counted.column("window_end").to_numpy())] = counted.column("n").to_numpy()
+    fits = int(np.searchsorted(np.cumsum(counts), room, side="right"))
+    return max(fits, 1) if first else fits
+
+
+def _up_to(executor: Executor, answer: Relation, last: int) -> Relation:
+    """The part of an answer that is of windows which end by then."""
+    if answer.table is not None:
+        return answer.kept(pc.less_equal(answer.table.column("window_end"), last))
+    return executor.relation(FIRST, {"answer": answer, "last": one_row(up_to=last)}, answer.layout)

@@ -28,12 +28,11 @@ from eventide.engine.operators.windows import first_after
 from eventide.engine.relations.backend import Backend
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
-from eventide.engine.round.downstream import feeds_of
+from eventide.engine.round.advance import feeds_of
 from eventide.engine.round.engine_state import EngineState
 from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.round.placement import DRIVER_MEMORY, place
-from eventide.engine.round.reduce import ReduceStep
-from eventide.engine.round.reducer import Reducer
+from eventide.engine.round.reduce import Reducer, ReduceStep
 from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
 from eventide.engine.round.side_tables import SideTables
 from eventide.engine.round.steps import FEW_ROWS, RoundSteps
@@ -41,7 +40,7 @@ from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.scheduler import Scheduler
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.steady_clock import SteadyClock
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.heartbeat import Heartbeats

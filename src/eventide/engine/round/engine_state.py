@@ -23,7 +23,7 @@ from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.segments import Segments
 from eventide.engine.round.placement import place, placed
 from eventide.engine.round.report import Positions, RoundInput
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.scheduling.options import Scheduling

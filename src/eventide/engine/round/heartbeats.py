@@ -15,14 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engine.operators.operator import Ingested, Late, Operator
-from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.executor import Executor, one_row
 from eventide.engine.relations.relation import Relation
-from eventide.engine.relations.statement import one_row
 from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
 from eventide.engine.round.results import shown_heartbeat
 from eventide.engine.round.side_tables import late_layout, late_rows_text, side_rows
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.scheduling.options import IdlePolling, When

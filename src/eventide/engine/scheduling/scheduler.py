@@ -13,12 +13,11 @@ from typing import Any
 
 from eventide.engine.operators.operator import Operator
 from eventide.engine.relations.executor import Executor
-from eventide.engine.round.advance import AdvanceStep, RunningOperators, would_emit
-from eventide.engine.round.downstream import DownstreamFeed
+from eventide.engine.round.advance import AdvanceStep, DownstreamFeed, RunningOperators, would_emit
 from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
 from eventide.engine.scheduling.trace import Trace, TraceLine
-from eventide.engine.streams.progress import StreamProgress
+from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.scheduling.expensive import Selectivity
 from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.eventtime.scheduling.options import Scheduling

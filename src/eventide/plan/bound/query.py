@@ -20,7 +20,7 @@ from eventide.plan.aggregates.split import over_rows, split
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import WINDOW_START, Derived, Least, Stream, TimeKind
-from eventide.plan.declared.time_columns import least_of
+from eventide.plan.declared.temporal import least_of
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.plan.expressions.aggregate_call import Partial, Split, order_key
 from eventide.plan.expressions.columns import Column, quoted

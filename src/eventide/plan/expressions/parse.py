@@ -18,6 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from eventide.errors import DeclarationError
+from eventide.plan.expressions.across_rows import refused_call
 from eventide.plan.expressions.columns import Column, named
 from eventide.plan.expressions.spark_dialect import SPARK as SPARK
 
@@ -67,6 +68,9 @@ def parsed(sql: str, what: str) -> exp.Expression:
     if isinstance(found, exp.Alias):
         raise DeclarationError(f"{what}: this must be one expression, without a name after it\n    {sql}")
     assert isinstance(found, exp.Expression)
+    if (refused := refused_call(found)) is not None:
+        _, wrong, instead = refused
+        raise DeclarationError(f"{what}: {wrong}: {instead}")
     return found.copy()
 
 

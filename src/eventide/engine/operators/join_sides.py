@@ -1,20 +1,30 @@
-"""The statements of a join: pairs, rows alone, and what the driver has to know of the rows that are held.
+"""The two sides of a join: what frontiers say of each, and the statements over the rows that are held.
 
-Law: each is the same text every round; what changes from round to round it finds in the table `limits`: of each band
-the values below which rows are late (`floor`), are done with (`now`), and were done with before (`was`).
+Laws. *Floor*: later rows of a side have no band value below its floor, by the frontier of its input. *Done*: a left
+row is done with when by some band its partners would lie below the floor of the right side, a right row when those
+left rows would that could have it for a partner. So a row whose band values are all at or above its own side's floor
+still finds every partner it has, even if it is behind its side's heartbeat: it is not late. *Statements* are the same
+text every round; what changes from round to round they find in the table `limits`: of each band the values below which
+rows are late (`floor`), are done with (`now`), and were done with before (`was`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from math import ceil
 
+from eventide.engine.operators.frontier import OperatorFrontier
+from eventide.engine.relations.executor import Statement
 from eventide.engine.relations.relation import SEQUENCE, Layout
-from eventide.engine.relations.statement import Statement
-from eventide.plan.bound.join import SIDES, BoundJoin
-from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
+from eventide.plan.bound.join import SIDES, BoundJoin, SideTimeOutput
+from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT, STAMP
 from eventide.plan.bound.rows import IDENTITY
+from eventide.plan.declared.stream import Derived
+from eventide.plan.declared.temporal import time_columns
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.sql.join import driver_exact, met_text, output_text, pairs_text
 
@@ -120,3 +130,77 @@ def _unmatched(rows: str, side: int, with_pairs: bool) -> str:
     names = [f"matched_{SIDES[side]}", *([f"met_{SIDES[side]}"] if with_pairs else [])]
     matched = " UNION ALL ".join(f"SELECT * FROM {name}" for name in names)
     return f"FROM ({rows}) found LEFT ANTI JOIN ({matched}) matched ON {SAME}"
+
+
+Floors = tuple[int, ...]
+"""The least later value of each band."""
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """One side of a join, as far as time is concerned."""
+
+    bound: BoundJoin
+    side: int
+
+    def least(self, frontier: OperatorFrontier, column: str) -> int | Fraction | None:
+        """The least later value of a column with time; None where nothing is known, FOREVER where none comes."""
+        if frontier.time >= EDGE:
+            return FOREVER
+        stream = self.bound.ports[self.side].stream
+        known = [frontier.least[column]] if column in frontier.least else []
+        below = None if column == STAMP else time_columns(stream)[column]
+        if frontier.time > -EDGE and (column == STAMP or below is not None):
+            later = frontier.time + 1
+            known.append(later if below is None else below(later))
+        return max(known, default=None)
+
+    def floors(self, frontier: OperatorFrontier) -> Floors:
+        """The least later values of the bands."""
+        found = []
+        for band in self.bound.bands:
+            value = band.values[self.side]
+            least = self.least(frontier, value.column)
+            known = least is not None and least != FOREVER
+            found.append(value.of(least) if known and least is not None else NEVER if least is None else FOREVER)
+        return tuple(max(NEVER, min(FOREVER, floor)) for floor in found)
+
+    def done(self, others: Floors) -> Floors:
+        """Rows with a value below these are done with, where the other side has these floors."""
+        pairs = zip(self.bound.bands, others, strict=True)
+        return tuple(shift(other, -band.high if self.side == LEFT else band.low) for band, other in pairs)
+
+    def partners(self, low: int, high: int) -> tuple[int, int]:
+        """Where the first band has the partners of rows from `low` to `high`."""
+        band = self.bound.bands[0]
+        if self.side == LEFT:
+            return shift(low, band.low), shift(high, band.high)
+        return shift(low, -band.high), shift(high, -band.low)
+
+    def accepted_from(self, frontier: OperatorFrontier, promised: int, column: str) -> int | Fraction | None:
+        """The least value of a column with time in rows that are not late; None and FOREVER as in `least`.
+
+        Rows of a stream may be behind its heartbeat and yet not late.
+        """
+        least = self.least(frontier, column)
+        stream = self.bound.ports[self.side].stream
+        if least is None or least == FOREVER or isinstance(stream, Derived) or column != stream.time:
+            return least
+        values = [band.values[self.side] for band in self.bound.bands]
+        firsts = [value.first(value.of(least), ceil(least)) for value in values]
+        return max(*firsts, promised + 1) if promised > -EDGE else max(firsts)
+
+
+def least_value(
+    parts: Sequence[SideTimeOutput], coming: Sequence[int | Fraction | None], held: Sequence[int | None]
+) -> int | Fraction | None:
+    """The least later value of an output: of each part, by what comes and what is held; None where one is not known."""
+    if any(one is None for one in coming):
+        return None
+    values = [
+        part.attribute.value(ceil(one))
+        for part, two in zip(parts, zip(coming, held, strict=True), strict=True)
+        for one in two
+        if one is not None and one != FOREVER
+    ]
+    return min(values, default=None)

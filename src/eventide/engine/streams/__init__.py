@@ -1,1 +1,0 @@
-"""Streams while they run: their sources, their heartbeats, what they lost."""
