@@ -18,10 +18,11 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.language.grammar.amounts import Amounts
-from eventide.language.grammar.nodes import Clause, CreateStream
+from eventide.language.grammar.nodes import Clause, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
 from eventide.language.policies import PolicyReader
+from eventide.plan.declared.secrets import checked_secret
 from eventide.plan.declared.stream import Future, Input, Stream, TimeKind, Timestamps, kind_of
 from eventide.plan.expressions.columns import Column, spark_type
 
@@ -239,6 +240,12 @@ def option_pairs(clause: Clause | None, source: SourceText) -> tuple[tuple[str, 
         if not item.expressions:
             raise source.error(f"the option {name} has no value", item)
         value = item.expressions[0]
+        if isinstance(value, Secret):
+            try:
+                found[name.lower()] = (name, checked_secret(value.this.name))
+            except DeclarationError as error:
+                raise source.error(str(error), value) from error
+            continue
         text = value.name if isinstance(value, exp.Literal | exp.Identifier) else value.sql().replace(" ", "")
         found[name.lower()] = (name, text)
     return tuple(found.values())

@@ -26,6 +26,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from eventide.errors import EngineError
+from eventide.plan.declared.secrets import masked_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,7 +69,7 @@ class KeyValueFormatter(logging.Formatter):
         """One line, and below it the stack of an exception."""
         figures = "".join(f" {name}={_quoted(value)}" for name, value in figures_of(record).items())
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{_time(record)} {record.levelname} {record.getMessage()}{figures}{trace}"
+        return masked_text(f"{_time(record)} {record.levelname} {record.getMessage()}{figures}{trace}")
 
 
 class JsonFormatter(KeyValueFormatter):
@@ -79,12 +80,17 @@ class JsonFormatter(KeyValueFormatter):
         entry = {"time": _time(record), "level": record.levelname, "logger": record.name, "event": record.getMessage()}
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        return json_text.dumps(entry | figures_of(record), default=str)
+        return json_text.dumps(_masked(entry | figures_of(record)), default=str)
 
 
 def figures_of(record: logging.LogRecord) -> dict[str, Any]:
     """What was given beside the text."""
     return {name: value for name, value in vars(record).items() if name not in ORDINARY}
+
+
+def _masked(entry: dict[str, Any]) -> dict[str, Any]:
+    """Without secrets, before quotes are escaped."""
+    return {name: masked_text(value) if isinstance(value, str) else value for name, value in entry.items()}
 
 
 def _quoted(value: Any) -> str:

@@ -42,7 +42,9 @@ ATTEMPTS = 20
 """How often a round is looked for while an engine commits one after the other."""
 
 
-def read_progress(program: Program, place: str, query: str, scheduling: Scheduling | None = None) -> ProgressReport:
+def read_progress(
+    program: Program, place: str | Storage, query: str, scheduling: Scheduling | None = None
+) -> ProgressReport:
     """How a query or operator, and all that it reads, stood after the last round of a checkpoint.
 
     `program` and `scheduling` are those that the engine runs.

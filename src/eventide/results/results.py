@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
+ROW_SPAN = {b"eventide.span": b"row"}
+"""Metadata of `window_end` where a result is a row, or rows that were joined: its window is just their times."""
+
 
 class Kind(Enum):
     """How sure a result is."""

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.grammar.misreadings import TYPES, meant_by, not_closed
-from eventide.language.grammar.nodes import Amount, Clause
+from eventide.language.grammar.nodes import Amount, Clause, Secret
 from eventide.language.grammar.spelling import QUOTAS, UNITS, nearest
 from eventide.plan.expressions.spark_dialect import Spark4
 
@@ -291,7 +291,7 @@ class ClauseParser(Spark4.Parser):
         return [*named, self._parse_text()] if self._curr.token_type is TokenType.STRING else named
 
     def _parse_pair(self) -> Clause:
-        """`key value`, `key = value` or a key alone."""
+        """`key value`, `key = value`, `key secret('env:NAME')` or a key alone."""
         token = self._curr
         key = self._parse_text().name if token.token_type is TokenType.STRING else self._parse_setting_name()
         self._match(TokenType.EQ)
@@ -301,6 +301,9 @@ class ClauseParser(Spark4.Parser):
         elif self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
             at_number = self._curr.text[:1].isdigit() or self._curr.token_type is TokenType.DASH
             value = [self._parse_amount() if at_number else self._parse_name()]
+            if value[0].name.lower() == "secret" and self._match(TokenType.L_PAREN):
+                value = [self.expression(Secret(this=self._parse_text()), token)]
+                self._expect(")")
         clause = Clause(this=key, expressions=value)
         clause.update_positions(token)
         return clause
