@@ -11,9 +11,8 @@ from eventide.commands.why import states_of
 from eventide.engine.introspection.status import Status
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.round.placement import DRIVER_MEMORY, state_words
 from eventide.language.script import read_script
-from eventide.plan.declared.driver_memory import state_words
 from eventide.report.explain import plan_of
 from eventide.report.status import status_line
 from eventide.report.stopped_run import read_progress

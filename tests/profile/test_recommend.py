@@ -64,3 +64,13 @@ def test_a_promise_is_judged_after_the_first_thousand_rows_where_there_are_more(
     lost: float, later: float | None, kept: bool
 ) -> None:
     assert keeps(Outcome(lost, later, None, lost, 1.0, 1.0, 1.0), 0.01) is kept
+
+
+def test_a_policy_that_lost_a_little_more_is_not_within_the_ratio(found: Profile) -> None:
+    """1.15 % of 1.00 % was told as within the ratio."""
+    slow = with_ours(found, lag_mean=1e12)
+    over = replace(slow.outcomes["own_progress"], drop_ratio=0.105, drop_ratio_after_1000=None, lag_mean=1.0)
+    advice = " ".join(recommend(replace(slow, outcomes=slow.outcomes | {"kim": over})).sentences)
+    assert "kim (1 us, lost 10.50 %)" in advice.partition("Faster, and beyond the ratio")[2]
+    own = " ".join(recommend(with_ours(found, drop_ratio=0.105, drop_ratio_after_1000=0.105)).sentences)
+    assert "over the ratio by less than a tenth" in own

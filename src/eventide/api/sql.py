@@ -27,13 +27,13 @@ from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.query import GivenSink
 from eventide.api.running_query import RunningQueries
 from eventide.api.start import given_sink, running_in
+from eventide.engine.round.placement import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
 from eventide.launch.engines import chosen_engine
 from eventide.launch.settings import RunSettings, checked_engine
 from eventide.launch.user_functions import local_backend, register_on_spark, registered, with_comparisons
-from eventide.plan.declared.driver_memory import memory_bytes
 from eventide.plan.declared.program import NAME, Program
 from eventide.sinks.by_name import sink_of
 from eventide.sinks.sink import Sink
@@ -200,7 +200,7 @@ def _session(given: SparkSession | None, settings: RunSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from eventide.launch.spark_session import local_session, settle
-    from eventide.sources.spark.connect import refuse_connect
+    from eventide.sources.spark.errors import refuse_connect
 
     running = given or SparkSession.getActiveSession()
     if running is None:

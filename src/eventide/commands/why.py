@@ -14,10 +14,10 @@ from typing import Any
 from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, kind_of_times, known
 from eventide.engine.introspection.why import OpenWindow, ProgressReport
 from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
+from eventide.engine.round.placement import state_words
 from eventide.errors import DeclarationError
 from eventide.launch.settings import RunSettings, script_of
 from eventide.plan.binding import as_run
-from eventide.plan.declared.driver_memory import state_words
 from eventide.plan.declared.stream import TimeKind
 from eventide.report.stopped_run import below, read_progress
 from eventide.report.why import moment, operator_words, window_words

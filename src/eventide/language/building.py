@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
-from eventide.language.create_stream import DeclaredStream, OutputTarget, StreamReader, name_of, output_of
+from eventide.language.create_stream import PLACES, DeclaredStream, OutputTarget, StreamReader, name_of, output_of
 from eventide.language.from_clause.read import FromReader, Interfaces
 from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
 from eventide.language.grammar.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
@@ -36,12 +36,10 @@ from eventide.language.scope.expression_text import in_spark_words, unused
 from eventide.language.scope.relations import Clock, Scope, ScopeRelation
 from eventide.language.select.aggregate_query import QueryReader
 from eventide.language.select.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
-from eventide.language.select.row_query import RowsReader, gives_rows
-from eventide.language.select.union_all import UnionReader
+from eventide.language.select.row_query import RowsReader, UnionReader, gives_rows
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
 from eventide.plan.binding import through
-from eventide.plan.declared.program import NAME, Operator, Program, Step, reads
-from eventide.plan.declared.program_checks import streams_below
+from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Queue, queued
 from eventide.plan.declared.stream import Stream, TimeKind
@@ -375,7 +373,7 @@ class Builder:
                 raise self.source.error(
                     f"the query {other.query!r} writes into {output.path!r} already",
                     tree,
-                    "give each its own directory",
+                    f"give each its own {PLACES[output.kind]}",
                 )
 
 

@@ -2,8 +2,7 @@
 
 The command `eventide profile`: read, profile, show; recording by recording.
 
-Tables go to standard output; with JSON asked for, one line does, and nothing else. Progress goes to standard error,
-on a terminal only.
+Tables go to standard output; with JSON asked for, one line does, and nothing else. Progress goes to standard error.
 
 The findings as one JSON object: `{"runs": [{"file", "run", "rows", "sources", "disorder", "policies", ...}]}`.
 
@@ -15,23 +14,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from eventide.errors import InputError
 from eventide.profile.disorder import Disorder
 from eventide.profile.dry_run import Outcome
 from eventide.profile.files import ColumnNames
 from eventide.profile.profiling import FIXED_BEST, Profile, check_names, profile, trade_off
-from eventide.profile.reading import read, time_and_arrival_unit
-from eventide.profile.recording import RoundChoice
+from eventide.profile.progress import Report, progress_shown
+from eventide.profile.reading import RoundChoice, read, time_and_arrival_unit
 from eventide.profile.report import show
 
 LISTED_SOURCES = 1_000
@@ -128,7 +125,7 @@ def run_profile(request: ProfileRequest) -> None:
     # In a file or a pipe there is no edge to wrap at.
     console = Console(width=None if sys.stdout.isatty() else 120)
     found: list[Profile] = []
-    with _progress() as progress:
+    with progress_shown() as progress:
         progress("reading", 0.0)
         for reading in read(request.files, request.columns, request.unit):
             length = request.round(reading.recording, reading.unitless)
@@ -140,16 +137,17 @@ def run_profile(request: ProfileRequest) -> None:
                 found.append(one)
             else:
                 show(one, console)
-            progress("reading", 0.0)
     if request.json:
         print(as_json(found))
 
 
-def _draw(one: Profile, directory: Path, progress: Callable[[str, float], None]) -> list[Path]:
+def _draw(one: Profile, directory: Path, progress: Report) -> list[Path]:
     # Loading the plotting library takes longer than most dry runs: only who draws waits for it.
     from eventide.profile.plots import draw
 
-    return draw(one, trade_off(one, progress=progress), directory)
+    curves = trade_off(one, progress=progress)
+    progress("drawing", 0.0)
+    return draw(one, curves, directory)
 
 
 def _directory(name: str) -> Path:
@@ -159,12 +157,3 @@ def _directory(name: str) -> Path:
     except OSError as error:
         raise InputError(f"{name}: plots cannot be written there: {error.strerror}") from error
     return directory
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, float], None]]:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda stage, share: bar.update(task, description=stage, completed=share)

@@ -85,6 +85,8 @@ def _on_ours(profile: Profile) -> list[str]:
     ]
     if not keeps(ours, ratio):
         sentences.append("That is more than permitted: on this recording the promise was not kept.")
+    elif ours.drop_ratio > ratio:
+        sentences.append("That is over the ratio by less than a tenth, or in the first 1,000 rows only.")
     if ours.lag_mean is not None and best.lag_mean:
         sentences.append(
             f"The best constant delay, known only afterwards, waits {spoken(best.lag_mean, unitless)}: Eventide waits "
@@ -98,16 +100,26 @@ def _on_others(profile: Profile) -> list[str]:
     ours = profile.outcomes.get(OURS)
     others = {name: outcome for name, outcome in profile.outcomes.items() if name in ONLINE and name != OURS}
     broken = [f"{name} ({percent(lost.drop_ratio)})" for name, lost in others.items() if not keeps(lost, ratio)]
-    faster = [
-        f"{name} ({spoken(other.lag_mean, unitless)})"
+    faster = {
+        name: other
         for name, other in others.items()
         if ours is not None and keeps(other, ratio) and (other.lag_mean or 0.0) < (ours.lag_mean or 0.0)
+    }
+    within = [f"{name} ({spoken(o.lag_mean, unitless)})" for name, o in faster.items() if o.drop_ratio <= ratio]
+    beyond = [
+        f"{name} ({spoken(o.lag_mean, unitless)}, lost {percent(o.drop_ratio)})"
+        for name, o in faster.items()
+        if o.drop_ratio > ratio
     ]
     sentences = []
     if broken:
         sentences.append(f"More than permitted would have been lost by {', '.join(broken)}.")
-    if faster:
-        sentences.append(f"Within the ratio and faster on this recording: {', '.join(faster)}.")
+    if within:
+        sentences.append(f"Within the ratio and faster on this recording: {', '.join(within)}.")
+    if beyond:
+        sentences.append(
+            f"Faster, and beyond the ratio by less than a tenth or at the start only: {', '.join(beyond)}."
+        )
     return sentences
 
 

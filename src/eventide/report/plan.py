@@ -38,14 +38,13 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.round.placement import DRIVER_MEMORY, budget_words
 from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
 from eventide.launch.user_functions import local_backend
 from eventide.plan.binding import BoundOperator, BoundProgram, running
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.driver_memory import budget_words
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.early import in_words as prods_in_words
 from eventide.plan.declared.program import Operator, Program, reads
@@ -57,8 +56,7 @@ from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.sql.merge import merge_text
 from eventide.plan.sql.reduce import kept_text
 from eventide.profile.amounts import spoken
-from eventide.report.operators import attributes, described_operator, is_same_in, of_stream
-from eventide.report.policies import in_words
+from eventide.report.operators import attributes, described_operator, in_words, is_same_in, of_stream
 
 
 @dataclass(frozen=True)

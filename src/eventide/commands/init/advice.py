@@ -38,8 +38,8 @@ from eventide.profile.disorder import disorder
 from eventide.profile.dry_run import dry_runs, timetable
 from eventide.profile.files import ColumnNames, guess_unit, parts_of
 from eventide.profile.profiling import OURS, candidates
-from eventide.profile.reading import LoadedRecording, read
-from eventide.profile.recording import usual_round
+from eventide.profile.progress import Report
+from eventide.profile.reading import LoadedRecording, read, usual_round
 
 OF_TIME = ("ts", "time", "timestamp", "event_time", "eventtime", "datetime", "date", "when", "t", "at", "occurred")
 IN_TIME = ("time", "date", "_ts", "_at", "stamp", "epoch", "millis")
@@ -188,9 +188,6 @@ USUAL_RATIO = 0.01
 FAR_LESS = 0.8
 """The usual ratio is worth it where it waits less than this share of what the smallest one waits."""
 
-ROUNDS = 1_000
-"""A dry run takes about so many rounds: enough to see, and done in a second."""
-
 FEW_ROWS = 500
 """A dry run of fewer rows says little."""
 
@@ -238,8 +235,8 @@ class Advice:
     window: Length
 
 
-def advice_for(sample: Sample, roles: Roles) -> Advice:
-    """Run the sample through Eventide's own policy, for a few ratios."""
+def advice_for(sample: Sample, roles: Roles, progress: Report = lambda stage, share: None) -> Advice:
+    """Run the sample through Eventide's own policy, for a few ratios; `progress` is told stage and share done."""
     if roles.time is None:
         return Advice(USUAL_RATIO, (), Length(10 * SECOND, "10 seconds", "10 seconds"))
     column = sample.column(roles.time)
@@ -260,20 +257,22 @@ def advice_for(sample: Sample, roles: Roles) -> Advice:
         )
     except InputError as error:
         return Advice(USUAL_RATIO, (f"No dry run: {error}",), window)
-    ratio, sentences = _ratio(reading)
+    ratio, sentences = _ratio(reading, progress)
     return Advice(ratio, sentences, window)
 
 
-def _ratio(reading: LoadedRecording) -> tuple[float, tuple[str, ...]]:
+def _ratio(reading: LoadedRecording, progress: Report) -> tuple[float, tuple[str, ...]]:
     recording, unitless = reading.recording, reading.unitless
     if recording.rows < FEW_ROWS:
         return USUAL_RATIO, (f"{recording.rows:,} rows are too few to say what it costs; 1 % is a good start.",)
     measured = disorder(recording)
     if measured.out_of_order == 0:
         return USUAL_RATIO, ("All rows of the sample came in the order of their times: this costs next to nothing.",)
-    span = int(recording.arrival[-1] - recording.arrival[0])
-    plan = timetable(recording, max(usual_round(recording, unitless) or 1, span // ROUNDS))
-    found = {ratio: dry_runs(plan, candidates(ratio, [OURS]))[OURS].outcome for ratio in RATIOS}
+    # The rounds of `eventide profile`, so that both say the same.
+    plan = timetable(recording, usual_round(recording, unitless))
+    policies = {ratio: candidates(ratio, [OURS])[OURS] for ratio in RATIOS}
+    runs = dry_runs(plan, policies, lambda share: progress("trying drop ratios on the sample", share))
+    found = {ratio: run.outcome for ratio, run in runs.items()}
     smaller, usual = found[RATIOS[0]].lag_mean, found[USUAL_RATIO].lag_mean
     worth_it = smaller is None or usual is None or usual < FAR_LESS * smaller
     sentences = [f"In the sample {percent(measured.out_of_order)} of the rows came out of order. A dry run of it:"]

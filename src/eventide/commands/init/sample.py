@@ -43,6 +43,8 @@ UNKNOWN = re.compile(r"\bVOID\b")
 EXCEPTIONS = 20
 """One row of so many may not fit the type of a column; one of ten, where there are few."""
 
+TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
+
 WIDER = {"BIGINT": "DOUBLE", "TIMESTAMP_NTZ": "TIMESTAMP"}
 """What to try next where a type does not fit; otherwise STRING."""
 
@@ -51,7 +53,7 @@ WIDER = {"BIGINT": "DOUBLE", "TIMESTAMP_NTZ": "TIMESTAMP"}
 class SampleColumn:
     """A column: its Spark type, how many different values it has, one of them, and how far its times or numbers reach.
 
-    `lost_time`: it tells times, but in a way that our readers do not know.
+    `lost_time`: it tells times, but in a way that our readers do not know; `written_as` is that way in Spark's letters.
     """
 
     name: str
@@ -60,6 +62,7 @@ class SampleColumn:
     example: str | None = None
     span: int = 0
     lost_time: bool = False
+    written_as: str | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,9 @@ def look_at(argument: str) -> Sample:
                 )
             found = found if kind == "parquet" else _mostly(connection, scan, found)
             sample = Sample(argument, kind, options, found, left_out, 0, 0)
-            return _counted(connection, scan, _opened(sample) if kind == "parquet" else _tried(sample))
+            if kind == "parquet":
+                return _counted(connection, scan, _opened(sample))
+            return _as_written(connection, parts[0], _counted(connection, scan, _tried(sample)))
     except (duckdb.Error, pa.ArrowInvalid) as error:
         wide = kind != "parquet" and _begins_wide(parts[0])
         reason = "it is UTF-16: write it anew, iconv -f utf-16 -t utf-8 OLD > NEW" if wide else _reason(str(error))
@@ -248,7 +253,7 @@ def _tried(sample: Sample) -> Sample:
             proposed[place] = kind
         broken = _broken(sample, proposed)[1]
     columns = tuple(
-        replace(column, type=kind, lost_time=kind == "STRING" and column.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"))
+        replace(column, type=kind, lost_time=kind == "STRING" and column.type in TIMES)
         for column, kind in zip(sample.columns, proposed, strict=True)
     )
     return replace(sample, columns=columns, rows=rows, broken=broken)
@@ -330,10 +335,51 @@ def _counted(connection: duckdb.DuckDBPyConnection, scan: str, sample: Sample) -
     return replace(sample, columns=columns, rows=int(found[0]))
 
 
+def _as_written(connection: duckdb.DuckDBPyConnection, part: str, sample: Sample) -> Sample:
+    """The same, where texts that were read as times are shown as they stand in the file."""
+    times = {column.name for column in sample.columns if column.lost_time or column.type in TIMES}
+    if not times:
+        return sample
+    if sample.format == "csv":
+        header = "false" if ("header", "false") in sample.options else "true"
+        scan = f"read_csv({text(part)}, header = {header}, all_varchar = true, ignore_errors = true)"
+    else:
+        names = ", ".join(f"{text(name)}: 'VARCHAR'" for name in sorted(times))
+        scan = f"read_json({text(part)}, columns = {{{names}}}, ignore_errors = true)"
+    asked = ", ".join(f"first({quoted(name)})" for name in sorted(times))
+    first = dict(zip(sorted(times), only_row(connection, f"SELECT {asked} FROM {scan}"), strict=True))
+    sniffed = _time_format(connection, part) if sample.format == "csv" else None
+    columns = tuple(
+        replace(
+            column,
+            example=first.get(column.name) or column.example,
+            written_as=sniffed if column.lost_time else None,
+        )
+        for column in sample.columns
+    )
+    return replace(sample, columns=columns)
+
+
+LETTERS = {
+    "%d": "dd", "%m": "MM", "%Y": "yyyy", "%y": "yy", "%H": "HH", "%I": "hh", "%M": "mm", "%S": "ss", "%p": "a",
+    "%f": "SSSSSS", "%z": "XXX", "%b": "MMM",
+}  # fmt: skip
+
+
+def _time_format(connection: duckdb.DuckDBPyConnection, part: str) -> str | None:
+    """How times are written in a CSV file, in the letters of Spark; None where these are not enough."""
+    sniff = f"SELECT TimestampFormat, DateFormat FROM sniff_csv({text(part)}, ignore_errors = true)"
+    given = next((one for one in only_row(connection, sniff) if one), None)
+    if given is None:
+        return None
+    named = re.sub(r"%[a-zA-Z]", lambda found: LETTERS.get(found[0], "%"), given)
+    return None if "%" in named or "'" in named else named
+
+
 def _span_sql(column: SampleColumn, name: str) -> str:
     """From the least to the largest, in microseconds for times; NULL for what has no such distance."""
     if column.type in WHOLE_NUMBERS:
         return f"TRY_CAST(max({name}) AS BIGINT) - TRY_CAST(min({name}) AS BIGINT)"
-    if column.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
+    if column.type in TIMES:
         return f"epoch_us(TRY_CAST(max({name}) AS TIMESTAMP)) - epoch_us(TRY_CAST(min({name}) AS TIMESTAMP))"
     return "NULL"

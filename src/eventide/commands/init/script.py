@@ -23,16 +23,18 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from eventide.commands.check import findings_of
 from eventide.commands.init.advice import Advice, Roles, advice_for, roles_of, unit_of
 from eventide.commands.init.sample import Sample, SampleColumn, look_at
 from eventide.errors import InputError
-from eventide.launch.stderr import say
+from eventide.launch.logs import say
 from eventide.plan.declared.query import RESERVED
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.expressions.spark_dialect import Spark4
+from eventide.profile.progress import progress_shown
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -117,10 +119,12 @@ def _time(sample: Sample, roles: Roles) -> list[str]:
         lines = ["-- No column was found that tells the time, so a row has the time at which it is read."]
         for column in sample.columns:
             if column.lost_time:
-                lines.append(
-                    f"-- {column.name} looks like a time, but is not written as in 2026-01-31 09:00:00 in the file, "
-                    "which can be read."
-                )
+                lines += [
+                    f"-- {column.name} looks like a time, but is not written as 2026-01-31 09:00:00. On Spark it can "
+                    "be declared as TIMESTAMP, with",
+                    f"--   OPTIONS (timestampFormat '{column.written_as or 'dd.MM.yyyy HH:mm:ss'}') after FROM "
+                    f"{sample.format}, and TIMESTAMP BY {written(column.name)}",
+                ]
         return [*lines, "TIMESTAMP BY ARRIVAL"]
     column = sample.column(roles.time)
     unit = unit_of(column)
@@ -172,19 +176,26 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'").replace("\t", "\\t")
 
 
-OTHER_TIMES = (
-    "only times written as 2026-01-31 09:00:00 can be read; Spark reads others, declared as TIMESTAMP with OPTIONS "
-    "(timestampFormat 'dd.MM.yyyy HH:mm:ss')"
-)
+def _other_times(columns: Sequence[SampleColumn]) -> str:
+    """What to do about times that are written otherwise than our readers know."""
+    names = ", ".join(column.name for column in columns)
+    as_ = next((column.written_as for column in columns if column.written_as), None) or "dd.MM.yyyy HH:mm:ss"
+    return (
+        f"{names}: only times written as 2026-01-31 09:00:00 can be read; Spark reads others, declared as TIMESTAMP "
+        f"with OPTIONS (timestampFormat '{as_}')"
+    )
 
 
 def init_file(sample: str, output: Path | None, time: str | None, source: str | None, force: bool) -> None:
     """Look at the sample, write the script, and say what was found."""
     if output is not None and output.exists() and not force:
         raise InputError(f"{output} is there already: name another file, or write over it with --force")
-    found = look_at(sample)
-    roles = roles_of(found, time, source)
-    text = starter_text(found, roles, advice_for(found, roles), "FILE.sql" if output is None else str(output))
+    with progress_shown() as progress:
+        progress("looking at the sample", 0.0)
+        found = look_at(sample)
+        roles = roles_of(found, time, source)
+        advice = advice_for(found, roles, progress)
+    text = starter_text(found, roles, advice, "FILE.sql" if output is None else str(output))
     # What cannot be checked is not worth handing out; this would be a fault of our own.
     errors = [finding for finding in findings_of(text, "starter")[0] if finding.severity == "error"]
     if errors:
@@ -205,8 +216,8 @@ def init_file(sample: str, output: Path | None, time: str | None, source: str | 
 
 def _summary(sample: Sample, roles: Roles) -> list[str]:
     lines = [f"{_some(sample.rows, 'row')} looked at, {_some(len(sample.columns), 'column')}"]
-    unread = [column.name for column in sample.columns if column.lost_time]
-    why = f" ({', '.join(unread)}: {OTHER_TIMES})" if unread else ""
+    unread = [column for column in sample.columns if column.lost_time]
+    why = f" ({_other_times(unread)})" if unread else ""
     if sample.left_out:
         lines.append(f"columns left out, which cannot be declared: {', '.join(sample.left_out)}")
     lines.append(

@@ -56,7 +56,7 @@ class OperatorFrontier:
         """Plain data for the round record.
 
         >>> OperatorFrontier.restored(OperatorFrontier(5, {"t": Fraction(1, 2)}).saved())
-        Frontier(time=5, least={'t': Fraction(1, 2)}, holes=())
+        OperatorFrontier(time=5, least={'t': Fraction(1, 2)}, holes=())
         """
         least = {
             name: value if isinstance(value, int) else [value.numerator, value.denominator]

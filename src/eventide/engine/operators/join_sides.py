@@ -24,7 +24,7 @@ from eventide.plan.bound.join import SIDES, BoundJoin, SideTimeOutput
 from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT, STAMP
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.declared.stream import Derived
-from eventide.plan.declared.time_columns import time_columns
+from eventide.plan.declared.temporal import time_columns
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.sql.join import driver_exact, met_text, output_text, pairs_text
 

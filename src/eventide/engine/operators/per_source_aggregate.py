@@ -38,7 +38,7 @@ from eventide.engine.relations.segments import Segments
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.program_checks import place_of
+from eventide.plan.declared.program import place_of
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.sql.merge import BY, compact_text
 

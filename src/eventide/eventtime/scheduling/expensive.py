@@ -9,13 +9,13 @@ passed go before all others. So with either of them every row goes in the end, h
 section 6.2 (a): deprioritized burst processing.)
 
 >>> QueueShare.of(room=10, new=30, aside=5)
-Turn(new=10, aside=0, credit=0)
+QueueShare(new=10, aside=0, credit=0)
 >>> QueueShare.of(room=10, new=30, aside=5, one_in=4)
-Turn(new=8, aside=2, credit=0)
+QueueShare(new=8, aside=2, credit=0)
 >>> QueueShare.of(room=10, new=3, aside=5, one_in=4).aside
 5
 >>> QueueShare.of(room=10, new=30, aside=5, overdue=5)
-Turn(new=5, aside=5, credit=0)
+QueueShare(new=5, aside=5, credit=0)
 
 How many rows an operator makes of one: measured while it runs, older rounds forgotten.
 

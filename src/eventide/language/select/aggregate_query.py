@@ -31,8 +31,7 @@ from eventide.language.scope.expression_text import (
     wrapped,
 )
 from eventide.language.scope.relations import TIME, Clock, Scope
-from eventide.language.select.group_by import Group, GroupReader
-from eventide.language.select.window import WindowReader, WindowRequest, refuse_over
+from eventide.language.select.group_by import Group, GroupReader, WindowReader, WindowRequest, refuse_over
 from eventide.plan.declared.query import Named, OrderBy, Query
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
 from eventide.plan.declared.window import RowWindow, SameWindow, Window

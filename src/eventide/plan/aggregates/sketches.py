@@ -11,7 +11,7 @@ from math import ceil, log2
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.aggregates.sums import counted
+from eventide.plan.aggregates.exact import counted
 from eventide.plan.expressions.aggregate_call import (
     FRACTIONS,
     SMALL,

@@ -20,9 +20,8 @@ from functools import cache
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.aggregates.ordered import ORDERED_FORMS
+from eventide.plan.aggregates.exact import ORDERED_FORMS, SPREAD_FORMS, SUM_FORMS
 from eventide.plan.aggregates.sketches import SKETCH_FORMS
-from eventide.plan.aggregates.sums import SPREAD_FORMS, SUM_FORMS
 from eventide.plan.duckdb.transpile import same_answer
 from eventide.plan.expressions.aggregate_call import AggregateValue, Call, Form, PartialColumns, Split, call_from
 from eventide.plan.expressions.columns import Column

@@ -52,8 +52,7 @@ from eventide.plan.bound.rows import port
 from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.query import Named, check_names
 from eventide.plan.declared.stream import Derived, Least, Stream, TimeKind, kind_of
-from eventide.plan.declared.temporal import Temporal, temporal
-from eventide.plan.declared.time_columns import time_columns
+from eventide.plan.declared.temporal import Temporal, temporal, time_columns
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed

@@ -24,7 +24,7 @@ from eventide.plan.bound.join_inputs import LEFT, RIGHT, STAMP
 from eventide.plan.bound.query import BoundQuery, Key, time_sql
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup
 from eventide.plan.declared.stream import Derived, Least, Stream
-from eventide.plan.declared.time_columns import time_columns
+from eventide.plan.declared.temporal import time_columns
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import aggregates_in, check_columns, parsed

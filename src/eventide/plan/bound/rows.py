@@ -45,8 +45,7 @@ from eventide.plan.bound.query import BoundQuery, Key, instant_sql, time_sql
 from eventide.plan.declared.query import Named, Query, check_names, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, Least, Stream, TimeKind
-from eventide.plan.declared.temporal import Temporal
-from eventide.plan.declared.time_columns import carries_on, least_of, over_time_column, time_columns
+from eventide.plan.declared.temporal import Temporal, carries_on, least_of, over_time_column, time_columns
 from eventide.plan.declared.window import RowWindow, Window
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import aggregates_in, check_columns, parsed

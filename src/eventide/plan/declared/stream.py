@@ -1,20 +1,16 @@
-"""A stream as declared, and a stream made of the results of a query.
+"""A stream as declared: its columns, its time, its sources; also one made of the results of a query.
 
-A stream as declared: its columns, which of them tells the time, who its sources are, how its time moves.
-
-Three kinds of timestamps (Stream Mill paper, section 5): *external*, a column of the row; *internal*, the clock of
-the round in which the row arrived; *latent*, none until an operator needs one, which then stamps it with its clock.
+Laws. *Timestamps* (Stream Mill paper, section 5) are *external*, a column of the row; *internal*, the clock of the
+round in which the row arrived; or *latent*, none until an operator needs one, which then stamps it with its clock.
+*Derived*: a row of it is a final result of the query below: its groups and values, `window_start` and `window_end`. Its
+time is the last instant of its window, so a window below counts in the window above in which it ends. Its heartbeat is
+the bound of the query below less 1: every later result has a time at or after the bound. So no row of it is ever late,
+and it has neither sources nor a policy of its own. Results of windows over a count of rows have numbers of rows for
+times.
 
 >>> s = Stream("traffic", columns("ts TIMESTAMP, detector STRING, speed INT"), time="ts", source=("detector",))
 >>> s.time_kind.value, s.timestamps.value
 ('timestamp', 'external')
-
-The results of a query as a stream that other queries read.
-
-Law: a row of it is a final result of the query below: its groups and values, `window_start` and `window_end`. Its time
-is the last instant of its window, so a window below counts in the window above in which it ends. Its heartbeat is the
-bound of the query below less 1: every later result has a time at or after the bound. So no row of it is ever late, and
-it has neither sources nor a policy of its own. Results of windows over a count of rows have numbers of rows for times.
 
 >>> from eventide.plan.expressions.columns import columns
 >>> sums = Derived.of("sums", columns("sensor INT, total BIGINT"), TimeKind.TIMESTAMP, Window(60, 20))

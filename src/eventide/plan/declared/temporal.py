@@ -1,11 +1,12 @@
-"""Temporal attributes: which expressions still carry time, in which direction, and what a heartbeat says of them.
+"""Temporal attributes: which expressions and columns still carry time, and what a heartbeat says of them.
 
-Law: an attribute f(time) that is *increasing* never falls when time grows (*decreasing*: never rises). After heartbeat
+Laws. An attribute f(time) that is *increasing* never falls when time grows (*decreasing*: never rises). After heartbeat
 h no row has a time <= h, so every later row has f >= f(h + 1) (decreasing: f <= f(h + 1)). Carried through: adding and
 subtracting a constant or an interval, multiplying and dividing by a constant other than 0, `div`, floor, ceil, unary
-minus, casts, `date_trunc` and `unix_...` (Gigascope paper, section 2; time/60 is its own example).
-
-Two scales. Expressions of type TIMESTAMP and DATE are reckoned in microseconds, all others in their own numbers.
+minus, casts, `date_trunc` and `unix_...` (Gigascope paper, section 2; time/60 is its own example). Expressions of type
+TIMESTAMP and DATE are reckoned in microseconds, all others in their own numbers. *Columns*: a column is carried when a
+row whose time is t has no smaller value in it than `least(t)`, and `least` never falls as t grows. `window_end` of a
+result is one after its time, `window_start` the start of the first window that ends then.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> tb = temporal(parsed("time div 60", "q"), "time", TimeKind.SEQUENCE)
@@ -18,12 +19,15 @@ False
 >>> temporal(parsed("time % 60", "q"), "time", TimeKind.SEQUENCE) is None
 True
 
-Times cut down to a unit of the calendar, as Spark's `date_trunc` does in UTC.
-
 >>> from datetime import datetime, UTC
 >>> cut = truncated("MONTH")
 >>> datetime.fromtimestamp(cut(1_700_000_000_000_000) / 1e6, UTC).isoformat()
 '2023-11-01T00:00:00+00:00'
+
+>>> from eventide.plan.declared.stream import Stream, columns
+>>> traffic = Stream("traffic", columns("ts BIGINT, speed INT"), time="ts")
+>>> least_of("ts div 60", traffic)(179), least_of("speed", traffic), least_of("-ts", traffic)
+(2, None, None)
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ from math import ceil, floor, trunc
 
 from sqlglot import exp
 
-from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.stream import Derived, Least, Stream, TimeKind, kind_of
+from eventide.plan.expressions.parse import columns_in, parsed
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -336,3 +341,57 @@ def _interval(node: exp.Expr) -> int | None:
     except ValueError:
         return None
     return int(length) if length is not None and length.denominator == 1 else None
+
+
+def time_columns(stream: Stream) -> dict[str, Least | None]:
+    """The columns that carry time, each with its least value for a time, where that is known before it runs.
+
+    >>> from eventide.plan.expressions.columns import columns
+    >>> from eventide.plan.declared.window import Window
+    >>> sums = Derived.of("sums", columns("total BIGINT"), TimeKind.SEQUENCE, Window(60, 20))
+    >>> {name: least(79) for name, least in time_columns(sums).items()}
+    {'window_end': 80}
+    """
+    if isinstance(stream, Derived):
+        return {"window_end": lambda t: t + 1, **dict(stream.carries)}
+    return {} if stream.time is None else {stream.time: lambda t: t}
+
+
+def over_time_column(sql: str, stream: Stream) -> tuple[str, Temporal] | None:
+    """The column with time that an expression is made of, and the expression as a function of it.
+
+    None where it is made of no such column or of several, or does not carry time on. The function may be decreasing.
+
+    >>> from eventide.plan.expressions.columns import columns
+    >>> name, doubled = over_time_column("2 * TS", Stream("s", columns("ts BIGINT"), time="ts"))
+    >>> name, doubled.value(7) == 14
+    ('ts', True)
+    """
+    expression = parsed(sql, "an expression")
+    known = {name.lower(): name for name in time_columns(stream)}
+    spoken = columns_in(expression)
+    if len(spoken) != 1 or spoken[0].lower() not in known:
+        return None
+    name = known[spoken[0].lower()]
+    found = temporal(expression, name, kind_of(stream.column(name)) or TimeKind.SEQUENCE)
+    return None if found is None else (name, found)
+
+
+def least_of(sql: str, stream: Stream) -> Least | None:
+    """The least value of an expression for a time; None where it does not carry time upwards."""
+    found = over_time_column(sql, stream)
+    if found is None:
+        return None
+    name, carried = found
+    below = time_columns(stream)[name]
+    if below is None or not carries_on(carried):
+        return None
+    return lambda t: carried.value(below(t))  # type: ignore[arg-type]
+
+
+def carries_on(carried: Temporal) -> bool:
+    """Whether a column that is computed so has a least value too.
+
+    A fraction is rounded when it is computed, so that its least value is not exactly known.
+    """
+    return carried.increasing and carried.whole

@@ -11,12 +11,14 @@ Law: a text is read once, by Spark's grammar, and a text that cannot be read is 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from eventide.errors import DeclarationError
+from eventide.plan.expressions.across_rows import refused_call
 from eventide.plan.expressions.columns import Column, named
 from eventide.plan.expressions.spark_dialect import SPARK as SPARK
 
@@ -51,7 +53,7 @@ def parsed(sql: str, what: str) -> exp.Expression:
             ^^^^^
     """
     try:
-        statements = sqlglot.parse(f"SELECT {sql}", read=SPARK)
+        statements = _statements(sql)
     except ParseError as error:
         first = error.errors[0]
         raise DeclarationError(_shown(sql, what, first)) from error
@@ -66,8 +68,16 @@ def parsed(sql: str, what: str) -> exp.Expression:
     if isinstance(found, exp.Alias):
         raise DeclarationError(f"{what}: this must be one expression, without a name after it\n    {sql}")
     assert isinstance(found, exp.Expression)
-    found.pop()
-    return found
+    if (refused := refused_call(found)) is not None:
+        _, wrong, instead = refused
+        raise DeclarationError(f"{what}: {wrong}: {instead}")
+    return found.copy()
+
+
+@lru_cache(maxsize=1024)
+def _statements(sql: str) -> list[exp.Expr | None]:
+    """What was read, to be copied and not changed: every step from a text to a plan looks at the same expression."""
+    return list(sqlglot.parse(f"SELECT {sql}", read=SPARK))
 
 
 def columns_in(expression: exp.Expression) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from eventide.plan.aggregates.sums import BIGINT_RANGE
+from eventide.plan.aggregates.exact import BIGINT_RANGE
 from eventide.plan.bound.query import HAVING, ORDER, ROWS, BoundQuery
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.query import Named

@@ -31,8 +31,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.plan.bound.query import BoundQuery, time_sql
 from eventide.plan.declared.join import Join
-from eventide.plan.declared.program import Program
-from eventide.plan.declared.program_checks import streams_below
+from eventide.plan.declared.program import Program, streams_below
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream
