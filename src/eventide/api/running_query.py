@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.endpoint.address import EXPOSED, LOOPBACK, Address
+from eventide.endpoint.discovery import EXPOSED, LOOPBACK, Address
 from eventide.endpoint.lifecycle import Endpoint, listen
 from eventide.endpoint.prod_request import groups_of
 from eventide.engine.introspection.status import Status, StreamStatus
