@@ -243,7 +243,7 @@ def account(console: Console, engine: Running, screen: Screen, rows: pa.Table) -
     console.print("\n".join([*lines, f"Results: {OUT / 'speeds'}."]), highlight=False)
 
 
-def _cells(found: Watermark) -> tuple[str, str, str, str]:
+def _cells(found: Watermark) -> tuple[str, ...]:
     waits = (f"{seconds:.0f} s" for seconds in (found.waited, found.latest))
     return f"{found.lost:.2%}", *waits, str(found.never or "none")
 
