@@ -134,6 +134,20 @@ def test_a_damaged_round_is_forgotten_when_its_number_comes_again(tmp_path: Path
         assert checkpoint.warnings == []
 
 
+def test_an_intent_under_the_number_of_another_is_not_believed(tmp_path: Path) -> None:
+    """The clock of round 4 would have been that of round 3."""
+    with Checkpoint.open(tmp_path) as checkpoint:
+        run_round(checkpoint, 3)
+        checkpoint.intend(Intent(4, 4, 400))
+    (tmp_path / "intents/0000000005.json").write_bytes((tmp_path / "intents/0000000004.json").read_bytes())
+    with Checkpoint.open(tmp_path) as checkpoint:
+        assert checkpoint.pending(3) == Intent(4, 4, 400)
+        assert checkpoint.pending(4) is None
+        assert checkpoint.warnings == [
+            "what round 5 was going to be is not known any more: intents/0000000005.json is the intent of round 4"
+        ]
+
+
 def test_a_record_under_the_number_of_another_is_not_believed(tmp_path: Path) -> None:
     with Checkpoint.open(tmp_path) as checkpoint:
         before = run_round(checkpoint, 4)

@@ -286,7 +286,10 @@ class Checkpoint:
             for number in self._numbers(INTENTS):
                 name = _numbered(INTENTS, number)
                 try:
-                    self._intents[number] = Intent.from_json(read_document(name, self.storage.read(name)))
+                    intent = Intent.from_json(read_document(name, self.storage.read(name)))
+                    if intent.round != number:
+                        raise DamagedError(f"{name} is the intent of round {intent.round}")
+                    self._intents[number] = intent
                 except (DamagedError, MissingFileError) as error:
                     self.warn(f"what round {number} was going to be is not known any more: {error}")
         return self._intents
