@@ -28,7 +28,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from eventide.errors import DeclarationError
@@ -36,6 +36,10 @@ from eventide.results.results import Results
 from eventide.sinks.folder import folder_at
 from eventide.sinks.result_file import NotInTasksError, PartWriter, ResultFile, can_be_given
 from eventide.sinks.sink import FORMATS
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +81,7 @@ class Directory:
         self,
         path: str | os.PathLike[str],
         format: str = "parquet",
-        filesystem: Any | None = None,
+        filesystem: FileSystem | None = None,
         *,
         large: int = LARGE,
     ) -> None:
