@@ -28,7 +28,7 @@ from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import WINDOW_END, TimeKind
 from eventide.plan.expressions.columns import Column, literal, quoted
-from eventide.results.results import Kind, Made, Results
+from eventide.results.results import ROW_SPAN, Kind, Made, Results
 from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def result_schema(query: BoundQuery) -> pa.Schema:
 def operator_schema(operator: BoundOperator) -> pa.Schema:
     """All columns of an operator's rows, which have a span in the place of a window."""
     edge = arrow_type(operator.results.column(WINDOW_END).type)
-    return _with_fixed(edge, edge, operator.outputs)
+    schema = _with_fixed(edge, edge, operator.outputs)
+    at = schema.get_field_index("window_end")
+    return schema.set(at, schema.field(at).with_metadata(ROW_SPAN))
 
 
 def schema_of(plan: BoundProgram, name: str) -> pa.Schema:
@@ -80,6 +82,7 @@ def results_of(
     heartbeat: int,
     output: Output,
     early: Sequence[pa.Table] = (),
+    key: tuple[str, ...] = (),
 ) -> Results:
     """What an operator has emitted in a round as results, and early ones after them, which are with the driver."""
     shown = shown_heartbeat(heartbeat)
@@ -118,8 +121,8 @@ def results_of(
 
     rows = output.final.rows + output.revised.rows + sum(table.num_rows for table in early)
     if "cluster" not in (output.final.place, output.revised.place):
-        return Results(name, round, rows, schema, batches)
-    return Results(name, round, rows, schema, batches, frame, SparkParts(pieces()))
+        return Results(name, round, rows, schema, batches, key=key)
+    return Results(name, round, rows, schema, batches, frame, SparkParts(pieces()), key)
 
 
 def shown_heartbeat(heartbeat: int) -> int | None:
