@@ -87,7 +87,7 @@ def packed(array: NDArray[Any]) -> Packed:
     return Packed(copy)
 
 
-def unpacked(saved: Packed | dict[str, Any] | list[int]) -> NDArray[Any]:
+def unpacked(saved: Packed | dict[str, Any]) -> NDArray[Any]:
     """The array that was packed, also if it was made plain data since.
 
     >>> unpacked({"dtype": "<i8", "shape": [2], "data": "@"})
@@ -97,9 +97,6 @@ def unpacked(saved: Packed | dict[str, Any] | list[int]) -> NDArray[Any]:
     """
     if isinstance(saved, Packed):
         return saved.array.copy()
-    if isinstance(saved, list):
-        # As earlier versions wrote some of them.
-        return np.array(saved, dtype=np.int64)
     try:
         raw = zlib.decompress(base64.b64decode(saved["data"], validate=True))
         return np.frombuffer(raw, dtype=np.dtype(saved["dtype"])).reshape(saved["shape"]).copy()
