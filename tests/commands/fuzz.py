@@ -21,6 +21,8 @@ from tests.commands.script_mill import WORDS, script_of
 
 SECONDS = 1.0
 TRIALS = 300
+SHOWN = 500
+"""How far it is, is told after so many."""
 
 
 def wrong_with(text: str, only_read: bool = False, seconds: float = SECONDS) -> str | None:
@@ -106,6 +108,8 @@ def main() -> int:
     for seed in range(asked.first, asked.first + asked.scripts):
         text = script_of(seed)
         why = wrong_with(text, asked.read)
+        if seed % SHOWN == SHOWN - 1:
+            print(f"{seed + 1 - asked.first:,} of {asked.scripts:,}", file=sys.stderr, flush=True)
         if why is not None:
             wrong += 1
             kind = why[:60]
