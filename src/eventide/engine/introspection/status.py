@@ -39,7 +39,8 @@ from eventide.plan.declared.stream import Stream
 class StreamStatus:
     """A stream: rows so far, how far its time is, how far behind the clock, and what was lost.
 
-    `left_out` has an entry for each rule by which sources are not waited for: how many, and the first few.
+    `left_out` has an entry for each rule by which sources are not waited for: how many, and the first few. `backlog` is
+    how many records wait in each partition of a topic, where the local engine reads one.
     """
 
     name: str
@@ -57,6 +58,7 @@ class StreamStatus:
     punctuations: int = 0
     left_out: tuple[dict[str, Any], ...] = ()
     prods: int = 0
+    backlog: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, stream: StreamProgress) -> StreamStatus:
