@@ -20,7 +20,7 @@ help: ## list these commands
 setup: $(READY) ## make .venv, and say what this machine is missing
 	@echo "$(VENV) is ready: $$($(BIN)/python --version)"
 
-demo: $(READY) ## two hours of freeway traffic through Spark in a minute; results go to out/demo
+demo: $(READY) ## a quarter of an hour of freeway traffic through Spark in a minute; results go to out/demo
 	$(BIN)/python -m examples.demo
 
 kafka: $(READY) ## a Kafka broker to try things with, until Ctrl-C; says how it is reached

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from eventide.duckdb.faults import first_line
+from eventide.duckdb.executor import first_line
 from eventide.errors import DataFaultError, EngineError
 from eventide.plan.declared.secrets import masked_text
 from eventide.sources.spark.errors import gone, is_gone

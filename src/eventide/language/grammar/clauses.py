@@ -35,6 +35,8 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "FUTURE": ("amount", "REJECT?"),
     "SLACK": ("amount",),
     "DELAY": ("amount",),
+    "WATERMARK FOR": ("name", "AS", "name", "less"),
+    "WATERMARK": ("name", "DELAY", "OF", "amount"),
     "DRATIO": ("amount",),
     "ESTIMATOR": ("name",),
     "CLOCK SKEW": ("amount",),
@@ -124,15 +126,13 @@ class ClauseParser(Spark4.Parser):
         hint = self._meant(found)
         if "TYPE after CAST" in message:
             message = "expected a type, such as INT, STRING or TIMESTAMP"
-            close = nearest(found.text.upper(), TYPES)
-            hint = f"did you mean {close}?" if close else hint
+            hint = f"did you mean {close}?" if (close := nearest(found.text.upper(), TYPES)) else hint
         raise MisreadError(message[0].lower() + message[1:], offset, hint)
 
     def _refuse(self, message: str, known: Iterable[str] = (), token: Any = None) -> NoReturn:
         at = token or self._curr
         found = f", not {at.text!r}" if at else ""
-        close = nearest(at.text.upper(), known) if at else None
-        hint = f"did you mean {close}?" if close else None
+        hint = f"did you mean {close}?" if at and (close := nearest(at.text.upper(), known)) else None
         if at and at.text.upper() in BEGINNINGS and at is self._curr and self._prev and at.line > self._prev.line:
             hint = "end the statement before it with ;"
         hint = self._meant(at) or hint
@@ -264,6 +264,7 @@ class ClauseParser(Spark4.Parser):
             "text": lambda: [self._parse_text()],
             "type": lambda: [self._parse_declared_type()],
             "amount": lambda: [self._parse_amount()],
+            "less": lambda: [exp.Var(this="-"), self._parse_amount()] if self._match(TokenType.DASH) else [],
             "amounts": lambda: self._parse_csv(self._parse_amount),
             "quota": lambda: [self._parse_amount(QUOTAS)],
             "pairs": lambda: self._parse_list(self._parse_pair),

@@ -16,8 +16,8 @@ from confluent_kafka import Message
 from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Input, Stream
 from eventide.plan.sql.reduce import MALFORMED
+from eventide.sources.arrow_types import matched, schema_of, spark_name
 from eventide.sources.options import split_options
-from eventide.sources.schema import matched, schema_of, spark_name
 from eventide.sources.text.reader import LineFormat
 
 Place = tuple[str, int]
