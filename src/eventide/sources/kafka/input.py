@@ -207,9 +207,9 @@ class KafkaInput:
             self._next[place] = offset_of(message) + 1
             self._taken[place] = [start, self._next[place], rows + 1]
         self.lag = self._waiting_records()
-        rows = self._records.table(found)
-        self._units.look(rows)
-        return rows
+        table = self._records.table(found)
+        self._units.look(table)
+        return table
 
     def _fill(self, wanted: int, deadline: float) -> None:
         """Take over what has arrived; wait for the first record, and for partitions that are behind the others."""

@@ -63,7 +63,7 @@ class Records:
         """The rows, those of a partition together: the same for the same offsets, however they came."""
         records = sorted(records, key=lambda record: (*place_of(record), offset_of(record)))
         values = self._values([_bytes(record.value()) for record in records])
-        columns = []
+        columns: list[pa.Array | pa.ChunkedArray] = []
         for field in self._schema:
             if field.name in self._beside:
                 name = self._beside[field.name]
