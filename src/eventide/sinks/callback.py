@@ -77,7 +77,7 @@ division by zero. Round 3 will be given to it again when the engine starts again
         self._empty = empty
 
     def emit(self, results: Results) -> None:
-        """Call the function."""
+        """Call the function with the results."""
         if not (results.rows or self._empty):
             return
         what = f"failed on the results of {results.query!r} in round {results.round}"
@@ -95,7 +95,7 @@ division by zero. Round 3 will be given to it again when the engine starts again
                 self._rewind(query, last)
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: a function holds nothing open."""
 
 
 @contextmanager
