@@ -215,7 +215,7 @@ class StreamReader:
             found = [value for name, value in options if name.lower() == "path"]
             path = found[-1] if found else None
             options = [(name, value) for name, value in options if name.lower() != "path"]
-        if kind == "kafka" and path is not None:
+        if kind == "kafka" and origin is not None and path is not None:
             options, path = _of_kafka(path, options), None
         if kind is None:
             for name in ("OPTIONS", "LIMIT"):
