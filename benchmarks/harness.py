@@ -66,6 +66,25 @@ def parser(description: str) -> argparse.ArgumentParser:
     return made
 
 
+def add_only(made: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """Let a benchmark be asked for some of its parts alone.
+
+    >>> made = parser("an example")
+    >>> add_only(made, ["rows", "merge", "lookup"])
+    >>> made.parse_args(["--only", "merge,rows"]).only, made.parse_args([]).only
+    (('merge', 'rows'), ('rows', 'merge', 'lookup'))
+    """
+
+    def read(text: str) -> tuple[str, ...]:
+        found = tuple(text.split(","))
+        for name in found:
+            if name not in names:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(names)}")
+        return found
+
+    made.add_argument("--only", type=read, default=tuple(names), metavar="NAME[,NAME]", help=f"of {', '.join(names)}")
+
+
 def asked(found: argparse.Namespace) -> Options:
     """What every benchmark wants to know of a command line.
 

@@ -38,30 +38,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import asked, finish, parser, scratch
+from benchmarks.harness import add_only, asked, finish, parser, scratch
 from benchmarks.scale import operators, windows
 from benchmarks.scale.questions import QUESTIONS
 
 WINDOWS = "windows"
 NAMES = (WINDOWS, *(question.name for question in QUESTIONS))
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Read names between commas.
-
-    >>> names("merge,rows")
-    ('merge', 'rows')
-    >>> names("marge")
-    Traceback (most recent call last):
-        ...
-    argparse.ArgumentTypeError: 'marge' is none of windows, interval_join, full_outer_join, merge, rows, lookup, \
-count_window, by_source
-    """
-    found = tuple(text.split(","))
-    for name in found:
-        if name not in NAMES:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(NAMES)}")
-    return found
 
 
 def measure(
@@ -90,7 +72,7 @@ def together(of_windows: dict[str, Any], of_operators: dict[str, Any]) -> dict[s
 def main() -> None:
     """Measure, show, and end with the line of JSON."""
     arguments = parser("cost and memory as the state grows")
-    arguments.add_argument("--only", type=names, default=NAMES, metavar="NAME[,NAME]", help=f"of {', '.join(NAMES)}")
+    add_only(arguments, NAMES)
     arguments.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)
     found = arguments.parse_args()
     sizes = (windows.QUICK, operators.QUICK) if found.quick else (windows.FULL, operators.FULL)

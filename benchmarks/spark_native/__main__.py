@@ -1,13 +1,14 @@
-"""Run Eventide beside native Spark: `python -m benchmarks.spark_native [--quick] [--json FILE]`.
+"""Run Eventide beside native Spark: `python -m benchmarks.spark_native [--quick] [--only PART[,PART]]`.
 
 Both sides share one Spark session on this machine, with the settings that Eventide gives its own; the same files, of
 which they take the same number a round; the same delay, above every row's; Parquet files as sink. Rows are read and
 reduced in Spark's tasks on both sides: by DuckDB in its Python workers for Eventide, by Spark SQL for the others. Every
 run's results are compared, row by row, with those computed from the files at once; if a side differs, the benchmark
 fails. Spark's last windows, which its watermark never passes in a bounded run, are not part of the comparison; Eventide
-closes them.
+closes them. `--only` runs some of the parts: sliding60, sliding6, tumbling, rounds, latency. All of them take about
+half an hour in the full form on two quiet cores.
 
-The last line is one JSON object:
+The last line is one JSON object, without the figures of parts that were not run:
 
 - `sliding60_throughput_ratio`, `sliding6_throughput_ratio`, `tumbling_throughput_ratio`: Eventide's rows a second over
   those of Spark's `withWatermark` and `window`, for windows of 600 s and 60 s every 10 s, and of 10 s;
@@ -23,17 +24,21 @@ The last line is one JSON object:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.disorder import Disorder
-from benchmarks.harness import finish, options, say, scratch
-from benchmarks.question import SLIDING6, TUMBLING
+from benchmarks.harness import add_only, asked, finish, parser, say, scratch
+from benchmarks.question import QUESTIONS, SLIDING6, TUMBLING
 from benchmarks.spark_native import latency, rounds, throughput
 from benchmarks.spark_native.sides import EVENTIDE_SQL
 from benchmarks.spark_native.throughput import SCAN, Throughput
 from eventide.launch.spark_session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MASTER = "local[2]"
 GROUPS = 1000
@@ -53,6 +58,7 @@ class Sizes:
 QUICK = Sizes(Disorder(2_000_000, GROUPS, files=16, seconds=800), 2, 100, 1, 30)
 FULL = Sizes(Disorder(16_000_000, GROUPS, files=32, seconds=6400), 3, 200, 2, 120)
 FILES_A_ROUND = 2
+ROUNDS, LATENCY = "rounds", "latency"
 
 
 def small(files: int) -> Disorder:
@@ -69,14 +75,14 @@ def headline(
 ) -> dict[str, Any]:
     """The JSON object of the last line."""
     rounds_of = {name: ms["eventide"] / ms["window"] for name, ms in round_ms.items()}
-    return {
+    figures = {
         "sliding60_throughput_ratio": measured.ratio("sliding60", "window"),
         "sliding6_throughput_ratio": measured.ratio("sliding6", "window"),
         "tumbling_throughput_ratio": measured.ratio("tumbling", "window"),
         "scan_fraction": measured.ratio("tumbling", SCAN),
-        "round_ratio": rounds_of[SLIDING6.name],
-        "final_latency_ratio": latency_ms["eventide"] / latency_ms["window"],
-        "tumbling_round_ratio": rounds_of[TUMBLING.name],
+        "round_ratio": rounds_of.get(SLIDING6.name),
+        "final_latency_ratio": latency_ms["eventide"] / latency_ms["window"] if latency_ms else None,
+        "tumbling_round_ratio": rounds_of.get(TUMBLING.name),
         "sliding60_sql_throughput_ratio": measured.ratio("sliding60", "window", EVENTIDE_SQL.name),
         "tumbling_sql_throughput_ratio": measured.ratio("tumbling", "window", EVENTIDE_SQL.name),
         "sql_scan_fraction": measured.ratio("tumbling", SCAN, EVENTIDE_SQL.name),
@@ -87,37 +93,57 @@ def headline(
         "round_ms": round_ms,
         "final_latency_ms": latency_ms,
     }
+    return {name: figure for name, figure in figures.items() if figure is not None}
 
 
-def measure(sizes: Sizes, folder: Path) -> dict[str, Any]:
-    """Make the files, start Spark, measure all three parts and show them."""
-    say(f"making {sizes.large.rows:,} rows of {GROUPS} groups")
-    data = sizes.large.into(folder / "large")
-    many, fed = small(sizes.small_files).into(folder / "many"), small(sizes.fed_files).into(folder / "fed")
-    say(f"the largest delay is below {data.delay // 1_000_000} s, which every side waits for")
+def measure(sizes: Sizes, only: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Make the files, start Spark, measure the parts that were asked for and show them."""
     spark = local_session(MASTER, log_file=folder / "spark.log")
     try:
-        measured = throughput.measure(spark, data, FILES_A_ROUND, sizes.repeats, folder)
-        throughput.show(measured)
-        round_ms = {
-            question.name: rounds.measure(spark, question, many, sizes.small_repeats, folder)
-            for question in (SLIDING6, TUMBLING)
-        }
-        rounds.show(round_ms, len(many.files))
-        pace = latency.pace_for(max(max(ms.values()) for ms in round_ms.values()))
-        latencies = latency.measure(spark, fed, pace, sizes.small_repeats, folder)
-        latency.show(latencies, pace)
+        measured = Throughput({}, sizes.large.rows, {})
+        questions = [question for question in QUESTIONS if question.name in only]
+        if questions:
+            say(f"making {sizes.large.rows:,} rows of {GROUPS} groups")
+            data = sizes.large.into(folder / "large")
+            say(f"the largest delay is below {data.delay // 1_000_000} s, which every side waits for")
+            measured = throughput.measure(spark, data, FILES_A_ROUND, sizes.repeats, folder, questions)
+            throughput.show(measured)
+        round_ms = warm_rounds(spark, sizes, folder) if ROUNDS in only or LATENCY in only else {}
+        latency_ms = final_latency(spark, sizes, round_ms, folder) if LATENCY in only else {}
     finally:
         spark.stop()
-    return headline(measured, round_ms, {name: one.middle for name, one in latencies.items()})
+    return headline(measured, round_ms, latency_ms)
+
+
+def warm_rounds(spark: SparkSession, sizes: Sizes, folder: Path) -> dict[str, dict[str, float]]:
+    """Milliseconds of a round of a thousand rows, by question and side."""
+    many = small(sizes.small_files).into(folder / "many")
+    found = {
+        question.name: rounds.measure(spark, question, many, sizes.small_repeats, folder)
+        for question in (SLIDING6, TUMBLING)
+    }
+    rounds.show(found, len(many.files))
+    return found
+
+
+def final_latency(
+    spark: SparkSession, sizes: Sizes, round_ms: dict[str, dict[str, float]], folder: Path
+) -> dict[str, float]:
+    """Milliseconds from the row that closes a window to its result, by side; files come as fast as rounds can."""
+    pace = latency.pace_for(max(max(ms.values()) for ms in round_ms.values()))
+    found = latency.measure(spark, small(sizes.fed_files).into(folder / "fed"), pace, sizes.small_repeats, folder)
+    latency.show(found, pace)
+    return {name: one.middle for name, one in found.items()}
 
 
 def main() -> None:
     """Measure, show, and end with the line of JSON."""
-    asked = options("Eventide beside Spark's own watermarks and windows")
+    arguments = parser("Eventide beside Spark's own watermarks and windows")
+    add_only(arguments, (*(question.name for question in QUESTIONS), ROUNDS, LATENCY))
+    found = arguments.parse_args()
     with scratch() as folder:
-        results = measure(QUICK if asked.quick else FULL, folder)
-    finish(asked, results)
+        results = measure(QUICK if found.quick else FULL, found.only, folder)
+    finish(asked(found), results)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.disorder import Disordered
-from benchmarks.harness import show_table
+from benchmarks.harness import say, show_table
 from benchmarks.question import QUESTIONS, TUMBLING, Question, Truth
 from benchmarks.spark_native.sides import CHAIN, EVENTIDE, SIDES, Side, Task, scan
 
@@ -58,12 +58,19 @@ def sides_of(question: Question) -> Sequence[Side]:
     return [side for side in SIDES if side is not CHAIN or question.panes_per_window > 1]
 
 
-def measure(spark: SparkSession, data: Disordered, max_files: int, repeats: int, folder: Path) -> Throughput:
-    """Warm up, take turns, compare."""
+def measure(
+    spark: SparkSession,
+    data: Disordered,
+    max_files: int,
+    repeats: int,
+    folder: Path,
+    questions: Sequence[Question] = QUESTIONS,
+) -> Throughput:
+    """Warm up, take turns, compare; a line for every run, since some take minutes."""
     rates: dict[tuple[str, str], list[float]] = {}
     compared: dict[tuple[str, str], int] = {}
     warming = data.first(2 * max_files, folder / "warming")
-    for question in QUESTIONS:
+    for question in questions:
         truth = Truth(question, data)
         for side in sides_of(question):
             side.run(spark, Task(question, warming, max_files, folder / f"warm-{question.name}-{side.name}"))
@@ -72,6 +79,7 @@ def measure(spark: SparkSession, data: Disordered, max_files: int, repeats: int,
                 task = Task(question, data, max_files, folder / f"{question.name}-{side.name}-{turn}")
                 ran = side.run(spark, task)
                 rates.setdefault((question.name, side.name), []).append(data.rows / ran.seconds)
+                say(f"{question.name}, {side.name}, run {turn + 1} of {repeats}: {data.rows / ran.seconds:,.0f} rows/s")
                 compared[question.name, side.name] = truth.check(
                     side.name, str(task.results / side.pattern), side.complete
                 )
@@ -98,6 +106,7 @@ def show(measured: Throughput) -> None:
                 " / ".join(f"{measured.compared[question.name, side.name]:,}" for side in sides_of(question)),
             )
             for question in QUESTIONS
+            if measured.rate(question.name, EVENTIDE.name)
         ],
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from eventide.language.script import Script, read_script
@@ -19,6 +20,9 @@ STREAMS = {
     "docs/prods.md": "CREATE STREAM traffic (ts TIMESTAMP, detector STRING, volume INT) FROM json 'incoming';\n",
 }
 """What the blocks of a page read that declare no stream."""
+
+POSTGRES = "postgresql://eventide@localhost:5432/reports"
+"""Where the pages say that a database is; the tests have a real one elsewhere."""
 
 FUNCTIONS = {
     "functions.py": "def foundIn(word: str, text: str) -> bool:\n    return word[-1] == text[-1]\n",
@@ -40,14 +44,30 @@ def told_by(script: Script, printed: list[dict[str, object]], folder: Path) -> d
     """How many results each query has told, wherever they went."""
     found = {}
     for output in script.outputs:
+        if output.kind == "postgres":
+            found[output.query] = rows_in(dict(output.options)["url"], str(output.path))
+            continue
         files = list((folder / output.path).iterdir()) if output.path is not None else []
         found[output.query] = len(files) or sum(row["query"] == output.query for row in printed)
     return found
 
 
+def rows_in(url: str, table: str) -> int:
+    """How many rows a table has, which go."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            f"WITH gone AS (DELETE FROM {table} RETURNING 1) SELECT count(*) FROM gone"
+        ).fetchall()
+    return int(found[0][0])
+
+
 @pytest.mark.parametrize("block", tagged("sql"), ids=str)
-def test_a_script_runs_and_every_query_of_it_has_results(block: Block, here: Here, tmp_path: Path) -> None:
+def test_a_script_runs_and_every_query_of_it_has_results(
+    block: Block, here: Here, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     text = script_of(block)
+    if POSTGRES in text:
+        text = text.replace(POSTGRES, request.getfixturevalue("postgres_server").url)
     script = read_script(text, block.page)
     (tmp_path / "script.sql").write_text(text, encoding="utf-8")
     for name, code in FUNCTIONS.items():

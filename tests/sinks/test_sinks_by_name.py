@@ -21,11 +21,24 @@ def test_every_name_gives_its_sink() -> None:
 @pytest.mark.parametrize(
     ("format", "path", "options", "told"),
     [
-        ("avro", "out", {}, "there is no sink of format 'avro': choose parquet, json, csv, console or memory"),
+        (
+            "avro",
+            "out",
+            {},
+            "there is no sink of format 'avro': choose parquet, json, csv, postgres, console or memory",
+        ),
         ("csv", None, {}, "a sink of format 'csv' needs a directory: INTO csv 'path'"),
         ("memory", "out", {}, "a sink of format 'memory' writes no files: leave 'out' out"),
         ("csv", "out", {"header": "no"}, "a sink of format 'csv' has no option 'header'; it has none"),
         ("console", None, {"rows": "many"}, "rows='many' is not a number of rows"),
+        ("postgres", None, {}, "a sink of format 'postgres' needs a table: INTO postgres 'table'"),
+        ("postgres", "t", {}, r"INTO postgres needs the option url: OPTIONS \(url 'postgresql://user@host"),
+        (
+            "postgres",
+            "t",
+            {"url": "x", "Mode": "all"},
+            "there is no mode 'all': choose upsert, append or replace round",
+        ),
         ("console", None, {"rows": "0"}, "a console of 0 rows shows nothing"),
     ],
 )

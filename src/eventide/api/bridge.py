@@ -27,6 +27,7 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.plan.declared.stream import Stream, TimeKind
+from eventide.plan.expressions.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -86,10 +87,10 @@ def _united(df: DataFrame, time: str, sources: tuple[str, ...], place: str, opti
     spark.dataSource.register(bridge_source.HeartbeatSource)
     # Not deterministic, so that Spark neither leaves it out nor moves it behind another condition.
     watch = arrow_udf(bridge_cells.watching(place), "boolean").asNondeterministic()  # type: ignore[call-overload]
-    watched = df.where(watch(_source(sources), functions.col(f"`{time}`"))).withColumn(BEAT, functions.lit(False))
-    beats = spark.readStream.format(bridge_source.FORMAT).schema(f"`{time}` TIMESTAMP").options(**options).load()
+    watched = df.where(watch(_source(sources), functions.col(quoted(time)))).withColumn(BEAT, functions.lit(False))
+    beats = spark.readStream.format(bridge_source.FORMAT).schema(f"{quoted(time)} TIMESTAMP").options(**options).load()
     marked = beats.withWatermark(time, "0 seconds").select(
-        *(functions.col(f"`{time}`") if field.name == time else _nothing(field) for field in df.schema.fields),
+        *(functions.col(quoted(time)) if field.name == time else _nothing(field) for field in df.schema.fields),
         functions.lit(True).alias(BEAT),
     )
     # First the branch with the watermark: a union has the metadata of its first branch.
@@ -105,7 +106,7 @@ def _never(time: str) -> Column:
     """
     from pyspark.sql import functions
 
-    return functions.rand() > functions.unix_seconds(functions.col(f"`{time}`")) + 2
+    return functions.rand() > functions.unix_seconds(functions.col(quoted(time))) + 2
 
 
 def _nothing(field: StructField) -> Column:
@@ -119,7 +120,9 @@ def _source(columns: tuple[str, ...]) -> Column:
     """One text for each source."""
     from pyspark.sql import functions
 
-    texts = [functions.coalesce(functions.col(f"`{name}`").cast("string"), functions.lit("(null)")) for name in columns]
+    texts = [
+        functions.coalesce(functions.col(quoted(name)).cast("string"), functions.lit("(null)")) for name in columns
+    ]
     return functions.concat_ws("\x1f", *texts) if len(texts) != 1 else texts[0]
 
 

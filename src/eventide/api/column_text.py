@@ -27,6 +27,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from eventide.errors import DeclarationError
+from eventide.plan.expressions.columns import literal
 from eventide.plan.expressions.spark_dialect import SPARK
 
 
@@ -41,7 +42,7 @@ def literal_text(value: Any, shown: str) -> str | None:
     if value is None or isinstance(value, bool):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
     if isinstance(value, str):
-        return exp.Literal.string(value).sql(SPARK)
+        return literal(value)
     if isinstance(value, int):
         return f"{value}L" if shown.endswith("L") else str(value)
     if isinstance(value, float):

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
-from eventide.language.create_stream import DeclaredStream, OutputTarget, StreamReader, name_of, output_of
+from eventide.language.create_stream import PLACES, DeclaredStream, OutputTarget, StreamReader, name_of, output_of
 from eventide.language.from_clause.read import FromReader, Interfaces
 from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
 from eventide.language.grammar.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
@@ -373,7 +373,7 @@ class Builder:
                 raise self.source.error(
                     f"the query {other.query!r} writes into {output.path!r} already",
                     tree,
-                    "give each its own directory",
+                    f"give each its own {PLACES[output.kind]}",
                 )
 
 

@@ -258,12 +258,14 @@ def _by_ending(path: str) -> str | None:
 
 
 DIRECTORIES = ("parquet", "json", "csv")
+TABLES = ("postgres",)
+PLACES = {**dict.fromkeys(DIRECTORIES, "directory"), **dict.fromkeys(TABLES, "table")}
 OTHERS = ("console", "memory")
 
 
 @dataclass(frozen=True)
 class OutputTarget:
-    """Where the results of a query go: `kind` is `console`, `memory`, `parquet`, `json` or `csv`."""
+    """Where the results of a query go: `kind` is `console`, `memory`, `parquet`, `json`, `csv` or `postgres`."""
 
     query: str
     kind: str = "console"
@@ -287,11 +289,13 @@ def output_of(query: str, written: list[Clause], source: SourceText) -> OutputTa
         names = clauses["FORMAT"].expressions
     kind = names[0].name.lower() if names else "parquet"
     path = paths[0].name if paths else None
-    if kind not in (*DIRECTORIES, *OTHERS):
+    if kind not in (*PLACES, *OTHERS):
         way = None if path or "FORMAT" in clauses else f"a directory stands in quotes: INTO '{names[0].name}'"
-        raise source.error(f"results cannot go to {kind!r}", names[0], way or meant(kind, (*DIRECTORIES, *OTHERS)))
+        raise source.error(f"results cannot go to {kind!r}", names[0], way or meant(kind, (*PLACES, *OTHERS)))
     if kind in DIRECTORIES and not path:
         raise source.error(f"{kind} needs a directory", into, f"write INTO 'directory' FORMAT {kind}")
+    if kind in TABLES and not path:
+        raise source.error(f"{kind} needs a table", into, f"write INTO {kind} 'table' OPTIONS (url 'address')")
     if kind in OTHERS and path is not None:
         raise source.error(f"{kind} writes no files", paths[0], "leave the path out")
     return OutputTarget(query, kind, path, option_pairs(clauses.get("OPTIONS"), source))

@@ -1,6 +1,6 @@
-"""Whose results a directory holds: the checkpoint that wrote them, by an id that both keep.
+"""Whose results a directory or a table holds: the checkpoint that wrote them, by an id that both keep.
 
-Law: an engine that starts anew forgets all earlier results of its queries. In a directory it does so only where they
+Law: an engine that starts anew forgets all earlier results of its queries. Where they stay it does so only if they
 are its own, or where the user said `--replace` (in Python `replace=True`): results of another checkpoint, or of one
 that was lost, are refused.
 """
@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide.errors import CheckpointError, DeclarationError
-from eventide.sinks.directory import Directory, Owner
-from eventide.sinks.sink import Sink
+from eventide.sinks.sink import OwnedSink, Owner, Sink
 from eventide.storage.storage import Storage
 
 NAME = "owner.json"
@@ -41,25 +40,25 @@ def claim_outputs(
     replace: bool,
     options: CheckpointOptions = ON_THE_COMMAND_LINE,
 ) -> None:
-    """Make the checkpoint the owner of the directories that its queries write to; refuse those of another."""
-    directories = {query: sink for query, sink in sinks.items() if isinstance(sink, Directory)}
-    if not directories:
+    """Make the checkpoint the owner of the places that its queries write to; refuse those of another."""
+    owned = {query: sink for query, sink in sinks.items() if isinstance(sink, OwnedSink)}
+    if not owned:
         return
     storage = Storage.at(checkpoint)
     fresh = not storage.list("", hidden=True)
     id = _id_in(storage, options) if storage.exists(NAME) else uuid.uuid4().hex
     owner = Owner(id, None if given is None else os.path.abspath(given))
-    for query, directory in directories.items():
-        other = directory.owner_of(query)
+    for query, sink in owned.items():
+        other = sink.owner_of(query)
         strange = other is not None and other.id != id
         # Without a mark they are older than marks are: whoever goes on from a checkpoint wrote them.
-        unknown = other is None and fresh and directory.holds(query)
+        unknown = other is None and fresh and sink.holds(query)
         if (strange or unknown) and not replace:
-            raise DeclarationError(_refusal(query, directory, other, options))
+            raise DeclarationError(_refusal(query, sink, other, options))
     if not storage.exists(NAME):
         storage.write(NAME, json.dumps({"id": id}).encode())
-    for query, directory in directories.items():
-        directory.claim(query, owner)
+    for query, sink in owned.items():
+        sink.claim(query, owner)
 
 
 def _id_in(storage: Storage, options: CheckpointOptions) -> str:
@@ -72,12 +71,10 @@ def _id_in(storage: Storage, options: CheckpointOptions) -> str:
         ) from error
 
 
-def _refusal(query: str, directory: Directory, other: Owner | None, options: CheckpointOptions) -> str:
+def _refusal(query: str, sink: OwnedSink, other: Owner | None, options: CheckpointOptions) -> str:
     theirs = None if other is None else other.checkpoint
-    back = (
-        f"go on from their own ({options.checkpoint.format(theirs)})" if theirs else "keep them: name another directory"
-    )
+    back = f"go on from their own ({options.checkpoint.format(theirs)})" if theirs else "keep them: name another place"
     return (
-        f"{directory.where} has results of query {query!r} from another checkpoint, and this run would delete them: "
+        f"{sink.where} has results of query {query!r} from another checkpoint, and this run would delete them: "
         f"{back}, or say {options.replace} to delete them"
     )

@@ -19,6 +19,7 @@ from eventide.language.script import OutputTarget, Script
 from eventide.launch.settings import RunSettings
 from eventide.plan.declared.program import Program
 from eventide.report.plan import described
+from eventide.sinks.sink import FORMATS
 
 
 def titled(kind: str, name: str) -> Text:
@@ -119,7 +120,7 @@ def output_words(output: OutputTarget) -> str:
     ('parquet files in out', 'the console')
     """
     if output.path is not None:
-        return f"{output.kind} files in {output.path}"
+        return f"{output.kind} files in {output.path}" if output.kind in FORMATS else f"{output.kind}: {output.path}"
     return "the console" if output.kind == "console" else output.kind
 
 

@@ -48,6 +48,8 @@ class Parts(Protocol):
 class Results:
     """All result rows of `query` in `round`. `batches` may be read again; it never holds more than needed at once.
 
+    `key` names the columns by which a result takes the place of an earlier one: window and groups. Rows have none.
+
     Rows that are on the cluster can be taken without passing through this process: `frame` gives them as a DataFrame
     of Spark, and `parts` to functions that run in Spark's tasks. Where they are with the driver, both are None.
     """
@@ -59,6 +61,7 @@ class Results:
     batches: Callable[[], Iterator[pa.RecordBatch]]
     frame: Callable[[], DataFrame] | None = None
     parts: Parts | None = None
+    key: tuple[str, ...] = ()
 
     @classmethod
     def of_table(cls, query: str, round: int, table: pa.Table) -> Results:

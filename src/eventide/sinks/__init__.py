@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from eventide.sinks.console import Console
     from eventide.sinks.directory import Directory
     from eventide.sinks.memory import Memory
+    from eventide.sinks.postgres import Postgres
     from eventide.sinks.sink import Sink
     from eventide.sinks.spark_writer import SparkWriter
 
-__all__ = ["Callback", "Console", "Directory", "Memory", "Sink", "SparkWriter", "sink_of"]
+__all__ = ["Callback", "Console", "Directory", "Memory", "Postgres", "Sink", "SparkWriter", "sink_of"]
 
 __getattr__ = lazy_import(
     __name__,
@@ -22,6 +23,7 @@ __getattr__ = lazy_import(
         "Console": "eventide.sinks.console",
         "Directory": "eventide.sinks.directory",
         "Memory": "eventide.sinks.memory",
+        "Postgres": "eventide.sinks.postgres",
         "Sink": "eventide.sinks.sink",
         "SparkWriter": "eventide.sinks.spark_writer",
         "sink_of": "eventide.sinks.by_name",

@@ -27,7 +27,6 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -35,7 +34,7 @@ from eventide.errors import DeclarationError
 from eventide.results.results import Results
 from eventide.sinks.folder import folder_at
 from eventide.sinks.result_file import NotInTasksError, PartWriter, ResultFile, can_be_given
-from eventide.sinks.sink import FORMATS
+from eventide.sinks.sink import FORMATS, Owner
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +49,6 @@ MOST_FAILURES = 3
 MARK = re.compile(r"_(?P<query>[^-]*)-(?P<id>[0-9a-f]+)-(?P<checkpoint>.*)\.owner")
 MOST_NAMED = 120
 """Letters of a checkpoint's path in the name of a mark; names of files have an end."""
-
-
-@dataclass(frozen=True)
-class Owner:
-    """Whose results these are: the id of a checkpoint, and where it was, if it was to stay."""
-
-    id: str
-    checkpoint: str | None = None
 
 
 class Directory:

@@ -24,6 +24,7 @@ The formats in which a directory of results can be written.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from eventide.results.results import Results
@@ -43,6 +44,36 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """No more results will come in this run. May be called again, once for each query."""
+        ...
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose results these are: the id of a checkpoint, and where it was, if it was to stay."""
+
+    id: str
+    checkpoint: str | None = None
+
+
+@runtime_checkable
+class OwnedSink(Sink, Protocol):
+    """A sink whose results outlive a run: what another checkpoint has written there is not deleted unasked."""
+
+    @property
+    def where(self) -> str:
+        """The place, for messages."""
+        ...
+
+    def holds(self, query: str) -> bool:
+        """Whether there are results of a query."""
+        ...
+
+    def owner_of(self, query: str) -> Owner | None:
+        """Whose the results of a query are; None where nobody has claimed them."""
+        ...
+
+    def claim(self, query: str, owner: Owner) -> None:
+        """Mark the results of a query as those of an owner, and of no other."""
         ...
 
 

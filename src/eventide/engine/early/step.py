@@ -40,6 +40,7 @@ from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.early import COMPLETENESS, ERROR, POINT, added_columns
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.declared.window import RowWindow
+from eventide.results.accuracy import WINDOW
 from eventide.results.error import Floats, estimated
 from eventide.results.results import Kind, Results
 
@@ -129,7 +130,8 @@ class EarlyStep:
             schema = pa.schema([*schema, *((column, pa.float64()) for column in added)])
         shown = [table.select(schema.names).cast(schema) for table in early]
         heartbeat, output = advanced.heartbeats[name], advanced.outputs[name]
-        return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown)
+        key = () if bound is None else (*WINDOW, *(one.name for one in bound.keys))
+        return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown, key)
 
     def _within(self, given: RoundInput, advanced: RunningOperators) -> PlanSnapshot:
         heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}

@@ -17,7 +17,6 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from sqlglot import exp
 
 from eventide.engine.operators.operator import Output
 from eventide.engine.relations.executor import Executor, one_row
@@ -28,8 +27,7 @@ from eventide.eventtime.instant import EDGE
 from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import WINDOW_END, TimeKind
-from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.expressions.parse import SPARK
+from eventide.plan.expressions.columns import Column, literal, quoted
 from eventide.results.results import Kind, Made, Results
 from eventide.sources.arrow_types import arrow_type, spark_type_of
 
@@ -81,6 +79,7 @@ def results_of(
     heartbeat: int,
     output: Output,
     early: Sequence[pa.Table] = (),
+    key: tuple[str, ...] = (),
 ) -> Results:
     """What an operator has emitted in a round as results, and early ones after them, which are with the driver."""
     shown = shown_heartbeat(heartbeat)
@@ -119,8 +118,8 @@ def results_of(
 
     rows = output.final.rows + output.revised.rows + sum(table.num_rows for table in early)
     if "cluster" not in (output.final.place, output.revised.place):
-        return Results(name, round, rows, schema, batches)
-    return Results(name, round, rows, schema, batches, frame, SparkParts(pieces()))
+        return Results(name, round, rows, schema, batches, key=key)
+    return Results(name, round, rows, schema, batches, frame, SparkParts(pieces()), key)
 
 
 def shown_heartbeat(heartbeat: int) -> int | None:
@@ -132,7 +131,7 @@ def result_text(name: str, kind: Kind, schema: pa.Schema, layout: Layout) -> str
     """The same as a statement, over rows `emitted` that stay on the cluster; `constants` has round and heartbeat."""
     own = {column.name for column in layout.columns}
     constants = {
-        "query": str(exp.Literal.string(name).sql(SPARK)),
+        "query": literal(name),
         "kind": f"'{kind.value}'",
         "round": "constants.__round",
         "heartbeat": "constants.__heartbeat",

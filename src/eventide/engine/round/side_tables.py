@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
 from eventide.engine.operators.operator import Output
 from eventide.engine.relations.executor import Executor, Statement, one_row
@@ -23,8 +22,7 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import Stream, TimeKind
-from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.expressions.parse import SPARK
+from eventide.plan.expressions.columns import Column, literal, quoted
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.storage.storage import Storage
 
@@ -126,7 +124,7 @@ def late_rows_text(query: BoundQuery, sql: str, own: bool, of_windows: bool) -> 
     instant = "{}" if stream.time_kind is TimeKind.SEQUENCE else "timestamp_micros({})"
     behind = "greatest(beat.__heartbeat, late.__behind)" if own else "beat.__heartbeat"
     added = {
-        "_query": str(exp.Literal.string(query.display_name).sql(SPARK)),
+        "_query": literal(query.display_name),
         "_source": "names.__name" if stream.source else "CAST(NULL AS STRING)",
         "_time": instant.format("late.__t"),
         "_heartbeat": instant.format(behind),

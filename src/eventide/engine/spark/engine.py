@@ -7,6 +7,8 @@ itself makes rounds, only when something waits for the clock, and without a Spar
 from __future__ import annotations
 
 import logging
+import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,7 +23,7 @@ from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
-from eventide.errors import EventideError
+from eventide.errors import EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
@@ -29,7 +31,7 @@ from eventide.plan.sql.reduce import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.spark.connect import refuse_connect
 from eventide.sources.spark.input import read_stream
-from eventide.sources.spark.reachable import unreachable_brokers
+from eventide.sources.spark.reachable import missing_topics, outage, unreachable
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -41,6 +43,12 @@ log = logging.getLogger(__name__)
 TAG = "__stream"
 WAIT = 0.01
 """Seconds between two rounds without new rows, while rows wait in a queue."""
+
+STOP_SECONDS = 10.0
+"""So long a query of Spark has to stop once no round is under way."""
+
+RETRY_SECONDS, TOLD_SECONDS = 10.0, 60.0
+"""Seconds before a source that did not answer is tried again, and before the same is said of it again."""
 
 
 class SparkEngine(Running):
@@ -97,13 +105,15 @@ class SparkEngine(Running):
         # A frame of the user's may have done anything to the rows of its files.
         self._knows_files = by_files and not given and self.engine.checkpoint.storage.near
         self._query: StreamingQuery | None = None
+        self._outage = "", 0.0
+        """What was said of sources that do not answer, and when."""
 
     def start(self, bounded: bool = False) -> SparkEngine:
         """Begin. `bounded`: take what is there now, close everything, and end."""
         self.begin()
-        for stream in self.engine.program.streams:
-            if (unreachable := unreachable_brokers(stream)) is not None:
-                log.warning("%s", unreachable)
+        for sentence in self._not_answering():
+            self._outage = sentence, time.monotonic()
+            log.warning("%s; it goes on being tried", sentence)
         try:
             self._log.take_back(self.engine.last_batch)
             with self.exclusively():
@@ -114,9 +124,14 @@ class SparkEngine(Running):
             self._close()
             self.finish()
             raise
-        query = self._query
-        self.in_thread("eventide", lambda: self._watch(query, bounded))
+        self.in_thread("eventide", lambda: self._watch(bounded))
         return self
+
+    def _not_answering(self) -> list[str]:
+        """A sentence for each source that does not answer."""
+        streams = [stream for stream in self.engine.program.streams if stream.input is not None]
+        found = (unreachable(stream) or missing_topics(self.spark, stream) for stream in streams)
+        return [sentence for sentence in found if sentence is not None]
 
     def _started(self, bounded: bool) -> StreamingQuery:
         storage = self.engine.checkpoint.storage
@@ -134,11 +149,16 @@ class SparkEngine(Running):
             raise of_spark(failure, "Spark cannot start the streams") from failure
 
     def _stop(self) -> None:
-        """Wait for the round under way; the batch after it is refused."""
+        """Wait for the round under way; the batch after it is refused.
+
+        Spark may be waiting for a broker that does not answer, and hear of nothing for minutes: it is left to that.
+        """
         with self.lock:
             query = self._query
         if query is not None:
-            query.stop()
+            stopping = threading.Thread(target=_stop_query, args=(query,), name="eventide-stop-query", daemon=True)
+            stopping.start()
+            stopping.join(STOP_SECONDS)
 
     def _union(self) -> DataFrame:
         from pyspark.sql import functions
@@ -200,14 +220,15 @@ class SparkEngine(Running):
                 self.failure = self.failure or failure
                 raise
 
-    def _watch(self, query: StreamingQuery, bounded: bool) -> None:
+    def _watch(self, bounded: bool) -> None:
         """Tick until the query has ended; then close what is open, if that was asked for."""
         try:
-            while not query.awaitTermination(WAIT if self.engine.is_behind else self._tick):  # type: ignore[arg-type]
+            while not self._has_ended(bounded):
                 if self.stopping.is_set():
                     # At once it would cancel the jobs of the round under way.
                     self._stop()
-                elif not bounded and self.lock.acquire(blocking=False):
+                    break
+                if not bounded and self.lock.acquire(blocking=False):
                     try:
                         with self.exclusively():
                             self.noted(self.engine.tick())
@@ -223,17 +244,44 @@ class SparkEngine(Running):
             if self.failure is None and not self.stopping.is_set():
                 self.failure = failure if isinstance(failure, EventideError) else of_spark(failure, "Spark failed")
             self.stopping.set()
-            with suppress(Exception):
-                # Spark itself may be gone.
-                query.stop()
+            if self._query is not None:
+                _stop_query(self._query)
         finally:
             self._close()
             self.finish()
+
+    def _has_ended(self, bounded: bool) -> bool:
+        """Wait for a tick, and whether the query ended in it; a source that does not answer is tried again."""
+        assert self._query is not None
+        try:
+            return bool(self._query.awaitTermination(WAIT if self.engine.is_behind else self._tick))  # type: ignore[arg-type]
+        except Exception as failure:
+            # A round that was under way may have happened in part: only what failed beside it is tried again.
+            told = None if self.failure is not None else outage(failure, self.engine.program.streams)
+            if told is None or self.stopping.is_set():
+                raise
+            told = next(iter(self._not_answering()), told)
+            if bounded:
+                raise EngineError(f"Spark has given up: {told}") from failure
+            last, at = self._outage
+            if told != last or time.monotonic() > at + TOLD_SECONDS:
+                self._outage = told, time.monotonic()
+                log.warning("%s; it goes on being tried", told)
+            if not self.stopping.wait(RETRY_SECONDS):
+                with self.exclusively():
+                    self._query = self._started(bounded)
+            return False
 
     def _close(self) -> None:
         self.gate.shut()
         self.engine.close()
         self.engine.backend.close()
+
+
+def _stop_query(query: StreamingQuery) -> None:
+    # Spark itself may be gone, or be interrupted while it waits for a source; either way nothing runs any more.
+    with suppress(Exception):
+        query.stop()
 
 
 class _StoppedError(Exception):

@@ -49,8 +49,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NoReturn
 
-from sqlglot import exp
-
 from eventide.errors import DeclarationError
 from eventide.plan.declared.early import Prods
 from eventide.plan.declared.join import Join, Lookup
@@ -58,8 +56,7 @@ from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.plan.declared.window import SameWindow, Window
-from eventide.plan.expressions.columns import WHOLE_NUMBERS, nearest_of, quoted
-from eventide.plan.expressions.spark_dialect import SPARK
+from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, nearest_of, quoted
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -337,11 +334,7 @@ def among(stream: Stream, values: Sequence[Sequence[object]]) -> str | None:
 def _is_one_of(name: str, kind: str, values: Sequence[object]) -> str | None:
     if len(values) > MOST_NAMED or kind not in ("STRING", *WHOLE_NUMBERS):
         return None
-    literals = [
-        exp.Literal.string(value).sql(SPARK) if isinstance(value, str) else str(value)
-        for value in values
-        if value is not None
-    ]
+    literals = [literal(value) if isinstance(value, str) else str(value) for value in values if value is not None]
     parts = [f"{quoted(name)} IN ({', '.join(literals)})"] if literals else []
     parts += [f"{quoted(name)} IS NULL"] if None in values else []
     return f"({' OR '.join(parts)})"

@@ -37,6 +37,15 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def literal(text: str) -> str:
+    """The text as a constant of Spark's SQL, whatever letters are in it.
+
+    >>> print(literal("it's"))
+    'it\\'s'
+    """
+    return str(exp.Literal.string(text).sql("spark"))
+
+
 def columns(ddl: str) -> tuple[Column, ...]:
     """Read a schema as Spark writes it.
 

@@ -37,8 +37,6 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from sqlglot import exp
-
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.on_demand import OnDemand
@@ -46,8 +44,7 @@ from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.plan.declared.stream import Stream, TimeKind
-from eventide.plan.expressions.columns import WHOLE_NUMBERS, quoted
-from eventide.plan.expressions.parse import SPARK
+from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, quoted
 
 FOLLOWERS = (FixedDelay, OwnProgress, Punctuated, DeclaredSkew, OnDemand)
 """Policies that ask only how far each source has come."""
@@ -90,7 +87,7 @@ def bounded_sources(stream: Stream) -> str | None:
 @cache
 def _listed(names: tuple[str, ...]) -> str:
     """Names as SQL writes them: hundreds would take milliseconds of every round."""
-    return ", ".join(exp.Literal.string(name).sql(SPARK) for name in names)
+    return ", ".join(map(literal, names))
 
 
 def _has_bounds(policy: Policy) -> bool:

@@ -42,6 +42,7 @@ from sqlglot import exp
 
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.expressions.aggregate_call import decimal_of
+from eventide.plan.expressions.columns import literal
 from eventide.plan.expressions.parse import SPARK, WRAPPERS, aggregates_in, name_of, parsed
 from eventide.plan.expressions.spark_types import DIGITS, RANKS, SparkTypes
 from eventide.plan.sql.evaluation_order import in_evaluation_order, may_fail
@@ -279,7 +280,7 @@ class RowExpressions:
         return f"WHEN {last} THEN " + (f"CASE {cases} ELSE {reasons_of[last]} END" if cases else reasons_of[last])
 
     def _text(self, cases_of: str) -> str:
-        return exp.Literal.string(f"query {self.query.display_name!r}: {cases_of}").sql(SPARK)
+        return literal(f"query {self.query.display_name!r}: {cases_of}")
 
 
 def _without_number(number: str, guard: str) -> str:

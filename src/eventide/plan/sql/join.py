@@ -26,15 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlglot import exp
-
 from eventide.plan.bound.join import BoundJoin, Reach
 from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
 from eventide.plan.bound.lookup import BoundLookup
 from eventide.plan.bound.rows import IDENTITY, slice_columns
 from eventide.plan.duckdb.transpile import same_answer
 from eventide.plan.expressions.aggregate_call import order_key
-from eventide.plan.expressions.columns import Column, quoted
+from eventide.plan.expressions.columns import Column, literal, quoted
 from eventide.plan.expressions.parse import SPARK, parsed
 from eventide.plan.expressions.spark_types import SparkTypes
 from eventide.plan.sql.evaluation_order import in_evaluation_order
@@ -177,12 +175,8 @@ def _fail_safe_output(bound: BoundJoin) -> tuple[list[str], str, str | None]:
         failing = fails(sql, f"{COUNT} >= 0")
         where = f"CASE WHEN {failing} THEN TRUE ELSE {sql} END"
         reasons.append((failing, bound.join.where or ""))
-    reasons_of = (f"CASE WHEN {failing} THEN {_quoted(f'{spelled} fails')} END" for failing, spelled in reasons)
+    reasons_of = (f"CASE WHEN {failing} THEN {literal(f'{spelled} fails')} END" for failing, spelled in reasons)
     return values, f"NULLIF(concat_ws('; ', {', '.join(reasons_of)}), '')", where
-
-
-def _quoted(reasons_of: str) -> str:
-    return str(exp.Literal.string(reasons_of).sql(SPARK))
 
 
 PASSED = "__passed"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from eventide.plan.bound.query import HAVING, ROWS, BoundQuery, shown
 from eventide.plan.declared.query import OrderBy
 from eventide.plan.expressions.aggregate_call import FRACTIONS, order_key
-from eventide.plan.expressions.columns import quoted
+from eventide.plan.expressions.columns import literal, quoted
 
 LISTED = ("__of", "__start", "__end")
 """A pane, and the start and end of a window that holds it: names that no column of a stream has."""
@@ -158,14 +158,12 @@ def _merged(query: BoundQuery) -> list[str]:
 
 
 def _output(name: str) -> str:
-    return f"`__out_{name}`"
+    return quoted(f"__out_{name}")
 
 
 def _lost(query: BoundQuery) -> str:
     """The reasons of the checks that fail, or NULL."""
     if not query.checks:
         return "CAST(NULL AS STRING)"
-    listed = (
-        f"CASE WHEN NOT ({condition}) THEN '{reason.replace(chr(39), ' ')}' END" for condition, reason in query.checks
-    )
+    listed = (f"CASE WHEN NOT ({condition}) THEN {literal(reason)} END" for condition, reason in query.checks)
     return f"NULLIF(concat_ws('; ', {', '.join(listed)}), '')"

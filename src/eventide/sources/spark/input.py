@@ -26,7 +26,7 @@ from urllib.parse import unquote
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream
-from eventide.plan.expressions.columns import Column, spark_type
+from eventide.plan.expressions.columns import Column, literal, quoted, spark_type
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sources.options import FILES, input_of, limit_options, needs_path, split_options, text_options
 from eventide.sources.schema import matched, places_in_header
@@ -39,20 +39,6 @@ if TYPE_CHECKING:
 CORRUPT = "_eventide_corrupt"
 PARSING = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 OURS = frozenset(name.lower() for name in PARSING)
-
-
-def quoted(name: str) -> str:
-    """A name as Spark SQL writes it.
-
-    >>> quoted("a`b")
-    '`a``b`'
-    """
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """A text constant as Spark SQL writes it."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def ddl(columns: Sequence[Column], *more: str) -> str:
