@@ -24,7 +24,7 @@ from psycopg.rows import dict_row
 
 import eventide
 from eventide.errors import DeclarationError, EngineError
-from eventide.launch.ownership import claim_outputs
+from eventide.launch.engines import claim_outputs
 from eventide.results.results import Results
 from eventide.sinks import Memory, Postgres
 from eventide.testing.sink_contract import check_sink, sample

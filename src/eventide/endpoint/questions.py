@@ -23,8 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.endpoint.json_text import as_json
-from eventide.endpoint.limits import HttpError
+from eventide.endpoint.auth import HttpError, as_json
 from eventide.endpoint.prod_request import named, names, prod_of, times_of
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.introspection.why import OpenWindow

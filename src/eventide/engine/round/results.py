@@ -28,7 +28,7 @@ from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import WINDOW_END, TimeKind
 from eventide.plan.expressions.columns import Column, literal, quoted
-from eventide.results.results import Kind, Made, Results
+from eventide.results.results import ROW_SPAN, Kind, Made, Results
 from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ def result_schema(query: BoundQuery) -> pa.Schema:
 def operator_schema(operator: BoundOperator) -> pa.Schema:
     """All columns of an operator's rows, which have a span in the place of a window."""
     edge = arrow_type(operator.results.column(WINDOW_END).type)
-    return _with_fixed(edge, edge, operator.outputs)
+    schema = _with_fixed(edge, edge, operator.outputs)
+    at = schema.get_field_index("window_end")
+    return schema.set(at, schema.field(at).with_metadata(ROW_SPAN))
 
 
 def schema_of(plan: BoundProgram, name: str) -> pa.Schema:

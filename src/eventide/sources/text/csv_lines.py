@@ -35,10 +35,10 @@ import pyarrow.csv as pa_csv
 
 from eventide.errors import DeclarationError
 from eventide.plan.expressions.columns import Column
-from eventide.sources.schema import readable_type
+from eventide.sources.arrow_types import readable_type
 from eventide.sources.text import values as text_values
 from eventide.sources.text.lines import as_block, lines_of
-from eventide.sources.text.quick_values import connection, of_csv, sure_rows
+from eventide.sources.text.values import connection, of_csv, sure_rows
 
 Convert = Callable[[str], Any]
 

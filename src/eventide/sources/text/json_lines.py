@@ -36,9 +36,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.plan.expressions.columns import Column, columns
-from eventide.sources.schema import readable_type
+from eventide.sources.arrow_types import readable_type
 from eventide.sources.text import values as text_values
-from eventide.sources.text.quick_values import connection, of_json, sure_rows
+from eventide.sources.text.values import connection, of_json, sure_rows
 
 __all__ = ["FailSafeJson", "columns"]
 

@@ -47,8 +47,8 @@ from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Input
 from eventide.plan.expressions.columns import Column
 from eventide.plan.sql.reduce import MALFORMED
+from eventide.sources.arrow_types import places_in_header, schema_of
 from eventide.sources.options import text_options
-from eventide.sources.schema import places_in_header, schema_of
 from eventide.sources.text.csv_lines import FailSafeCsv, QuickCsv, fields
 from eventide.sources.text.json_lines import FailSafeJson, QuickJson
 from eventide.sources.text.lines import ByteReader, LineBlocks, as_block, lines_of, normal
