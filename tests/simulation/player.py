@@ -89,8 +89,9 @@ class RememberingExecutor(DuckDBExecutor):
 
     def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
         """The answer of a statement over these tables."""
-        given = ((name, table.schema, *map(str, table.to_pylist())) for name, table in tables.items())
-        key = (spark_sql, inner, *sorted(given, key=lambda one: one[0]))
+        by_name = sorted(tables.items(), key=lambda one: one[0])
+        given = ((name, table.schema, *map(str, table.to_pylist())) for name, table in by_name)
+        key = (spark_sql, inner, *given)
         if key not in self._known:
             self._known[key] = super().ask(spark_sql, tables, inner)
             if len(self._known) > ANSWERS:

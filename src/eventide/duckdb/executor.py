@@ -78,7 +78,8 @@ class DuckDBExecutor:
         try:
             schemas = {name: table.schema for name, table in tables.items()}
             duckdb_sql = to_duckdb(spark_sql, (*columns_read(spark_sql, schemas), *inner))
-            return connection.sql(self._ready(connection, duckdb_sql)).to_arrow_table()
+            answer: pa.Table = connection.sql(self._ready(connection, duckdb_sql)).to_arrow_table()
+            return answer
         except OF_VALUES as error:
             raise of_duckdb(error, "this cannot be computed") from error
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:

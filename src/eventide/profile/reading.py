@@ -125,7 +125,8 @@ def _converted(
     if columns.run is not None:
         wanted.append(f"coalesce(CAST({quoted(columns.run)} AS VARCHAR), 'NULL') AS run")
     # DuckDB keeps the order of insertion, so this is file order.
-    return connection.sql(f"SELECT {', '.join(wanted)} FROM loaded").to_arrow_table()
+    converted: pa.Table = connection.sql(f"SELECT {', '.join(wanted)} FROM loaded").to_arrow_table()
+    return converted
 
 
 def _by_run(
@@ -210,7 +211,7 @@ def _column(table: pa.Table, name: str) -> NDArray[Any]:
     import pyarrow.compute as pc
 
     column = table.column(name)
-    return (pc.fill_null(column, 0) if column.null_count else column).to_numpy()  # type: ignore[no-any-return]
+    return (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
 
 
 def _numbered(

@@ -133,7 +133,7 @@ def are_parts(names: list[str]) -> bool:
     return bool(names) and all(PART.fullmatch(name) for name in names)
 
 
-def folder_at(place: str | os.PathLike[str], filesystem: Any | None = None) -> Folder:
+def folder_at(place: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> Folder:
     """The folder at a local path, at the URI of any file system that Arrow reaches, or at a path of `filesystem`.
 
     >>> folder_at("carrier-pigeon://loft/results")
@@ -149,14 +149,14 @@ def folder_at(place: str | os.PathLike[str], filesystem: Any | None = None) -> F
         filesystem, path = _resolved(text)
     else:
         path = text
-    while filesystem.type_name == "subtree":
-        filesystem, path = filesystem.base_fs, f"{filesystem.base_path.rstrip('/')}/{path.lstrip('/')}"
+    while isinstance(filesystem, fs.SubTreeFileSystem):
+        path, filesystem = f"{filesystem.base_path.rstrip('/')}/{path.lstrip('/')}", filesystem.base_fs
     if filesystem.type_name == "local":
         return LocalFolder(os.path.abspath(path))
     return RemoteFolder(text, filesystem, path)
 
 
-def _resolved(text: str) -> tuple[Any, str]:
+def _resolved(text: str) -> tuple[fs.FileSystem, str]:
     found = SCHEME.match(text)
     scheme = found[1].lower() if found else "file"
     if scheme == "file":

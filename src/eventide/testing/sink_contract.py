@@ -264,7 +264,7 @@ def _open(make: Make) -> Iterator[Sink]:
 
 def _batch(query: str, round: int, numbers: range, total: int) -> pa.RecordBatch:
     size = len(numbers)
-    columns = [
+    columns: list[list[Any]] = [
         [query] * size,
         ["final"] * size,
         [round * MINUTE] * size,

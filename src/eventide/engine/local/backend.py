@@ -119,7 +119,7 @@ def _none(stream: Stream) -> pa.Table:
 def _declared(stream: Stream, table: pa.Table) -> pa.Table:
     """The table with exactly the declared columns, in their types."""
     schema = _schema(stream)
-    columns = []
+    columns: list[pa.Array | pa.ChunkedArray] = []
     for field in schema:
         if field.name in table.column_names:
             column = table.column(field.name)

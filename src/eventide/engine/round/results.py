@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from eventide.results.results import ROW_SPAN, Kind, Made, Results
 from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame
 
 TIMES = {TimeKind.TIMESTAMP: pa.timestamp("us", "UTC"), TimeKind.DATE: pa.timestamp("us", "UTC")}
@@ -165,7 +166,7 @@ Shape = Callable[[pa.Table], pa.Table]
 class FileRows:
     """The rows of a Parquet file: the file system of Arrow and the path there."""
 
-    filesystem: Any
+    filesystem: FileSystem
     path: str
     bytes: int
     columns: pa.Schema
@@ -258,7 +259,7 @@ def result_table(
     if "heartbeat" in emitted.column_names:
         # Each result was closed by the heartbeat of its own source.
         del constants["heartbeat"]
-    columns = []
+    columns: list[pa.Array | pa.ChunkedArray] = []
     for field in schema:
         if field.name in constants:
             kind_of = pa.int64() if field.name == "heartbeat" else field.type

@@ -42,6 +42,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Input
@@ -105,7 +106,7 @@ FEW_LINES = 32
 class BlockParser(Protocol):
     """Many lines at once."""
 
-    def rows(self, lines: pa.StringArray, block: bytes) -> tuple[pa.Table, Any]:
+    def rows(self, lines: pa.Array, block: bytes) -> tuple[pa.Table, NDArray[np.bool_]]:
         """The rows of the lines that are sure, and which lines they are (NumPy booleans).
 
         `block` has the same lines, each ended by LF, and perhaps blank ones.
@@ -169,7 +170,7 @@ class TextParser:
         kept = [line for line in was if line.strip(b" \t")]
         return repaired, [number for number, line in enumerate(kept) if not _valid(line)]
 
-    def _merged(self, good: pa.Table, sure: Any, lines: pa.StringArray, broken: set[int]) -> pa.Table:
+    def _merged(self, good: pa.Table, sure: NDArray[np.bool_], lines: pa.Array, broken: set[int]) -> pa.Table:
         """The sure rows, and in the places of the others what the fail-safe way makes of them."""
         doubtful = np.flatnonzero(~sure)
         rows: list[Sequence[Any]] = []
