@@ -109,7 +109,7 @@ class Ratchet:
 
     @property
     def shown(self) -> Heartbeats:
-        """What was shown last."""
+        """The heartbeats that were shown last."""
         return self._shown
 
     def lift(self, combined: int, by_source: Instants) -> Heartbeats:

@@ -1,7 +1,5 @@
 """CREATE STREAM as a `Stream`, and INTO as the place of results.
 
-CREATE STREAM: from its tree to a `Stream`.
-
 Defaults. The time is the only TIMESTAMP column, or else the only DATE, or else a whole number named `time`,
 `timestamp`, `ts` or `t`. The stream is one source. 1 % of its rows may be late.
 

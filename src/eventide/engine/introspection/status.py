@@ -84,7 +84,7 @@ class StreamStatus:
         )
 
     def with_left_out(self, progress: ProgressReport | None, stream: Stream) -> StreamStatus:
-        """The same, with the sources that nobody waits for."""
+        """A copy with the sources that nobody waits for."""
         return self if progress is None else replace(self, left_out=tuple(left_out_data(progress, stream)))
 
 

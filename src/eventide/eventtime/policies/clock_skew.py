@@ -54,7 +54,7 @@ class ClockSkew:
 
 
 class ClockSkewGenerator(SavedGenerator):
-    """Remembers the clock."""
+    """Trails the clock by the declared skews."""
 
     KIND, VERSION = "clock_skew", 1
     SAVED = ("_clock", "_sources", "_ratchet")
@@ -86,7 +86,7 @@ class ClockSkewGenerator(SavedGenerator):
         return shift(shift(self._clock, -skew), -1)
 
     def why(self, source: int) -> Reason:
-        """The skew to the clock."""
+        """The declared skew to the clock."""
         skew = int(self._skews[source]) if source < len(self._skews) else self._max_skew
         text = "the clock less a declared skew of {skew:wait}"
         return Reason("clock skew", text, {"skew": skew}, common=not len(self._skews))

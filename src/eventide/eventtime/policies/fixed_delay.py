@@ -73,7 +73,7 @@ class FixedDelayGenerator(SavedGenerator):
         return self._ratchet.lift_all(shift(self._largest, -self._policy.delay), self._sources)
 
     def why(self, source: int) -> Reason:
-        """The delay."""
+        """The delay, which holds all sources alike."""
         delay = self._policy.delay
         return Reason("delay", "{delay:length} behind the largest time of all", {"delay": delay}, common=True)
 

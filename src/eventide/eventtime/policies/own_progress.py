@@ -82,7 +82,7 @@ class OwnProgressGenerator(SavedGenerator):
         return self._ratchet.lift(slowest(own, self._largest > NEVER, self._policy.known), own)
 
     def why(self, source: int) -> Reason:
-        """Its own largest time."""
+        """The source's own largest time, which holds it."""
         if source >= len(self._largest) or self._largest[source] == NEVER:
             return NOT_HEARD
         slack = {"slack": self._policy.slack} if self._policy.slack else {}

@@ -88,7 +88,7 @@ class LargestTimes:
 
 @dataclass(frozen=True)
 class Slack:
-    """Hold back `rows` rows.
+    """Hold back the `rows` rows with the largest times.
 
     >>> Slack(-1)
     Traceback (most recent call last):
@@ -134,7 +134,7 @@ class SlackGenerator(SavedGenerator):
         return self._ratchet.lift_all(shift(self._largest.least, -1), self._sources)
 
     def why(self, source: int) -> Reason:
-        """The rows held back."""
+        """The number of rows held back."""
         return Reason("slack", "{rows:count} rows are held back", {"rows": self._rows}, common=True)
 
     def left_out(self) -> tuple[LeftOut, ...]:

@@ -130,5 +130,5 @@ class FutureGuardGenerator(SavedGenerator):
         return reason_of(self.inner, source)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Whoever the inner policy does not wait for."""
+        """The sources that the inner policy does not wait for."""
         return left_out_of(self.inner)
