@@ -43,7 +43,8 @@ PRODDING = {"ts": 600, "seen": 600, "ask": True}
 @pytest.mark.parametrize("block", SCRAPING, ids=str)
 def test_prometheus_is_given_the_token_of_an_engine_and_where_it_listens(block: Block) -> None:
     for job in SCRAPING[block]["scrape_configs"]:
-        assert job["job_name"] and job["authorization"]["credentials_file"].endswith("endpoint.token")
+        assert job["job_name"]
+        assert job["authorization"]["credentials_file"].endswith("endpoint.token")
         assert all(":" in target for one in job["static_configs"] for target in one["targets"])
 
 
