@@ -280,4 +280,4 @@ def test_a_document_says_itself_what_it_is(tmp_path: Path) -> None:
         run_round(checkpoint, 12)
     name = "rounds/0000000012.json"
     document = read_document(name, (tmp_path / name).read_bytes())
-    assert (document["format"], document["round"], document["batch"]) == (2, 12, 112)
+    assert (document["format"], document["round"], document["batch"]) == (3, 12, 112)

@@ -134,6 +134,20 @@ def test_a_damaged_round_is_forgotten_when_its_number_comes_again(tmp_path: Path
         assert checkpoint.warnings == []
 
 
+def test_an_intent_under_the_number_of_another_is_not_believed(tmp_path: Path) -> None:
+    """The clock of round 4 would have been that of round 3."""
+    with Checkpoint.open(tmp_path) as checkpoint:
+        run_round(checkpoint, 3)
+        checkpoint.intend(Intent(4, 4, 400))
+    (tmp_path / "intents/0000000005.json").write_bytes((tmp_path / "intents/0000000004.json").read_bytes())
+    with Checkpoint.open(tmp_path) as checkpoint:
+        assert checkpoint.pending(3) == Intent(4, 4, 400)
+        assert checkpoint.pending(4) is None
+        assert checkpoint.warnings == [
+            "what round 5 was going to be is not known any more: intents/0000000005.json is the intent of round 4"
+        ]
+
+
 def test_a_record_under_the_number_of_another_is_not_believed(tmp_path: Path) -> None:
     with Checkpoint.open(tmp_path) as checkpoint:
         before = run_round(checkpoint, 4)
@@ -142,7 +156,7 @@ def test_a_record_under_the_number_of_another_is_not_believed(tmp_path: Path) ->
         assert checkpoint.last() == before
 
 
-@pytest.mark.parametrize("other", [1, 3])
+@pytest.mark.parametrize("other", [1, 4])
 def test_a_record_of_another_format_is_refused_even_if_an_older_round_would_do(tmp_path: Path, other: int) -> None:
     with Checkpoint.open(tmp_path) as checkpoint:
         run_round(checkpoint, 0)
@@ -150,7 +164,8 @@ def test_a_record_of_another_format_is_refused_even_if_an_older_round_would_do(t
     with (
         Checkpoint.open(tmp_path) as checkpoint,
         pytest.raises(
-            CheckpointError, match=rf"format {other}, and this Eventide reads format 2: continue it with the version"
+            CheckpointError,
+            match=rf"format {other}, and this Eventide reads format 2 and 3: continue it with the version",
         ),
     ):
         checkpoint.last()
@@ -159,7 +174,7 @@ def test_a_record_of_another_format_is_refused_even_if_an_older_round_would_do(t
 def test_a_record_that_lacks_a_part_is_damaged(tmp_path: Path) -> None:
     with Checkpoint.open(tmp_path) as checkpoint:
         before = run_round(checkpoint, 0)
-        checkpoint.storage.write("rounds/0000000001.json", write_document({"format": 2, "round": 1}))
+        checkpoint.storage.write("rounds/0000000001.json", write_document({"format": 3, "round": 1}))
         assert checkpoint.last() == before
         assert "is not whole" in checkpoint.warnings[0]
 

@@ -14,8 +14,8 @@ from eventide.report.stopped_run import last_record
 from eventide.storage.storage import Storage
 
 WAY_OUT = (
-    "this checkpoint has format 1, and this Eventide reads format 2: continue it with the version of Eventide that "
-    "wrote it, or start with another checkpoint"
+    "this checkpoint has format 1, and this Eventide reads format 2 and 3: continue it with the version of "
+    "Eventide that wrote it, or start with another checkpoint"
 )
 
 

@@ -18,6 +18,7 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DeclarationError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.on_demand import OnDemand
@@ -113,7 +114,7 @@ def test_time_moves_only_past_sources_that_promise_it_or_are_left_out_by_a_rule(
                 assert promised[name] >= after, f"{name} left the minimum without a rule"
         time.reach(after, clock)
         if restart:
-            time = StreamProgress.restored(stream, json.loads(json.dumps(time.saved())), time.sources)
+            time = StreamProgress.restored(stream, json.loads(json.dumps(time.saved(), default=as_plain)), time.sources)
 
 
 def rows(*given: tuple[int, str]) -> dict[str, Any]:

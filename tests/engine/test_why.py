@@ -22,6 +22,7 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError, DeclarationError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
@@ -78,7 +79,9 @@ def stood(policy: Policy, rounds: list[tuple[int, list[tuple[int, int]]]]) -> Pr
         time.generator.observe(arrivals)
         time.reach(time.promise(clock).combined, clock)
         panes |= {at - at % 10 for _, at in rows}
-    record = RoundRecord(0, 0, clock, False, {}, {"s": json.loads(json.dumps(time.saved()))}, {}, {}, ())
+    record = RoundRecord(
+        0, 0, clock, False, {}, {"s": json.loads(json.dumps(time.saved(), default=as_plain))}, {}, {}, ()
+    )
     bound = (time.heartbeat + 1) // 10 * 10
     held = np.array(sorted(pane for pane in panes if pane >= bound), dtype=np.int64)
     opened = OpenTime("q", TimeKind.SEQUENCE, Window(10), 10, bound, held)

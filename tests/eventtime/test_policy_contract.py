@@ -12,6 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.errors import SnapshotError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy
 from eventide.eventtime.instant import FOREVER, NEVER, shift
@@ -131,9 +132,9 @@ def test_a_snapshot_through_json_changes_nothing_at_any_point(
 ) -> None:
     generator = policy.start()
     asked(generator, past)
-    saved = json.dumps(generator.snapshot())
+    saved = json.dumps(generator.snapshot(), default=as_plain)
     resumed = policy.resume(json.loads(saved))
-    assert json.dumps(resumed.snapshot()) == saved
+    assert json.dumps(resumed.snapshot(), default=as_plain) == saved
     assert plain(asked(resumed, future)) == plain(asked(generator, future))
 
 
@@ -193,4 +194,4 @@ def test_every_policy_says_why_and_changes_nothing_by_that(policy: Policy, round
             assert len(out.sources) > 0
             assert out.reason.words(BareAmounts())
         asked(unasked, [one])
-    assert json.dumps(generator.snapshot()) == json.dumps(unasked.snapshot())
+    assert json.dumps(generator.snapshot(), default=as_plain) == json.dumps(unasked.snapshot(), default=as_plain)

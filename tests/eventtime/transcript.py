@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from eventide.errors import EventideError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.frontier import Frontier
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy
@@ -73,7 +74,7 @@ def _run_policy(transcript: dict[str, Any], restart_always: bool) -> None:
 
 
 def _restarted(policy: Policy, generator: HeartbeatGenerator) -> HeartbeatGenerator:
-    return policy.resume(json.loads(json.dumps(generator.snapshot())))
+    return policy.resume(json.loads(json.dumps(generator.snapshot(), default=as_plain)))
 
 
 def _heartbeat(shown: Heartbeats, source: int) -> int:

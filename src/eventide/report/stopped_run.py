@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from eventide.engine.checkpoint.array_files import complete
 from eventide.engine.checkpoint.checkpoint import INTENTS, NUMBERED, ROUNDS, TAIL, checked, decoded
 from eventide.engine.checkpoint.record import DamagedError, Intent, RoundRecord, StateFile, checksum, read_document
 from eventide.engine.checkpoint.written_results import missing_words, rounds_of
@@ -74,7 +76,8 @@ def last_record(storage: Storage) -> RoundRecord:
             )
         for name in sorted(names, reverse=True):
             try:
-                return RoundRecord.from_json(read_document(name, storage.read(name)))
+                record = RoundRecord.from_json(read_document(name, storage.read(name)))
+                return complete(record, partial(_table, storage))[0]
             except (DamagedError, MissingFileError):
                 continue
     raise CheckpointError(f"no round in {storage.where} can be read: start the engine, which says what is damaged")
@@ -109,16 +112,20 @@ def _refuse_others(record: RoundRecord, program: Program, way: dict[str, None]) 
     refuse_changes(only(record.plan), only(described(program)))
 
 
+def _table(storage: Storage, file: StateFile, columns: list[str] | None = None) -> pa.Table:
+    data = storage.read(file.name)
+    if checked(data, file.checksum) != file.checksum:
+        raise DamagedError(f"{file.name} is damaged: its checksum does not hold")
+    return decoded(file.name, data, columns)
+
+
 def _progress(
     program: Program, storage: Storage, record: RoundRecord, way: dict[str, None], scheduling: Scheduling
 ) -> ProgressReport:
     files = {file.name: file for file in record.files}
 
     def column(file: str, name: str) -> pa.ChunkedArray:
-        data = storage.read(file)
-        if checked(data, files[file].checksum) != files[file].checksum:
-            raise DamagedError(f"{file} is damaged: its checksum does not hold")
-        return decoded(file, data, [name]).column(name)
+        return _table(storage, files[file], [name]).column(name)
 
     def times(operator: str, kind: str) -> Instants:
         """The times of rows that an operator keeps, as the record has them."""

@@ -187,6 +187,9 @@ start again'
         (errno.ENOSPC, errno.EDQUOT, errno.EFBIG): (
             "What was shown before is unchanged: free some space there and start again"
         ),
+        (
+            errno.EIO,
+        ): "What was shown before is unchanged: see to the disk, or name a folder on another, and start again",
         (errno.EACCES, errno.EPERM, errno.EROFS): "Give this user the right to write there, or name another folder",
         (errno.ENOTDIR, errno.EEXIST): "A file is where the folder should be: move it away, or name another folder",
         (errno.EISDIR,): "A folder has the name of the file: move it away, or name another folder",

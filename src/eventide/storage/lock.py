@@ -34,7 +34,7 @@ from abc import ABC, abstractmethod
 
 from eventide.errors import CheckpointError, EngineError
 from eventide.storage.local import LocalStorage
-from eventide.storage.storage import MissingFileError, Storage
+from eventide.storage.storage import MissingFileError, Storage, explained
 
 LEASE_SECONDS = 30.0
 FOLDER = "lock"
@@ -51,7 +51,7 @@ class Lock(ABC):
                 return _FileLock(storage)
             except OSError as error:
                 if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
-                    raise EngineError(f"cannot lock the checkpoint {storage.where}: {error.strerror}") from error
+                    raise explained(error, f"cannot lock the checkpoint {storage.where}") from error
         return Lease(storage)
 
     @abstractmethod

@@ -35,6 +35,12 @@ ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 SPARK_SCHEMES = {"s3": "s3a", "gcs": "gs"}
 
 
+FAILING_DISK = (
+    "Every committed round is safe as far as the disk gives it back: see to the disk, or copy the folder to another, "
+    "and start again"
+)
+
+
 class MissingFileError(EngineError):
     """A file is not there, or the disk cannot give it back: nothing that trying again would mend."""
 
@@ -206,7 +212,8 @@ another folder
     """
     text, code = line(error), getattr(error, "errno", None)
     if isinstance(error, FileNotFoundError) or code in (errno.EIO, errno.EISDIR):
-        return MissingFileError(f"{what}: {text}")
+        failing = f". {FAILING_DISK}" if code == errno.EIO else ""
+        return MissingFileError(f"{what}: {text}{failing}")
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return EngineError(
             f"{what}: there is no room left ({text}). Every committed round is safe: free some space, or copy the "

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError, SnapshotError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.policies.skew.bounds import RowBound, TimeBound
@@ -170,7 +171,7 @@ def test_saved_and_resumed_at_any_point_it_goes_on_to_the_same_heartbeats(
     found = [h.by_source.tolist() for _, _, h in drive(first, rows, iter(clocks[:stop]))]
     if data.draw(st.booleans()):
         first.observe(Arrivals.silence(clocks[stop - 1] if stop else clocks[0]))
-    second = policy.resume(json.loads(json.dumps(first.snapshot())))
+    second = policy.resume(json.loads(json.dumps(first.snapshot(), default=as_plain)))
     left = [row for row in rows if stop == 0 or row.arrived > clocks[stop - 1]]
     found += [h.by_source.tolist() for _, _, h in drive(second, left, iter(clocks[stop:]))]
     assert found == expected
@@ -233,7 +234,7 @@ def test_memory_does_not_grow_with_the_stream() -> None:
     for clock in range(400):
         generator.observe(Arrivals.of_row(clock, 0, clock))
         generator.heartbeats(clock)
-        sizes.append(len(json.dumps(generator.snapshot())))
+        sizes.append(len(json.dumps(generator.snapshot(), default=as_plain)))
     assert max(sizes[200:]) <= max(sizes[50:200]) + 20
 
 
@@ -244,7 +245,7 @@ def test_a_thousand_sources_from_per_source_values_keep_no_matrix() -> None:
     generator.observe(Arrivals.of_rows(0, np.arange(n), np.arange(n)))
     heartbeats = generator.heartbeats(5)
     assert heartbeats.by_source.tolist() == [max(n - 1 - 6, j - 3) for j in range(n)]
-    assert len(json.dumps(skew.latency)) + len(json.dumps(generator.snapshot())) < 100 * n
+    assert len(json.dumps(skew.latency)) + len(json.dumps(generator.snapshot(), default=as_plain)) < 100 * n
 
 
 @pytest.mark.parametrize("clock", [NEVER + 1, -1, 0, FOREVER - 1])

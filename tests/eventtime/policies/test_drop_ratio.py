@@ -13,6 +13,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError, SnapshotError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio, DropRatioGenerator
@@ -193,7 +194,7 @@ def test_heartbeats_never_go_back_and_a_snapshot_at_any_point_changes_nothing(ro
     shown = [NEVER]
     for clock, source, time in rows:
         row = Arrivals.of_row(clock, source, time)
-        restarted = policy.resume(json.loads(json.dumps(restarted.snapshot())))
+        restarted = policy.resume(json.loads(json.dumps(restarted.snapshot(), default=as_plain)))
         for generator in (through, restarted):
             generator.observe(row)
         for later in (clock, clock + pause):

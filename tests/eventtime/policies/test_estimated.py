@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError, SnapshotError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.policies.skew.estimated import (
@@ -168,7 +169,7 @@ def test_saved_and_resumed_it_goes_on_to_the_same_heartbeats_which_never_go_back
     before = NEVER
     for k, at in enumerate(rounds):
         if k == stop:
-            resumed = policy.resume(json.loads(json.dumps(resumed.snapshot())))
+            resumed = policy.resume(json.loads(json.dumps(resumed.snapshot(), default=as_plain)))
         for generator in (through, resumed):
             generator.observe(arrivals(at))
         here, there = through.heartbeats(at[0] + 1), resumed.heartbeats(at[0] + 1)

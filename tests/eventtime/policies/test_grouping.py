@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
@@ -67,7 +68,7 @@ def test_a_grouped_generator_goes_on_from_its_snapshot(data: st.DataObject, skew
     rows = data.draw(emissions(skew))
     generator = policy.start()
     for clock, _, _ in drive(generator, rows, round_clocks(rows, [3], 0)):
-        other = policy.resume(json.loads(json.dumps(generator.snapshot())))
+        other = policy.resume(json.loads(json.dumps(generator.snapshot(), default=as_plain)))
         assert other.heartbeats(clock + 2).by_source.tolist() == generator.heartbeats(clock + 2).by_source.tolist()
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.policies.punctuated import Punctuated, PunctuatedGenerator
@@ -101,7 +102,7 @@ def test_a_generator_restored_through_json_goes_on_as_before(
     generator = Punctuated().start()
     for step in past:
         play(generator, step)
-    resumed = Punctuated().resume(json.loads(json.dumps(generator.snapshot())))
+    resumed = Punctuated().resume(json.loads(json.dumps(generator.snapshot(), default=as_plain)))
     for step in future:
         play(generator, step)
         play(resumed, step)

@@ -29,6 +29,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from eventide.engine.checkpoint.array_files import ArrayFiles, complete
 from eventide.engine.checkpoint.garbage import Garbage
 from eventide.engine.checkpoint.record import (
     DamagedError,
@@ -77,6 +78,7 @@ class Checkpoint:
         self._damaged = set[int]()
         self._intents: dict[int, Intent] | None = None
         self._written = set[str]()
+        self._arrays = ArrayFiles()
         self._swept = False
 
     @classmethod
@@ -116,7 +118,7 @@ class Checkpoint:
                 if found is None:
                     for file in record.files:
                         self._verify(file)
-                    found = record
+                    found, self._arrays = complete(record, self.read_table)
                 kept[number] = _names(record)
             except (CheckpointError, MissingFileError) as error:
                 if found is None and not isinstance(error, DamagedError | MissingFileError):
@@ -144,11 +146,12 @@ class Checkpoint:
                 "the last round, or take the later ones back first"
             )
         self._lock.check()
+        record, arrays = self._arrays.apart(record, self.write_table)
         while self._damaged:
             self.storage.remove(_numbered(ROUNDS, self._damaged.pop()))
         self.storage.flush()
         self.storage.write(_numbered(ROUNDS, record.round), write_document(record.to_json()))
-        kept[record.round] = _names(record)
+        kept[record.round], self._arrays = _names(record), arrays
         self._garbage.add(self._written)
         self._written.clear()
         for number in sorted(kept)[: -self._keep]:
@@ -168,6 +171,8 @@ class Checkpoint:
                 self.storage.remove(_numbered(ROUNDS, number))
                 self._garbage.add(kept.pop(number, ()))
                 self._damaged.discard(number)
+                # The arrays are those of a round that has not happened: the next one writes them whole.
+                self._arrays = ArrayFiles()
         for number in [number for number in intents if number > round]:
             self.storage.remove(_numbered(INTENTS, number))
             del intents[number]
@@ -281,7 +286,10 @@ class Checkpoint:
             for number in self._numbers(INTENTS):
                 name = _numbered(INTENTS, number)
                 try:
-                    self._intents[number] = Intent.from_json(read_document(name, self.storage.read(name)))
+                    intent = Intent.from_json(read_document(name, self.storage.read(name)))
+                    if intent.round != number:
+                        raise DamagedError(f"{name} is the intent of round {intent.round}")
+                    self._intents[number] = intent
                 except (DamagedError, MissingFileError) as error:
                     self.warn(f"what round {number} was going to be is not known any more: {error}")
         return self._intents

@@ -25,11 +25,12 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import CheckpointError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.instant import FOREVER
 
-FORMAT = 2
+FORMAT = 3
 PIECE = 2**20
-READABLE = (2,)
+READABLE = (2, 3)
 COMPRESS_ABOVE = 64 * 1024
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 OPENING = b'{"checksum":"'
@@ -140,8 +141,8 @@ class RoundRecord:
     `batch` is the last micro-batch that went in, `clock` the reading the round was run with, `ended` says that a
     bounded run has closed everything. `plan` is what was declared (`eventide.plan.declared.fingerprint`), `streams` and
     `queries` hold the state of each by name, `positions` how far each input was read, `files` what is too large
-    for here, `outputs` which rounds have written files of results (`written_results`). Keys of all dictionaries are
-    strings, as JSON has it.
+    for here, `outputs` which rounds have written files of results (`written_results`), `arrays` the files with large
+    arrays of `streams`, in their order. Keys of all dictionaries are strings, as JSON has it.
     """
 
     round: int
@@ -154,6 +155,7 @@ class RoundRecord:
     positions: dict[str, Json]
     files: tuple[StateFile, ...]
     outputs: dict[str, Json] = field(default_factory=dict)
+    arrays: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
         """As plain data. Nested dictionaries are not copied."""
@@ -169,6 +171,7 @@ class RoundRecord:
             "positions": self.positions,
             "files": [file.to_json() for file in self.files],
             "outputs": self.outputs,
+            "arrays": list(self.arrays),
         }
 
     @classmethod
@@ -178,8 +181,8 @@ class RoundRecord:
         >>> RoundRecord.from_json({"format": 99})
         Traceback (most recent call last):
             ...
-        eventide.errors.CheckpointError: this checkpoint has format 99, and this Eventide reads format 2: continue it \
-with the version of Eventide that wrote it, or start with another checkpoint
+        eventide.errors.CheckpointError: this checkpoint has format 99, and this Eventide reads format 2 and 3: \
+continue it with the version of Eventide that wrote it, or start with another checkpoint
         """
         check_format(data)
         with _whole("record"):
@@ -194,6 +197,7 @@ with the version of Eventide that wrote it, or start with another checkpoint
                 dict(data["positions"]),
                 tuple(StateFile.from_json(file) for file in data["files"]),
                 dict(data.get("outputs", {})),
+                tuple(map(str, data.get("arrays", ()))),
             )
 
 
@@ -224,7 +228,7 @@ def check_format(data: Json) -> None:
 
 def write_document(data: Json) -> bytes:
     """The bytes of a document, with its checksum."""
-    text = json.dumps(data, separators=(",", ":"), default=_as_number)
+    text = json.dumps(data, separators=(",", ":"), default=_as_plain)
     rest = f'",{text[1:]}'.encode()
     document = OPENING + checksum(rest).encode() + rest
     if len(document) <= COMPRESS_ABOVE:
@@ -255,8 +259,9 @@ def read_document(name: str, stored: bytes) -> Json:
     return data
 
 
-def _as_number(value: Any) -> Any:
-    """NumPy's numbers are numbers too."""
-    if hasattr(value, "item"):
-        return value.item()
-    raise CheckpointError(f"a round record holds numbers, strings, lists and dictionaries, not {type(value).__name__}")
+def _as_plain(value: Any) -> Any:
+    """NumPy's numbers are numbers too, and small arrays are text."""
+    try:
+        return as_plain(value)
+    except TypeError as error:
+        raise CheckpointError(f"a round record cannot hold this: {error}") from error
