@@ -1,6 +1,6 @@
 # One command per habit. Each makes .venv itself when it is missing or when the dependencies changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka postgres test test-all check bench
+.PHONY: help setup demo kafka postgres test test-all search check bench
 
 # Tests start hundreds of processes: what Python has compiled is kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -10,13 +10,17 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark.jsa
 
+# How many stories and scripts `make search` tries, and from which seed on.
+SEEDS := 1000
+FIRST := 0
+
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv, and say what this machine is missing
 	@echo "$(VENV) is ready: $$($(BIN)/python --version)"
 
-demo: $(READY) ## two hours of freeway traffic through Spark in a minute; results go to out/demo
+demo: $(READY) ## a quarter of an hour of freeway traffic through Spark in a minute; results go to out/demo
 	$(BIN)/python -m examples.demo
 
 kafka: $(READY) ## a Kafka broker to try things with, until Ctrl-C; says how it is reached
@@ -30,6 +34,9 @@ test: $(CLASSES) ## run the tests and every example in a docstring; some minutes
 
 test-all: $(CLASSES) ## the tests that are slow as well: what a release runs
 	$(BIN)/python -m pytest -n 2 --all $(ARGS)
+
+search: $(READY) ## play SEEDS random stories of whole programs, from FIRST on
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
 
 check: $(READY) ## style, types, the import contract, the documents
 	$(BIN)/ruff check

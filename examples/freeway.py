@@ -2,18 +2,19 @@
 
     python -m examples.freeway out/freeway
 
-Loop detectors along four highways count cars every 20 seconds for two hours, about 86,000 readings in all. What is
-odd about them is what is odd about real ones:
+Loop detectors along four highways count cars every 10 seconds for a quarter of an hour, 21,552 readings in all.
+What is odd about them is what is odd about real ones:
 
 | who                 | what                                                                                    |
 |---------------------|-----------------------------------------------------------------------------------------|
 | everyone            | a delay of its own, one to four seconds, and a clock that is off by up to a second       |
-| `I-5 north 07`      | a straggler: its radio delivers every reading 20 to 40 seconds late                      |
-| `I-84` from 08:30   | its cabinet loses the line for two minutes, and sends all that it kept at once           |
-| `I-205 south 03`    | falls silent at 08:45 and is never heard again                                           |
-| `I-205 north` 09:10 | a jam: speeds fall from 95 to 25 km/h, further down the road later                       |
+| `I-5 north 07`      | a straggler: its radio delivers every reading 8 to 15 seconds late                       |
+| `I-84` from 08:04   | its cabinet loses the line for 50 seconds, and sends all that it kept at once            |
+| `OR-217 north 12`   | its clock is set wrong at 08:05, and is 40 seconds fast from then on                     |
+| `I-205 south 03`    | falls silent at 08:07 and is never heard again                                           |
+| `I-205 north` 08:08 | a jam: speeds fall from 95 to 25 km/h, further down the road later                       |
 
-The same seed gives the same rows. Files hold 20 seconds of arrivals each, in the order of arrival.
+The same seed gives the same rows. Files hold 5 seconds of arrivals each, in the order of arrival.
 """
 
 from __future__ import annotations
@@ -33,18 +34,19 @@ MINUTE = 60 * SECOND
 START = 1_741_075_200 * SECOND
 """Eight o'clock on 4 March 2025, UTC."""
 
-LENGTH = 120 * MINUTE
-EVERY = 20 * SECOND
-EACH = 20 * SECOND
+LENGTH = 15 * MINUTE
+EVERY = 10 * SECOND
+EACH = 5 * SECOND
 """A file holds so many microseconds of arrivals."""
 
 HIGHWAYS = ("I-5", "I-84", "I-205", "OR-217")
 DIRECTIONS = ("north", "south")
 PER_DIRECTION = 30
-STRAGGLER, SILENT = "I-5 north 07", "I-205 south 03"
-SILENT_FROM = 45 * MINUTE
-CUT = (30 * MINUTE, 32 * MINUTE)
-JAM_FROM, JAM_PER_DETECTOR, JAM_LENGTH = 70 * MINUTE, 40 * SECOND, 25 * MINUTE
+STRAGGLER, FAST, SILENT = "I-5 north 07", "OR-217 north 12", "I-205 south 03"
+FAST_FROM, FAST_BY = 5 * MINUTE, 40 * SECOND
+SILENT_FROM = 7 * MINUTE
+CUT = (4 * MINUTE, 4 * MINUTE + 50 * SECOND)
+JAM_FROM, JAM_PER_DETECTOR, JAM_LENGTH = 8 * MINUTE, 5 * SECOND, 5 * MINUTE
 
 Micros = NDArray[np.int64]
 
@@ -64,7 +66,7 @@ def readings(seed: int = 0) -> pa.Table:
 
     >>> rows = readings()
     >>> rows.num_rows, rows.column_names
-    (86175, ['detector', 'highway', 'direction', 'ts', 'arrived', 'cars', 'speed'])
+    (21552, ['detector', 'highway', 'direction', 'ts', 'arrived', 'cars', 'speed'])
     """
     random = np.random.default_rng(seed)
     parts = [_of_detector(random, *detector) for detector in detectors()]
@@ -73,7 +75,7 @@ def readings(seed: int = 0) -> pa.Table:
 
 
 def write_files(rows: pa.Table, folder: Path) -> int:
-    """One file for every 20 seconds of arrivals; gives how many."""
+    """One file for every 5 seconds of arrivals; gives how many."""
     folder.mkdir(parents=True)
     part = (pc.cast(rows.column("arrived"), pa.int64()).to_numpy() - START) // EACH
     for number in range(int(part[-1]) + 1):
@@ -92,12 +94,14 @@ def _of_detector(random: np.random.Generator, highway: str, direction: str, plac
     usual = random.uniform(1.0, 4.0) * SECOND
     arrived = happened + (usual * random.lognormal(0.0, 0.25, len(happened))).astype(np.int64)
     if name == STRAGGLER:
-        arrived = happened + random.integers(20 * SECOND, 40 * SECOND, len(happened))
+        arrived = happened + random.integers(8 * SECOND, 15 * SECOND, len(happened))
     if highway == "I-84":
         kept = (happened >= CUT[0]) & (happened < CUT[1])
         arrived = np.where(kept, CUT[1] + random.integers(0, 2 * SECOND, len(happened)), arrived)
-    clock_offset = random.integers(-SECOND, SECOND)
-    cars = random.poisson(9.0, len(happened)).astype(np.int32)
+    clock_offset = np.full(len(happened), random.integers(-SECOND, SECOND))
+    if name == FAST:
+        clock_offset[happened >= FAST_FROM] = FAST_BY
+    cars = random.poisson(4.5, len(happened)).astype(np.int32)
     return pa.table(
         {
             "detector": pa.repeat(name, len(happened)),
@@ -125,7 +129,7 @@ def _times(micros: Micros) -> pa.Array:
 
 def main() -> None:
     """Write the files."""
-    parser = argparse.ArgumentParser(description="Two hours of freeway traffic, as files in the order of arrival.")
+    parser = argparse.ArgumentParser(description="Freeway traffic, as files in the order of arrival.")
     parser.add_argument("folder", type=Path)
     asked = parser.parse_args()
     rows = readings()

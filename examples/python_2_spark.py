@@ -2,7 +2,7 @@
 
     python -m examples.python_2_spark out/python-2
 
-The freeway traffic of `freeway.py` is laid out as files of 20 seconds of arrivals each; thirty of them are one round.
+The freeway traffic of `freeway.py` is laid out as files of 5 seconds of arrivals each; thirty of them are one round.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def spread(rows: DataFrame) -> ContinuousQuery:
         traffic.drop_ratio(0.01)
         .idle_after("1 minute")
         .where(f.col("cars") > 0)
-        .window("10 minutes")
+        .window("5 minutes")
         .groupBy("highway", "direction")
         .agg(f.round(f.max("speed") - f.min("speed"), 1).alias("spread"), readings="count(*)")
         .orderBy(f.desc("spread"))

@@ -16,8 +16,8 @@ from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.matrix import Skew
 from eventide.eventtime.policies.skew.per_source import PerSourceSkew, TimeTerm, distributed_sensors, global_counter
 from eventide.profile.dry_run import Outcome, dry_run
-from eventide.profile.recording import Recording
-from eventide.testing.building import MILLISECOND
+from eventide.profile.reading import Recording
+from eventide.testing.streams import MILLISECOND
 from eventide.testing.systems import counter_system, sensor_system
 
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter
 from benchmarks.harness import as_percent
 from benchmarks.heartbeats.streams import Measured, Stream
 from eventide.profile.profiling import CLAIRVOYANT, OURS
-from eventide.testing.building import MILLISECOND
+from eventide.testing.streams import MILLISECOND
 
 COLUMNS = 3
 SMALLEST_SHARE = 1e-4

@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.harness import REPOSITORY
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 
 FOLDER = REPOSITORY.parent / "shared" / "data"
 

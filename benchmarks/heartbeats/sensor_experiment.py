@@ -11,7 +11,7 @@ from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.profile.dry_run import Outcome, dry_runs, timetable
-from eventide.testing.building import MILLISECOND
+from eventide.testing.streams import MILLISECOND
 from eventide.testing.systems import kim_experiment
 
 DROP_RATIOS = (0.15, 0.10, 0.05, 0.025, 0.01)

@@ -14,7 +14,7 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.profile.dry_run import dry_runs, timetable
 from eventide.profile.profiling import candidates, clairvoyant, fixed_best
-from eventide.testing.building import MILLISECOND, SECOND, START, arrived, emissions, exponential
+from eventide.testing.streams import MILLISECOND, SECOND, START, arrived, emissions, exponential
 
 CELLS_PER_SOURCE = 3
 DROP_RATIO = 0.01

@@ -14,7 +14,7 @@ from benchmarks.heartbeats.recordings import RUNS
 from eventide.eventtime.heartbeat import Policy
 from eventide.profile.dry_run import Outcome, dry_runs, timetable
 from eventide.profile.profiling import CLAIRVOYANT, FIXED_BEST, ONLINE, OURS, YARDSTICKS, clairvoyant, fixed_best
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 from eventide.testing.streams import HARD_CASES
 
 SEED = 1

@@ -10,7 +10,7 @@ from benchmarks.heartbeats.recordings import FOLDER, RUNS
 from benchmarks.heartbeats.streams import Measured
 from benchmarks.heartbeats.summary import lag_ratios
 from eventide.profile.profiling import FIXED_BEST, OURS, YARDSTICKS
-from eventide.testing.building import MILLISECOND
+from eventide.testing.streams import MILLISECOND
 
 
 def show_recordings(measured: Sequence[Measured]) -> None:

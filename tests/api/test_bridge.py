@@ -146,7 +146,7 @@ def test_what_cannot_have_heartbeats_is_refused(spark: SparkSession, tmp_path: P
     with pytest.raises(DeclarationError, match=r"make it with spark.readStream"):
         eventide.heartbeats(spark.sql("SELECT current_timestamp() AS ts"), "ts")
     with pytest.raises(DeclarationError, match="give a streaming DataFrame"):
-        eventide.heartbeats(SCHEMA.empty_table(), "ts")
+        eventide.heartbeats(SCHEMA.empty_table(), "ts")  # type: ignore[arg-type]
     with pytest.raises(DeclarationError, match="did you mean 'ts'"):
         eventide.heartbeats(story.rows(), "tss")
     with pytest.raises(DeclarationError, match="needs a TIMESTAMP, and 'v' is BIGINT"):

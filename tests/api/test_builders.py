@@ -168,8 +168,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "a condition has no name": lambda: traffic().where("speed > 0 AS fast"),
     "cannot name a query": lambda: traffic().window("1 s").agg(n="count(*)").named("my query"),
     "cannot name a stream": lambda: eventide.stream(ROWS, time="ts", name="my stream"),
-    "is no stream": lambda: eventide.stream("incoming", time="ts"),
-    "gives int, not Arrow batches": lambda: eventide.stream([1, 2], time="ts"),
+    "is no stream": lambda: eventide.stream("incoming", time="ts"),  # type: ignore[arg-type]
+    "gives int, not Arrow batches": lambda: eventide.stream([1, 2], time="ts"),  # type: ignore[list-item]
     "holds nothing": lambda: eventide.stream([], time="ts"),
     "is no expression": lambda: traffic().where(True),  # type: ignore[arg-type]
 }

@@ -114,7 +114,7 @@ WRITTEN_IN_SQL = {
             FROM parquet 'input' TIMESTAMP BY ts ARRIVAL BY arrived SOURCE BY detector DRATIO 1% IDLE AFTER 1 minute;
         CREATE QUERY spread AS
             SELECT highway, direction, round(max(speed) - min(speed), 1) AS spread, count(*) AS readings
-            FROM traffic [RANGE 10 minutes] WHERE cars > 0 GROUP BY highway, direction ORDER BY spread DESC LIMIT 3;
+            FROM traffic [RANGE 5 minutes] WHERE cars > 0 GROUP BY highway, direction ORDER BY spread DESC LIMIT 3;
         """,
     # Its query is Spark's own: Eventide gives it heartbeats, and there is no query to write in SQL.
     "python_3_heartbeats.py": None,

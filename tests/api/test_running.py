@@ -337,3 +337,29 @@ def test_spark_connect_is_refused_where_it_is_given_with_the_way_out(tmp_path: P
     script = "CREATE STREAM s (t BIGINT) FROM json 'in'; SELECT count(*) AS n FROM s [RANGE 5];"
     with pytest.raises(DeclarationError, match="the session is one of Spark Connect"):
         eventide.sql(script).start(spark=session, checkpoint=tmp_path / "state")
+
+
+def test_whatever_is_built_is_shown_in_a_line_that_says_how_to_go_on() -> None:
+    """A join and a window were walls of the texts of dataclasses."""
+    cars = eventide.stream(TABLE, time="t", source="k", name="cars")
+    others = eventide.stream(TABLE, time="t", name="others")
+    for built in (
+        cars,
+        cars.union(others),
+        cars.join(others, on="k", within=5),
+        cars.window(10).where("v > 1").groupBy("k"),
+        cars.rows(10).sample(0.5),
+        totals(),
+    ):
+        assert len(repr(built)) < 200, repr(built)
+        assert not {"declared=", "exp.", "Side("} & set(repr(built).split())
+    assert repr(cars.window(10).groupBy("k")).endswith(
+        "source by k> in windows of 10 every 10 by k; .agg(...) makes it a query, .select() rows>"
+    )
+
+
+def test_a_notebook_is_told_of_rejected_rows_and_why() -> None:
+    """The handle said how many rows there were, and nothing of those that were in no answer."""
+    running = eventide.stream(TABLE, time="t", name="s").delay(0).window(10).agg(n="sum(1 / (v - 3))").start()
+    running.awaitTermination()
+    assert "<b>1 rejected</b>: 1 " in running._repr_html_()

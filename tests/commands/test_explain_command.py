@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eventide.eventtime.heartbeat import Policy
-from eventide.report.policies import in_words
+from eventide.report.operators import in_words
 from tests.commands.processes import QUERY, STREAM, Here, doors, eventide
 from tests.eventtime.policy_examples import EXAMPLES
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from pathlib import Path
 
+import pytest
+
+from eventide.errors import DeclarationError, LanguageError
 from eventide.language.script import read_script
+from eventide.launch.logs import JsonFormatter, KeyValueFormatter
+from eventide.sinks.by_name import sink_of
+from eventide.sources.options import input_of
+from scripts.servers import free_port
 from tests.commands.processes import Here
 
 SECRETS = ("hunter2", "jaas-hunter", "key-hunter", "url-hunter")
@@ -38,3 +47,63 @@ def test_a_stream_in_a_notebook_does_not_print_its_options_and_still_has_them() 
     assert not [secret for secret in SECRETS if secret in repr(stream)]
     assert stream.input is not None
     assert dict(stream.input.options)["kafka.ssl.key.password"] == "hunter2"
+
+
+ELSEWHERE = """CREATE STREAM s (t BIGINT) FROM json 'in' DELAY 1
+    OPTIONS (token secret('env:TOKEN'), password secret('file:pw'));
+CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE 5] INTO postgres 'q' OPTIONS (url secret('env:DATABASE'));
+"""
+
+
+@pytest.fixture
+def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOKEN", "token-hunter3")
+    monkeypatch.setenv("DATABASE", f"postgresql://eve:url-hunter3@127.0.0.1:{free_port()}/orders")
+    (tmp_path / "pw").write_text("file-hunter3\n")
+
+
+@pytest.mark.usefixtures("secrets")
+def test_a_secret_is_read_when_a_source_is_opened_and_a_script_holds_its_place_only() -> None:
+    stream = read_script(ELSEWHERE).program.streams[0]
+    assert stream.input is not None
+    assert dict(stream.input.options) == {"token": "secret('env:TOKEN')", "password": "secret('file:pw')"}
+    assert dict(input_of(stream).options) == {"token": "token-hunter3", "password": "file-hunter3"}
+
+
+@pytest.mark.usefixtures("secrets")
+def test_a_secret_is_in_no_error_no_log_no_explanation_and_no_record(here: Here, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text(
+        ELSEWHERE.replace(" OPTIONS (token secret('env:TOKEN'), password secret('file:pw'))", "")
+    )
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "rows.json").write_text('{"t": 1}\n')
+    ran = here("run", "q.sql", "--engine", "local", "--bounded", "--checkpoint", "state", "--log", "json")
+    assert ran.code != 0
+    assert "the table 'q' of PostgreSQL at 127.0.0.1:" in ran.err
+    explained = here("explain", "q.sql", "--json")
+    assert explained.code == 0
+    kept = "".join(file.read_text(errors="replace") for file in (tmp_path / "state").rglob("*") if file.is_file())
+    assert "hunter3" not in ran.out + ran.err + explained.out + kept
+
+
+@pytest.mark.usefixtures("secrets")
+def test_what_was_read_is_masked_in_every_log() -> None:
+    input_of(read_script(ELSEWHERE).program.streams[0])
+    record = logging.LogRecord("eventide", logging.INFO, "", 0, "token-hunter3 refused", None, None)
+    record.given = "file-hunter3"
+    assert KeyValueFormatter().format(record).endswith("INFO *** refused given=***")
+    entry = json.loads(JsonFormatter().format(record))
+    assert (entry["event"], entry["given"]) == ("*** refused", "***")
+
+
+def test_a_secret_that_is_not_there_is_told_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match="option url is in the environment variable NOT_SET, which is not set"):
+        sink_of("postgres", "q", {"url": "secret('env:NOT_SET')"})
+    with pytest.raises(DeclarationError, match="not_there, which cannot be read: No such file"):
+        sink_of("postgres", "q", {"url": "x", "password": f"secret('file:{tmp_path}/not_there')"})
+
+
+def test_a_place_that_cannot_be_meant_is_told_where_it_stands() -> None:
+    with pytest.raises(LanguageError, match=r"2:\d+: secret\('PASSWORD'\) names no place: write secret\('env:NAME'\)"):
+        read_script(ELSEWHERE.replace("env:TOKEN", "PASSWORD"))

@@ -23,6 +23,7 @@ PRINTED = {
     "make demo": "examples.demo",
     "make test": "pytest",
     "make check test": "ruff check",
+    "make search SEEDS=2000 FIRST=10000": "tests.simulation --seeds 2000 --first 10000",
     "check": "1 stream, 1 query, no errors",
     "run": "180 rows in 2 rounds",
     "profile": "own_progress",

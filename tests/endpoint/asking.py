@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.api.inputs import ArrowRows
-from eventide.endpoint.address import Address
+from eventide.endpoint.auth import Limits
+from eventide.endpoint.discovery import Address
 from eventide.endpoint.lifecycle import Endpoint, listen
-from eventide.endpoint.limits import Limits
 from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import read_script
 from eventide.report.why import window_words

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventide.endpoint.limits import Limits
+from eventide.endpoint.auth import Limits
 from tests.endpoint.asking import Asked, asked
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.endpoint.limits import HttpError
+from eventide.endpoint.auth import HttpError
 from eventide.endpoint.prod_request import PROD_KEYS, asked_of
 from eventide.engine.early.prodding import EarlyResults
 from eventide.eventtime.early.prod import Prod

@@ -17,9 +17,8 @@ from pathlib import Path
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from eventide.endpoint.address import Address
 from eventide.endpoint.client import Client
-from eventide.endpoint.discovery import Published, write_whole
+from eventide.endpoint.discovery import Address, Published, write_whole
 from eventide.endpoint.lifecycle import listen
 from eventide.errors import DeclarationError, EngineError, InputError
 from eventide.storage.remote import RemoteStorage

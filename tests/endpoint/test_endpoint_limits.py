@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.endpoint.address import Address
-from eventide.endpoint.auth import Gate, TokenBucket
-from eventide.endpoint.limits import HttpError, Limits
+from eventide.endpoint.auth import Gate, HttpError, Limits, TokenBucket
+from eventide.endpoint.discovery import Address
 from eventide.endpoint.questions import Questions
 from eventide.endpoint.serving import LimitedProtocol
 from tests.endpoint.asking import Asked, answer_on, asked

@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from eventide.api.inputs import ArrowRows
-from eventide.endpoint.address import Address
+from eventide.endpoint.discovery import Address
 from eventide.endpoint.lifecycle import listen
 from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import read_script

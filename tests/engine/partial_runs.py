@@ -124,7 +124,10 @@ def finished_in_duckdb(splits: dict[str, Split], slices: pa.Table) -> pa.Table:
     connection = shared_duck()
     connection.register("slices", slices)
     known = tuple(Column(p.name, p.type) for part in splits.values() for p in part.partials)
-    return connection.sql(to_duckdb(value_text(splits, merge_text(splits, "slices")), known)).to_arrow_table()
+    finished: pa.Table = connection.sql(
+        to_duckdb(value_text(splits, merge_text(splits, "slices")), known)
+    ).to_arrow_table()
+    return finished
 
 
 def by_group(table: pa.Table) -> Answers:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.operators.time_range import NUMBER, numbered_text, span_of
-from eventide.engine.relations.executor import Executor, Statement
+from eventide.engine.relations.executor import Executor, Inputs, Statement
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import FOREVER, NEVER
@@ -46,7 +46,7 @@ def numbered(
     for part in parts:
         table = pa.table([list(column) for column in zip(*part, strict=True)], schema=READY.schema)
         ready = ready.add(Relation.of_table(READY, table))
-    inputs = {"ready": ready, "span": span_of(ready, "__t", low, high, first, rows_a_stretch)}
+    inputs: Inputs = {"ready": ready, "span": span_of(ready, "__t", low, high, first, rows_a_stretch)}
     found = executor.relation(Statement(numbered_text("__t", ("__t", "`first`", "`low`"))), inputs, NUMBERED).table
     assert found is not None
     told = [(row.pop(NUMBER), tuple(row.values())) for row in found.to_pylist()]

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,7 +40,7 @@ class CrashingStorage(LocalStorage):
         if self._left < 0:
             raise CrashError
 
-    def write(self, name: str, data: bytes, flush: bool = True) -> None:
+    def write(self, name: str, data: bytes | pa.Buffer, flush: bool = True) -> None:
         try:
             self._step()
         except CrashError:

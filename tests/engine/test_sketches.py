@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.duckdb.sketches import (
+from eventide.duckdb.functions import (
     distinct_estimate,
     distinct_sketch,
     distinct_union,

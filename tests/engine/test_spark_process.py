@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventide.launch.spark_starting import started_well
+from eventide.launch.spark_session import started_well
 
 pytestmark = pytest.mark.spark
 

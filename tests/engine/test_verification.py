@@ -10,7 +10,7 @@ from eventide.commands.checkpoint import lines
 from eventide.engine.local.engine import LocalEngine
 from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program
-from eventide.report.verification import verify
+from eventide.report.stopped_run import verify
 from eventide.sinks.directory import Directory
 from eventide.storage.storage import Storage
 from tests.engine.checkpoints import files_in

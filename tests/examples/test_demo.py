@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.language.script import read_script
-from examples.demo import SCRIPT, fixed_watermark
+from examples.demo import SCRIPT, fixed_watermark, watermark_by_detector
 from examples.freeway import EACH, LENGTH, MINUTE, SECOND, SILENT, SILENT_FROM, START, readings, write_files
 
 ROWS = readings()
@@ -33,11 +33,26 @@ def test_a_fixed_watermark_loses_what_comes_after_it_file_by_file(delay: int) ->
         here = [t for t, p in zip(time, part, strict=True) if p == number]
         lost += sum((t // MINUTE + 1) * MINUTE <= largest - delay * SECOND for t in here)
         largest = max([largest, *here])
-        for end in range(MINUTE, largest - delay * SECOND + 1, MINUTE):
-            waited.setdefault(end, (number + 2) * EACH - end)
+        if number < part[-1]:
+            for end in range(MINUTE, min(LENGTH, largest - delay * SECOND) + 1, MINUTE):
+                waited.setdefault(end, (number + 2) * EACH - end)
     found = fixed_watermark(rows, delay * SECOND)
     assert found.lost == lost / rows.num_rows
     assert found.waited == pytest.approx(np.mean(list(waited.values())) / SECOND)
+    assert found.latest == max(waited.values()) / SECOND
+
+
+def test_a_watermark_that_waits_for_each_detector_stands_still_from_the_silence_of_one_on() -> None:
+    found = watermark_by_detector(ROWS, 5 * SECOND)
+    last = max(micros(ROWS.filter(pc.equal(ROWS.column("detector"), SILENT)), "ts"))
+    told = [end for end in range(MINUTE, LENGTH - 2 * MINUTE + 1, MINUTE) if end <= last - 5 * SECOND]
+    assert found.never == (LENGTH - 2 * MINUTE) // MINUTE - len(told)
+    assert found.never > 0
+
+
+def test_one_fast_clock_makes_a_short_delay_lose_the_rows_of_all_others() -> None:
+    assert fixed_watermark(ROWS, 5 * SECOND).lost > 0.2
+    assert fixed_watermark(ROWS, 60 * SECOND).lost < 0.001
 
 
 def test_the_files_hold_every_reading_once_in_the_order_of_arrival(tmp_path: Path) -> None:

@@ -33,6 +33,11 @@ POLICIES: dict[str, Policy] = {
     "SLACK 10 ROWS": Slack(10),
     "SLACK 10 s": FixedDelay(10 * SECOND),
     "DELAY 10": FixedDelay(10 * SECOND),
+    "WATERMARK FOR ts AS ts - INTERVAL '10' SECOND": FixedDelay(10 * SECOND),
+    "WATERMARK FOR ts AS ts - INTERVAL 10 SECONDS": FixedDelay(10 * SECOND),
+    "WATERMARK FOR ts AS ts": FixedDelay(0),
+    "WATERMARK ts DELAY OF INTERVAL 10 SECONDS": FixedDelay(10 * SECOND),
+    "WATERMARK ts DELAY OF 10 seconds IDLE AFTER 30 s": Idle(FixedDelay(10 * SECOND), 30 * SECOND),
     "DRATIO 5%": DropRatio(0.05),
     "DRATIO 0.05": DropRatio(0.05),
     "DRATIO 5% SLACK 20": Cap(DropRatio(0.05), rows=20),
@@ -85,6 +90,33 @@ def test_a_sequence_counts_in_its_own_numbers() -> None:
     assert stream("DRATIO 1% TIMEOUT 5 s", "t BIGINT, k STRING").policy == Timeout(DropRatio(0.01), 5 * SECOND)
     found = stream("CLOCK SKEW 5 TIMEOUT 7 ARRIVAL BY n TIMESTAMP BY t", "t BIGINT, n BIGINT, k STRING")
     assert found.policy == Timeout(ClockSkew(5), 7)
+
+
+def test_a_watermark_names_the_column_that_tells_the_time() -> None:
+    for clause in ("WATERMARK FOR b AS b - INTERVAL '5' SECOND", "WATERMARK b DELAY OF INTERVAL 5 SECONDS"):
+        found = stream(clause, "a TIMESTAMP, b TIMESTAMP, k STRING")
+        assert (found.time, found.policy) == ("b", FixedDelay(5 * SECOND))
+        assert stream(f"{clause} TIMESTAMP BY B", "a TIMESTAMP, b TIMESTAMP, k STRING") == found
+    assert stream("WATERMARK FOR t AS t - 7", "t BIGINT, k STRING").policy == FixedDelay(7)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        ("WATERMARK FOR ts AS at - INTERVAL 5 SECONDS", "the watermark is for 'ts', and this is another column: 'at'"),
+        ("WATERMARK ts DELAY OF 5 s TIMESTAMP BY ARRIVAL", "and this is another column: 'ARRIVAL'"),
+        ("WATERMARK FOR tz AS tz", "there is no column 'tz'"),
+        ("WATERMARK FOR k AS k", "time must be TIMESTAMP"),
+        ("WATERMARK ts DELAY OF 5 s DRATIO 1%", "two ways to find heartbeats"),
+        ("WATERMARK ts DELAY OF 5 s WATERMARK FOR ts AS ts", "two ways to find heartbeats"),
+        ("WATERMARK ts DELAY OF 5 s SLACK 3", "SLACK does not go with WATERMARK"),
+        ("WATERMARK ts DELAY OF -5", "give 0 or more"),
+        ("WATERMARK ts 5 s", "expected DELAY"),
+    ],
+)
+def test_a_watermark_that_says_two_things_is_refused(clauses: str, message: str) -> None:
+    with pytest.raises(LanguageError, match=message):
+        stream(clauses)
 
 
 def test_bounds_of_named_sources_are_a_matrix_and_the_names_in_its_order() -> None:

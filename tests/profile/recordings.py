@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 
 
 @st.composite

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from eventide.profile.disorder import disorder, future_rows
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 from tests.profile.recordings import recordings
 
 

@@ -16,7 +16,7 @@ from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.profile.dry_run import Outcome, dry_run, dry_runs, timetable
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 from tests.profile.recordings import recordings
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.profile.dry_run import dry_run, timetable
 from eventide.profile.profiling import clairvoyant, fixed_best, permitted_rows
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 from tests.profile.recordings import recordings
 
 ratios = st.sampled_from([0.01, 0.1, 0.25, 0.5, 0.9])

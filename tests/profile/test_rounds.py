@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eventide.errors import DeclarationError
-from eventide.profile.recording import Recording, chosen, usual_round
+from eventide.profile.reading import Recording, chosen, usual_round
 
 
 def many_rows(span: int) -> Recording:

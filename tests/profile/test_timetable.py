@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError
 from eventide.profile.dry_run import Timetable
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 from tests.profile.recordings import recordings
 
 

@@ -12,7 +12,7 @@ from eventide.errors import GrammarError
 from eventide.eventtime.frontier import Frontier
 from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.punctuation import Span
-from eventide.results.grammar import Grammar
+from eventide.results.results import Grammar
 
 Row = tuple[str, int, str]
 

@@ -13,7 +13,7 @@ import rich.console
 
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.instant import FOREVER
-from eventide.results.results import Results
+from eventide.results.results import ROW_SPAN, Results
 from eventide.sinks import Console
 from eventide.testing.sink_contract import sample
 
@@ -267,9 +267,35 @@ def test_columns_that_only_look_like_those_of_early_answers_are_the_users_own() 
     assert file.getvalue() == "q round=0 final point=1 completeness=2 n_error=3\n"
 
 
+def row_table(first: int, last: int) -> pa.Table:
+    """A row, or rows that were joined, as the engine gives them: with a window that ends just behind them."""
+    starts, ends = (pa.array([time], pa.timestamp("us", "UTC")) for time in (first, last + 1))
+    end = pa.field("window_end", ends.type, metadata=ROW_SPAN)
+    return pa.table([starts, ends, ["A"]], pa.schema([("window_start", starts.type), end, ("v", pa.string())]))
+
+
+def test_rows_that_were_joined_are_shown_with_their_first_and_last_time() -> None:
+    """They stood there as a window up to 09:00:05.000001."""
+    pair = Results.of_table("pairs", 0, row_table(NINE, NINE + 5_000_000))
+    file = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+    Console(console=rich.console.Console(file=file)).emit(pair)
+    assert written(file) == "pairs round=0 [2026-01-31 09:00:00, 2026-01-31 09:00:05] v=A\n"
+    console, _ = terminal()
+    with closing(Console(console=console)) as sink:
+        sink.emit(pair)
+        drawn = "".join(segment.text for line in console.render_lines(sink._drawn()) for segment in line)
+    assert "2026-01-31 09:00:00 - 09:00:05 " in drawn
+
+
+def test_a_window_as_short_as_a_row_is_a_window_all_the_same() -> None:
+    table = pa.table({"window_start": [3], "window_end": [4], "n": [1]})
+    file = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+    Console(console=rich.console.Console(file=file)).emit(Results.of_table("w", 0, table))
+    assert written(file) == "w round=0 [3, 4) n=1\n"
+
+
 def test_a_row_without_a_window_is_shown_with_its_time() -> None:
-    starts, ends = (pa.array([time], pa.timestamp("us", "UTC")) for time in (NINE, NINE + 1))
-    row = Results.of_table("speeds", 0, pa.table({"window_start": starts, "window_end": ends, "v": ["A"]}))
+    row = Results.of_table("speeds", 0, row_table(NINE, NINE))
     file = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
     Console(console=rich.console.Console(file=file)).emit(row)
     assert written(file) == "speeds round=0 2026-01-31 09:00:00 v=A\n"

@@ -24,7 +24,7 @@ from psycopg.rows import dict_row
 
 import eventide
 from eventide.errors import DeclarationError, EngineError
-from eventide.launch.ownership import claim_outputs
+from eventide.launch.engines import claim_outputs
 from eventide.results.results import Results
 from eventide.sinks import Memory, Postgres
 from eventide.testing.sink_contract import check_sink, sample
@@ -88,7 +88,7 @@ def of(round: int, kind: str, totals: dict[str | None, int], window: int = 0) ->
     """Results of a query with a group, all of one window."""
     table = sample("q", round, len(totals)).table()
     at = pa.array([window * 60_000_000] * len(totals), pa.timestamp("us", "UTC"))
-    columns = {"kind": [kind] * len(totals), "window_start": at, "window_end": at}
+    columns: dict[str, Any] = {"kind": [kind] * len(totals), "window_start": at, "window_end": at}
     columns |= {"device": list(totals), "total": list(totals.values())}
     for name, values in columns.items():
         table = table.set_column(

@@ -21,8 +21,7 @@ from eventide.results.results import Made, Results
 from eventide.sinks import Directory, SparkWriter
 from eventide.sinks.folder import folder_at
 from eventide.sinks.sink import FORMATS
-from eventide.testing.cluster_results import from_cluster, on_cluster
-from eventide.testing.sink_contract import check_sink, sample
+from eventide.testing.sink_contract import check_sink, from_cluster, on_cluster, sample
 from tests.sinks.object_store import ObjectStore, object_store
 from tests.sinks.readers import directory_rows, visible
 

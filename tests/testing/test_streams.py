@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 from eventide.testing import HARD_CASES
-from eventide.testing.building import SECOND, START
+from eventide.testing.streams import SECOND, START
 
 SEEDS = (0, 1, 20_240_607)
 IN_ORDER_WITHIN_SOURCES = (

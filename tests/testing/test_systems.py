@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from eventide.profile.recording import Recording
-from eventide.testing.building import MILLISECOND, SECOND
+from eventide.profile.reading import Recording
+from eventide.testing.streams import MILLISECOND, SECOND
 from eventide.testing.systems import counter_system, kim_experiment, sensor_system
 
 

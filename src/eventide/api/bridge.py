@@ -78,15 +78,14 @@ def _united(df: DataFrame, time: str, sources: tuple[str, ...], place: str, opti
     from pyspark.sql import functions
     from pyspark.sql.pandas.functions import arrow_udf
 
-    from eventide.api import bridge_cells, bridge_source
+    from eventide.api import bridge_source
 
     # By value: workers need Arrow, but not Eventide.
-    for module in (bridge_cells, bridge_source):
-        cloudpickle.register_pickle_by_value(sys.modules[module.__name__])  # type: ignore[no-untyped-call]
+    cloudpickle.register_pickle_by_value(sys.modules[bridge_source.__name__])  # type: ignore[no-untyped-call]
     spark = df.sparkSession
     spark.dataSource.register(bridge_source.HeartbeatSource)
     # Not deterministic, so that Spark neither leaves it out nor moves it behind another condition.
-    watch = arrow_udf(bridge_cells.watching(place), "boolean").asNondeterministic()  # type: ignore[call-overload]
+    watch = arrow_udf(bridge_source.watching(place), "boolean").asNondeterministic()  # type: ignore[call-overload]
     watched = df.where(watch(_source(sources), functions.col(quoted(time)))).withColumn(BEAT, functions.lit(False))
     beats = spark.readStream.format(bridge_source.FORMAT).schema(f"{quoted(time)} TIMESTAMP").options(**options).load()
     marked = beats.withWatermark(time, "0 seconds").select(

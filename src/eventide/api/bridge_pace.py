@@ -29,7 +29,7 @@ class Pace:
     """Takes the cells of the batches that are done, and promises.
 
     >>> import tempfile
-    >>> from eventide.api.bridge_cells import cells_of, write
+    >>> from eventide.api.bridge_source import cells_of, write
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> folder = tempfile.mkdtemp()
     >>> pace = Pace(folder, FixedDelay(2_000_000))

@@ -1,21 +1,29 @@
-"""Heartbeats as a Spark data source under the format name `eventide_heartbeats`.
+"""What Spark runs of a bridge: heartbeats as a data source (`eventide_heartbeats`), and rows seen while they pass.
 
-Law: an offset is the heartbeat itself, so a batch that Spark runs again hears the same one; it never goes back. Each
-batch of the query asks for the next one before it begins, when all batches before are done. In silence the clock alone
-may move it, at most once a `tick`.
+Laws. *Heartbeats*: an offset is the heartbeat itself, so a batch that Spark runs again hears the same one; it never
+goes back. Each batch of the query asks for the next one before it begins, when all batches before are done. In silence
+the clock alone may move it, at most once a `tick`. *Rows* of the native query are seen as cells: how many of each
+source, from which time to which. They are neither changed nor held up; only their source and time leave the JVM. For
+each batch and partition of the query one file of cells appears, whole, and a batch that Spark runs again replaces its
+files.
 
-Spark sends this module to its processes as it is; the one on the driver finds Eventide where the driver found it.
+Spark sends this module to its processes as it is, and workers need nothing of Eventide's; the one on the driver finds
+Eventide where the driver found it.
 """
 
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 if TYPE_CHECKING:
@@ -98,3 +106,62 @@ class HeartbeatSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """The reader of a folder's heartbeats."""
         return HeartbeatReader(dict(self.options), schema.fields[0].name)
+
+
+CELL = 250_000
+"""Microseconds of application time that are told as one cell."""
+
+MERGED = 64
+"""Parts that are kept before they are merged."""
+
+
+def watching(folder: str) -> Callable[[Iterator[tuple[pa.Array, ...]]], Iterator[pa.Array]]:
+    """A function over (source, time) that is true for every row and writes cells to `folder`."""
+
+    def watch(columns: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        from pyspark import TaskContext
+
+        parts: list[pa.Table] = []
+        for source, times in columns:
+            parts.append(cells_of(source, times))
+            if len(parts) == MERGED:
+                parts = [merged(parts)]
+            yield pa.array(np.ones(len(times), dtype=bool))
+        task = TaskContext.get()
+        if task is None or not parts:
+            return
+        query, batch = (task.getLocalProperty(key) for key in ("sql.streaming.queryId", "streaming.sql.batchId"))
+        write(merged(parts), folder, f"{query}_{int(batch or -1):012d}_{task.partitionId():06d}")
+
+    return watch
+
+
+def cells_of(source: pa.Array, times: pa.Array) -> pa.Table:
+    """The cells of some rows; rows without a time are in none.
+
+    >>> times = pa.array([1_000, 2_000, 600_000, None], pa.timestamp("us", "UTC"))
+    >>> cells_of(pa.array(["a", "a", "a", "b"]), times).to_pylist()
+    [{'source': 'a', 'cell': 0, 'rows': 2, 'low': 1000, 'high': 2000}, \
+{'source': 'a', 'cell': 500000, 'rows': 1, 'low': 600000, 'high': 600000}]
+    """
+    known = times.is_valid()
+    instants = times.filter(known).cast(pa.int64())
+    numbers = instants.to_numpy(zero_copy_only=False)
+    one = pa.array(np.ones(len(numbers), dtype=np.int64))
+    cell = pa.array(numbers - numbers % CELL)
+    columns = {"source": source.filter(known), "cell": cell, "rows": one, "low": instants, "high": instants}
+    return merged([pa.table(columns)])
+
+
+def merged(parts: list[pa.Table]) -> pa.Table:
+    """The same cells, each once."""
+    together = pa.concat_tables(parts).group_by(["source", "cell"], use_threads=False)
+    found = together.aggregate([("rows", "sum"), ("low", "min"), ("high", "max")])
+    return found.rename_columns(["source", "cell", "rows", "low", "high"])
+
+
+def write(cells: pa.Table, folder: str, name: str) -> None:
+    """Let a file appear, whole."""
+    hidden = os.path.join(folder, f".{name}.{os.getpid()}")
+    pyarrow.feather.write_feather(cells, hidden, compression="uncompressed")
+    os.replace(hidden, os.path.join(folder, f"{name}.cells"))

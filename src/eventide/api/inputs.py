@@ -32,9 +32,9 @@ import pyarrow as pa
 from eventide.errors import DeclarationError, EventideError, InputError
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import Column, spark_type
+from eventide.sources.arrow_types import spark_name
 from eventide.sources.batches import Batches
-from eventide.sources.schema import spark_name
-from eventide.sources.spark.connect import refuse_connect
+from eventide.sources.spark.errors import refuse_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

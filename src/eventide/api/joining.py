@@ -119,7 +119,7 @@ def _equalities(left: Node, right: Node, on: str | Sequence[str], owner: str) ->
     return names, conditions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EventJoin(EventRows):
     """A join; `where` and `select` speak of the columns of both inputs, `"north.speed"`, or by a name only one has."""
 

@@ -32,9 +32,11 @@ from eventide.errors import DeclarationError
 from eventide.language.select.row_query import clock_of
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import Rows, sampled
+from eventide.plan.declared.stream import TimeKind
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import check_columns, parsed
+from eventide.profile.amounts import spoken
 
 if TYPE_CHECKING:
     from eventide.api.joining import EventJoin
@@ -53,6 +55,16 @@ class QueryBuilder:
     retain: int = 0
     closes_by_source: bool = False
     share: float | None = None
+
+    def __repr__(self) -> str:
+        said = [f".where({condition!r})" for condition in (*self.conditions, *self.on_groups)]
+        said += [] if self.share is None else [f".sample({self.share:g})"]
+        if self.windows is not None:
+            plain = isinstance(self.windows, RowWindow) or self.stream.time_kind is TimeKind.SEQUENCE
+            long, step = (spoken(length, plain) for length in (self.windows.range, self.windows.slide))
+            said.append(f" in windows of {long} every {step}")
+        said += [f" by {', '.join(group.name for group in self.groups)}"] if self.groups else []
+        return f"<not whole yet: {self.stream!r}{''.join(said)}; .agg(...) makes it a query, .select() rows>"
 
     def where(self, condition: Expression) -> QueryBuilder:
         """Only rows for which this holds: SQL text or a Column. Several conditions must all hold."""

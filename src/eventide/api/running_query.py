@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.endpoint.address import EXPOSED, LOOPBACK, Address
+from eventide.endpoint.discovery import EXPOSED, LOOPBACK, Address
 from eventide.endpoint.lifecycle import Endpoint, listen
 from eventide.endpoint.prod_request import groups_of
 from eventide.engine.introspection.status import Status, StreamStatus
@@ -37,7 +37,7 @@ from eventide.errors import EngineError, EventideError, LostRowsWarning
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER
 from eventide.plan.declared.stream import TimeKind
-from eventide.report.status import LossReport
+from eventide.report.status import REASONS_TOLD, LossReport
 from eventide.report.why import WhyOpen, window_words
 from eventide.results.accuracy import AccuracySummary
 from eventide.results.early_columns import EarlyColumns, readings
@@ -61,12 +61,30 @@ PALE = ' style="opacity: 0.6; font-style: italic"'
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def html_of(name: str, state: str, status: Status, results: pa.Table | None, kinds: Mapping[str, TimeKind]) -> str:
-    """A heading, a line for each stream, and the last results where they are kept; `kinds` are by stream."""
+def html_of(
+    name: str,
+    state: str,
+    status: Status,
+    results: pa.Table | None,
+    kinds: Mapping[str, TimeKind],
+    rejected: Mapping[str, int] | None = None,
+) -> str:
+    """A heading, a line for each stream, and the last results where they are kept.
+
+    `kinds` are by stream, `rejected` how many rows by reason.
+    """
     lines = [_line(stream, kinds.get(stream.name, TimeKind.SEQUENCE), status.ended) for stream in status.streams]
     head = f"<b>{escape(name)}</b> {escape(state)}, round {status.round}"
     text = "".join(f"<br>{escape(line)}" for line in lines)
-    return f"<div>{head}{text}{'' if results is None else _table(results)}</div>"
+    return f"<div>{head}{text}{_rejected(rejected or {})}{'' if results is None else _table(results)}</div>"
+
+
+def _rejected(reasons: Mapping[str, int]) -> str:
+    """How many rows were rejected and why, which no result shows."""
+    most = sorted(reasons.items(), key=lambda each: -each[1])[:REASONS_TOLD]
+    told = "; ".join(f"{count:,} {reason}" for reason, count in most)
+    more = "; ..." if len(reasons) > len(most) else ""
+    return f"<br><b>{sum(reasons.values()):,} rejected</b>: {escape(told + more)}" if reasons else ""
 
 
 def _line(stream: StreamStatus, kind: TimeKind, ended: bool) -> str:
@@ -322,4 +340,5 @@ class RunningQuery:
     def _repr_html_(self) -> str:
         shown = self.results() if isinstance(self.sink, Memory) else None
         kinds = {stream.name: stream.time_kind for stream in self.together.engine.engine.program.streams}
-        return html_of(self.name, self.together._state, self.status(), shown, kinds)
+        rejected = self.together.losses.rejected
+        return html_of(self.name, self.together._state, self.status(), shown, kinds, rejected)

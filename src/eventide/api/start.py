@@ -35,7 +35,7 @@ from eventide.api.startable import GivenSink, Startable
 from eventide.engine.round.placement import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
-from eventide.launch.ownership import IN_PYTHON, claim_outputs
+from eventide.launch.engines import IN_PYTHON, claim_outputs
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import TimeKind
 from eventide.sinks.callback import Callback

@@ -71,7 +71,7 @@ def profile(
     from eventide.profile.amounts import ratio
     from eventide.profile.command import ProfileRequest, run_profile
     from eventide.profile.files import ColumnNames
-    from eventide.profile.recording import chosen
+    from eventide.profile.reading import chosen
 
     run_profile(
         ProfileRequest(

@@ -47,9 +47,9 @@ from eventide.plan.declared.secrets import masked_text
 from eventide.plan.declared.stream import Stream
 from eventide.report.plan import bound_steps
 from eventide.sinks.memory import Memory
+from eventide.sources.arrow_types import matched, readable_type
 from eventide.sources.batches import Batches
 from eventide.sources.options import split_options
-from eventide.sources.schema import matched, readable_type
 
 MOST_PARTS = 60
 """Programs with more streams, queries and operators are not tried: a round over many of them takes long."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from eventide.commands.process import DONE, UNUSABLE
 from eventide.engine.round.placement import size_words
-from eventide.report.verification import Verification, verify
+from eventide.report.stopped_run import Verification, verify
 from eventide.storage.storage import Storage
 
 

@@ -21,11 +21,11 @@ import rich.console
 
 from eventide.commands.outputs import ALL_ROWS
 from eventide.commands.process import ReaderGoneError
+from eventide.endpoint.auth import as_json
 from eventide.endpoint.client import Client
 from eventide.endpoint.discovery import ENDPOINT, Published
-from eventide.endpoint.json_text import as_json
 from eventide.errors import DeclarationError, EventideError
-from eventide.launch.stderr import say
+from eventide.launch.logs import say
 from eventide.results.results import Results
 from eventide.sinks.console import Console
 

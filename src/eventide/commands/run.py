@@ -35,13 +35,13 @@ from eventide.launch.engines import (
     Where,
     checkpoint_at,
     chosen_engine,
+    claim_outputs,
     engine_for,
     reads_standard_input,
     remove_all,
 )
-from eventide.launch.ownership import claim_outputs
+from eventide.launch.logs import passing, say, say_warnings
 from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, script_of, shown_as
-from eventide.launch.stderr import passing, say, say_warnings
 from eventide.launch.user_functions import Failures
 from eventide.plan.declared.program import Program
 from eventide.report.status import LossReport, StatusLine, beyond_permitted

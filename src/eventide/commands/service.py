@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
-from eventide.endpoint.address import EXPOSED, Address
+from eventide.endpoint.discovery import EXPOSED, Address
 from eventide.endpoint.lifecycle import Endpoint, listen, listen_not
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError, EngineError
-from eventide.launch.stderr import say
+from eventide.launch.logs import say
 from eventide.report.status import StatusLine
 from eventide.report.why import window_words
 

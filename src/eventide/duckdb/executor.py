@@ -1,8 +1,10 @@
-"""Spark's SQL over Arrow tables, on the driver, in DuckDB: slices are merged here, and the local engine reduces here.
+"""Spark's SQL over Arrow tables in DuckDB, and the errors that it raises.
 
 Laws. A statement given in Spark's dialect has Spark's answer. Tables are looked at where they lie, not copied. Any
 number of threads may ask at once: each statement has a connection to itself while it runs, with the names of its own
-tables, and no one waits for the statement of another.
+tables, and no one waits for the statement of another. *Faults*: an error that a row's values caused is a
+`DataFaultError`; a statement that fails for every row alike (no such column, no disk) is a plain `EngineError`. Only
+the first line of what DuckDB said is kept.
 
 >>> bench = DuckDBExecutor()
 >>> bench.ask("SELECT sum(v) AS total FROM t", {"t": pa.table({"v": [1, 2]})}).column("total").to_pylist()
@@ -19,9 +21,8 @@ from typing import Protocol
 import duckdb
 import pyarrow as pa
 
-from eventide.duckdb.faults import OF_VALUES, of_duckdb
 from eventide.duckdb.functions import Macros, missing_functions, nearest_function
-from eventide.errors import DeclarationError, EngineError
+from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.plan.duckdb.transpile import tables_in, to_duckdb
 from eventide.plan.expressions.columns import Column
 from eventide.sources.arrow_types import spark_type_of
@@ -77,7 +78,8 @@ class DuckDBExecutor:
         try:
             schemas = {name: table.schema for name, table in tables.items()}
             duckdb_sql = to_duckdb(spark_sql, (*columns_read(spark_sql, schemas), *inner))
-            return connection.sql(self._ready(connection, duckdb_sql)).to_arrow_table()
+            answer: pa.Table = connection.sql(self._ready(connection, duckdb_sql)).to_arrow_table()
+            return answer
         except OF_VALUES as error:
             raise of_duckdb(error, "this cannot be computed") from error
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
@@ -157,3 +159,29 @@ def columns_read(spark_sql: str, schemas: Mapping[str, pa.Schema]) -> tuple[Colu
     read = tables_in(spark_sql)
     fields = {field.name: field.type for name, schema in schemas.items() if name.lower() in read for field in schema}
     return tuple(Column(name, spark_type_of(kind)) for name, kind in fields.items())
+
+
+OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+
+
+def of_duckdb(error: duckdb.Error, what: str) -> EngineError:
+    """The error to raise for what DuckDB said.
+
+    >>> try:
+    ...     duckdb.execute("SELECT CAST('x' AS INTEGER)")
+    ... except duckdb.Error as error:
+    ...     of_duckdb(error, "a round cannot be computed")
+    DataFaultError("a round cannot be computed: Conversion Error: Could not convert string 'x' to INT32")
+    """
+    kind = DataFaultError if isinstance(error, OF_VALUES) else EngineError
+    return kind(f"{what}: {first_line(error)}")
+
+
+def first_line(error: BaseException) -> str:
+    """What it says, without its stack; what a function of the user raised stands in the last line.
+
+    >>> first_line(Exception("a worker failed:\\nTraceback\\n  in f\\nValueError: no number"))
+    'a worker failed: ValueError: no number'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]

@@ -1,7 +1,10 @@
-"""What DuckDB lacks of Spark's functions: macros in SQL, and sketches through Arrow.
+"""What DuckDB lacks of Spark's functions: macros in SQL, and the sketches that Spark writes, through Arrow.
 
-Law: after `register`, whatever `plan.dialect.to_duckdb` writes can be run on the connection; after `Macros.ready`, the
-statement that it was given. Making all macros takes a tenth of a second, and a statement needs few of them.
+Laws. After `register`, whatever `plan.duckdb.transpile.to_duckdb` writes can be run on the connection; after
+`Macros.ready`, the statement that it was given. Making all macros takes a tenth of a second, and a statement needs few
+of them. *Sketches* (distinct counts, HLL, and quantiles, KLL): bytes written here and by Spark are of one kind; either
+side merges what the other wrote. An estimate of distinct values does not depend on the order of merging: it is always
+told by a union.
 
 >>> import duckdb
 >>> connection = duckdb.connect()
@@ -13,23 +16,33 @@ statement that it was given. Making all macros takes a tenth of a second, and a 
 >>> few = Macros(duckdb.connect())
 >>> few.connection.execute(few.ready("SELECT spark_pmod(-7, 3)")).fetchall(), len(few.made) < 10
 ([(2,)], True)
+
+>>> one, other = distinct_sketch(["a", "b"], 12), distinct_sketch(["b", "c"], 12)
+>>> distinct_estimate(distinct_union([one, other]))
+3
+>>> import numpy as np
+>>> few, many = quantile_sketch(np.array([9.0]), 200), quantile_sketch(np.array([1.0, 2.0]), 200)
+>>> quantiles(quantile_union([few, many]), [0.5])
+[2.0]
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, localcontext
 from difflib import get_close_matches
 from typing import Any
 
+import datasketches
 import duckdb
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import sqlglot
 from duckdb.func import ARROW, SPECIAL
 from sqlglot import exp
 
-from eventide.duckdb import sketches
 from eventide.plan.duckdb.macros import MACROS
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.spark_dialect import Spark4
@@ -91,7 +104,7 @@ def _of_two(function: Callable[[Any, Any], Any], kind: pa.DataType) -> Callable[
 
 
 def _hll_of(values: list[int | str | None] | None, lg_k: int) -> bytes:
-    return sketches.distinct_sketch((value for value in values or () if value is not None), lg_k)
+    return distinct_sketch((value for value in values or () if value is not None), lg_k)
 
 
 def _kll_of(lists: pa.ChunkedArray, ks: pa.ChunkedArray) -> pa.Array:
@@ -99,31 +112,31 @@ def _kll_of(lists: pa.ChunkedArray, ks: pa.ChunkedArray) -> pa.Array:
     found = []
     for values, k in zip(lists, ks.to_pylist(), strict=True):
         numbers = values.values.drop_null() if values.is_valid else pa.array([], pa.float64())
-        found.append(sketches.quantile_sketch(numbers.to_numpy(zero_copy_only=False, writable=True), k))
+        found.append(quantile_sketch(numbers.to_numpy(zero_copy_only=False, writable=True), k))
     return pa.array(found, pa.binary())
 
 
 def _quantile(sketch: bytes | None, rank: float | None) -> float | None:
     if sketch is None or rank is None:
         return None
-    found = sketches.quantiles(sketch, [rank])
+    found = quantiles(sketch, [rank])
     return None if found is None else found[0]
 
 
 def _quantiles(sketch: bytes | None, ranks: list[float] | None) -> list[float] | None:
-    return None if sketch is None or ranks is None else sketches.quantiles(sketch, ranks)
+    return None if sketch is None or ranks is None else quantiles(sketch, ranks)
 
 
 def _union(pieces: list[bytes | None] | None) -> bytes:
-    return sketches.distinct_union(pieces or ())
+    return distinct_union(pieces or ())
 
 
 def _estimate(sketch: bytes | None) -> int | None:
-    return None if sketch is None else sketches.distinct_estimate(sketch)
+    return None if sketch is None else distinct_estimate(sketch)
 
 
 def _kll_union(pieces: list[bytes | None] | None, k: int | None) -> bytes:
-    return sketches.quantile_union(pieces or (), k)
+    return quantile_union(pieces or (), k)
 
 
 def _decimal_sum(texts: list[str | None] | None) -> str | None:
@@ -163,3 +176,60 @@ FUNCTIONS: tuple[tuple[str, Callable[..., Any], list[Any], Any], ...] = (
     ("eventide_kll_quantiles", _of_two(_quantiles, pa.list_(pa.float64())), ["BLOB", "DOUBLE[]"], "DOUBLE[]"),
 )
 """Name, function over Arrow columns, types of its arguments, type of its result."""
+
+
+DEFAULT_LG_K = 12
+DEFAULT_K = 200
+
+
+def distinct_sketch(values: Iterable[int | str], lg_k: int) -> bytes:
+    """A sketch of these values; numbers as int64, text as its bytes. An empty text is not seen, as in Spark."""
+    sketch = datasketches.hll_sketch(lg_k, datasketches.tgt_hll_type.HLL_8)
+    update = sketch.update
+    for value in values:
+        update(value)
+    return bytes(sketch.serialize_updatable())
+
+
+def distinct_union(sketches: Iterable[bytes | None]) -> bytes:
+    """One sketch of all values that any of these has seen."""
+    read = [datasketches.hll_sketch.deserialize(sketch) for sketch in sketches if sketch is not None]
+    union = datasketches.hll_union(max((sketch.lg_config_k for sketch in read), default=DEFAULT_LG_K))
+    for sketch in read:
+        union.update(sketch)
+    return bytes(union.get_result(datasketches.tgt_hll_type.HLL_8).serialize_updatable())
+
+
+def distinct_estimate(sketch: bytes) -> int:
+    """How many distinct values, about."""
+    return int(np.floor(datasketches.hll_sketch.deserialize(sketch).get_estimate() + 0.5))
+
+
+def quantile_sketch(values: npt.NDArray[np.float64], k: int) -> bytes:
+    """A sketch of these values; NaN is not seen, as in Spark."""
+    sketch = datasketches.kll_doubles_sketch(k)
+    sketch.update(values)
+    return bytes(sketch.serialize())
+
+
+def quantile_union(sketches: Iterable[bytes | None], k: int | None = None) -> bytes:
+    """One sketch of all values; of the given k, or of the first one's."""
+    union = None if k is None else datasketches.kll_doubles_sketch(k)
+    for sketch in sketches:
+        if sketch is not None:
+            read = datasketches.kll_doubles_sketch.deserialize(sketch)
+            if union is None:
+                union = read
+            else:
+                union.merge(read)
+    return bytes((datasketches.kll_doubles_sketch(DEFAULT_K) if union is None else union).serialize())
+
+
+def quantiles(sketch: bytes, ranks: Sequence[float]) -> list[float] | None:
+    """For each rank the least value with at least that share of values up to it; None of nothing."""
+    read = datasketches.kll_doubles_sketch.deserialize(sketch)
+    if read.is_empty():
+        return None
+    # The ends are known exactly, though the sketch may have let go of them; Spark tells them so.
+    ends = {0.0: read.get_min_value(), 1.0: read.get_max_value()}
+    return [ends.get(rank, value) for rank, value in zip(ranks, read.get_quantiles(ranks, True), strict=True)]

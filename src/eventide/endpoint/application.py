@@ -20,9 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from eventide.endpoint.auth import Gate
-from eventide.endpoint.json_text import as_json
-from eventide.endpoint.limits import HttpError, Limits
+from eventide.endpoint.auth import Gate, HttpError, Limits, as_json
 from eventide.endpoint.metrics import CONTENT_TYPE, Metrics
 from eventide.endpoint.prod_request import PROD_KEYS, asked_of, parameters_of
 from eventide.endpoint.questions import Questions
@@ -70,7 +68,7 @@ def headers_of(scope: Scope, limits: Limits) -> dict[str, str]:
     >>> headers_of(scope | {"headers": [(b"host", b"a"), (b"host", b"b")]}, Limits())
     Traceback (most recent call last):
         ...
-    eventide.endpoint.limits.HttpError: the header host stands there twice
+    eventide.endpoint.auth.HttpError: the header host stands there twice
     """
     came: list[tuple[bytes, bytes]] = scope["headers"]
     if not re.fullmatch("[A-Z]{1,16}", scope["method"]) or scope["http_version"] not in ("1.0", "1.1"):

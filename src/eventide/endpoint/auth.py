@@ -1,13 +1,11 @@
-"""Who may ask, and how often.
+r"""Who may ask a running engine, how often, and how much: the token, rates, limits, and refused requests.
 
-Law: nothing is looked at or computed for a request that does not have the token, whatever it asks for; the time that
+Laws. Nothing is looked at or computed for a request that does not have the token, whatever it asks for; the time that
 the comparison takes tells nothing of the token. Guessing is slowed down without slowing down those who know it. A page
 in a browser cannot ask: it would have to call the server by an address, come from that address, and have the token.
-
-How often may be asked: a bucket that fills at a rate, from which every request takes one.
-
-Law: in any stretch of t seconds at most `burst + rate * t` requests pass, by the clock that was given. One that does
-not pass is told after how many seconds it would.
+*Rates*: in any stretch of t seconds at most `burst + rate * t` requests pass, by the clock that was given. One that
+does not pass is told after how many seconds it would. *Limits* are of bytes, seconds, connections and requests. A
+request that is not answered says why, as JSON.
 
 >>> now = [0.0]
 >>> bucket = TokenBucket(rate=2, burst=1, clock=lambda: now[0])
@@ -16,17 +14,28 @@ not pass is told after how many seconds it would.
 >>> now[0] = 0.5
 >>> bucket.take()
 0.0
+
+>>> Limits().body
+65536
+
+>>> HttpError(404, "there is no query 'sped'", "did you mean 'speed'?").body()
+{'error': "there is no query 'sped'", 'hint': "did you mean 'speed'?"}
+
+>>> as_json({"lag": float("nan"), "rows": 3})
+b'{"lag":null,"rows":3}\n'
 """
 
 from __future__ import annotations
 
 import hmac
+import json
 import math
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from eventide.endpoint.address import Address, same_origin
-from eventide.endpoint.limits import HttpError, Limits
+from eventide.endpoint.discovery import Address, same_origin
 from eventide.errors import DeclarationError
 
 
@@ -62,7 +71,7 @@ class Gate:
     >>> gate.check({"host": "localhost"})
     Traceback (most recent call last):
         ...
-    eventide.endpoint.limits.HttpError: the token is missing or wrong
+    eventide.endpoint.auth.HttpError: the token is missing or wrong
     """
 
     def __init__(self, address: Address, token: str, limits: Limits, clock: Callable[[], float]) -> None:
@@ -99,3 +108,52 @@ class Gate:
     def _limit(bucket: TokenBucket, error: str) -> None:
         if wait := bucket.take():
             raise HttpError(429, error, f"wait {wait:.2f} seconds", Retry_After=str(math.ceil(wait)))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large one request may be and how long it may take to come; how many may come at once, and in a second.
+
+    `rate` and `burst` are for those who have the token; `guesses` a second, and `guesses_at_once`, for all others.
+    """
+
+    head: int = 16 * 1024
+    headers: int = 64
+    body: int = 64 * 1024
+    seconds: float = 5.0
+    connections: int = 32
+    rate: float = 50.0
+    burst: float = 100.0
+    guesses: float = 5.0
+    guesses_at_once: float = 20.0
+
+
+class HttpError(Exception):
+    """The status of the answer, a sentence, and perhaps the way out; `headers` go with it."""
+
+    def __init__(self, status: int, error: str, hint: str | None = None, **headers: str) -> None:
+        super().__init__(error)
+        self.status, self.error, self.hint = status, error, hint
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def body(self) -> dict[str, str | None]:
+        """What the client reads."""
+        return {"error": self.error, "hint": self.hint}
+
+
+def as_json(data: Any) -> bytes:
+    """Plain data as one line."""
+    return json.dumps(_plain(data), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(name): _plain(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_plain(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    if data is None or isinstance(data, str | bool | int | float):
+        return data
+    # Numbers of NumPy's.
+    return _plain(data.item()) if hasattr(data, "item") else str(data)

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
 
-from eventide.endpoint.limits import HttpError
+from eventide.endpoint.auth import HttpError
 from eventide.engine.introspection.open_windows import kind_of_times
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
@@ -39,7 +39,7 @@ def asked_of(body: bytes, keys: Iterable[str]) -> dict[str, Any]:
     >>> asked_of(b'{"query": "a", "query": "b"}', ("query",))
     Traceback (most recent call last):
         ...
-    eventide.endpoint.limits.HttpError: 'query' stands in the request twice
+    eventide.endpoint.auth.HttpError: 'query' stands in the request twice
     """
     try:
         found = json.loads(body.decode("utf-8"), object_pairs_hook=_once, parse_float=Decimal, parse_constant=_none)

@@ -23,8 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.endpoint.json_text import as_json
-from eventide.endpoint.limits import HttpError
+from eventide.endpoint.auth import HttpError, as_json
 from eventide.endpoint.prod_request import named, names, prod_of, times_of
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.introspection.why import OpenWindow
@@ -144,7 +143,7 @@ class Questions:
     def _rows(self, found: EarlyResults) -> bytes:
         table = found.table().drop_columns([name for name in LEFT_OUT if name in found.schema.names])
         schema, lines = self._lines.get(found.query, (None, None))
-        if lines is None or not table.schema.equals(schema):
+        if lines is None or schema is None or not table.schema.equals(schema):
             # Planning them takes longer than writing a few rows; they are used by one prod at a time.
             lines = LineWriter("json", table.schema)
             self._lines[found.query] = table.schema, lines

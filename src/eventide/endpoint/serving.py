@@ -21,8 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from eventide.endpoint.json_text import as_json
-from eventide.endpoint.limits import HttpError, Limits
+from eventide.endpoint.auth import HttpError, Limits, as_json
 
 FAIR = 1.0
 """Seconds for a request that nobody is cut off before."""

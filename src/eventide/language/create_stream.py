@@ -18,10 +18,11 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.language.grammar.amounts import Amounts
-from eventide.language.grammar.nodes import Clause, CreateStream
+from eventide.language.grammar.nodes import Clause, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.language.policies import PolicyReader
+from eventide.language.policies import WATERMARKS, PolicyReader
+from eventide.plan.declared.secrets import checked_secret
 from eventide.plan.declared.stream import Future, Input, Stream, TimeKind, Timestamps, kind_of
 from eventide.plan.expressions.columns import Column, spark_type
 
@@ -111,6 +112,23 @@ class StreamReader:
             )
         return column.name
 
+    def _named_by_watermark(self, clauses: dict[str, Clause]) -> Clause | None:
+        """The watermark of the stream, which names the column that tells the time."""
+        given = next((clauses[words] for words in WATERMARKS if words in clauses), None)
+        if given is None:
+            return None
+        time = given.expressions[0]
+        others = [part for part in given.expressions[1:] if isinstance(part, exp.Identifier)]
+        others += clauses["TIMESTAMP BY"].expressions if "TIMESTAMP BY" in clauses else []
+        for other in others:
+            if other.name.lower() != time.name.lower():
+                raise self.source.error(
+                    f"the watermark is for {time.name!r}, and this is another column: {other.name!r}",
+                    other,
+                    f"a watermark trails the column that tells the time: write {time.name} here, too",
+                )
+        return given
+
     def _columns(self, tree: CreateStream) -> tuple[Column, ...]:
         found: dict[str, Column] = {}
         for one in tree.args["columns"]:
@@ -135,8 +153,9 @@ class StreamReader:
     def _time(
         self, tree: CreateStream, clauses: dict[str, Clause], columns: tuple[Column, ...], arrival: Column | None
     ) -> tuple[Column | None, Timestamps]:
-        if "TIMESTAMP BY" in clauses:
-            [name] = clauses["TIMESTAMP BY"].expressions
+        by = self._named_by_watermark(clauses) or clauses.get("TIMESTAMP BY")
+        if by is not None:
+            name = by.expressions[0]
             words = {"ARRIVAL": Timestamps.INTERNAL, "NONE": Timestamps.LATENT}
             declared = name.name.lower() in {column.name.lower() for column in columns}
             if not declared and not name.args.get("quoted") and name.name.upper() in words:
@@ -239,6 +258,12 @@ def option_pairs(clause: Clause | None, source: SourceText) -> tuple[tuple[str, 
         if not item.expressions:
             raise source.error(f"the option {name} has no value", item)
         value = item.expressions[0]
+        if isinstance(value, Secret):
+            try:
+                found[name.lower()] = (name, checked_secret(value.this.name))
+            except DeclarationError as error:
+                raise source.error(str(error), value) from error
+            continue
         text = value.name if isinstance(value, exp.Literal | exp.Identifier) else value.sql().replace(" ", "")
         found[name.lower()] = (name, text)
     return tuple(found.values())

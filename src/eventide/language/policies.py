@@ -7,6 +7,7 @@ The heartbeat policy of a stream, from its clauses.
 | none | `DropRatio(0.01)` |
 | `SLACK n [ROWS]` | `Slack(n)` |
 | `SLACK length`, `DELAY length` | `FixedDelay(length)` |
+| `WATERMARK FOR ts AS ts - length`, `WATERMARK ts DELAY OF length` | `FixedDelay(length)` |
 | `DRATIO p%` | `DropRatio(p)` |
 | `DRATIO p% SLACK n` | `Cap(DropRatio(p), rows=n)`; with `SLACK 0` no cap |
 | `DRATIO p% SLACK length` | `Cap(DropRatio(p), behind_largest=length)` |
@@ -131,9 +132,13 @@ def _parts_of(item: Clause) -> Iterator[tuple[str, Amount]]:
             yield word.name, amount
 
 
+WATERMARKS = ("WATERMARK FOR", "WATERMARK")
+"""DELAY as Flink and Spark spell it, with the name of the column that tells the time."""
+
 POLICIES = (
     "DRATIO",
     "DELAY",
+    *WATERMARKS,
     "CLOCK SKEW",
     "ON DEMAND",
     "BOUNDS",
@@ -211,6 +216,9 @@ class PolicyReader:
             return OwnProgress(self._length(slack, "SLACK") if slack is not None else 0)
         if chosen == "DELAY":
             return FixedDelay(self._length(clauses["DELAY"].expressions[0], "DELAY"))
+        if chosen in WATERMARKS:
+            delays = [part for part in clauses[chosen].expressions if isinstance(part, Amount)]
+            return FixedDelay(self._length(delays[0], "WATERMARK") if delays else 0)
         if chosen == "CLOCK SKEW":
             return ClockSkew(self.clock.length(clauses["CLOCK SKEW"].expressions[0], "CLOCK SKEW"))
         if chosen == "ON DEMAND":

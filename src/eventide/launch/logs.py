@@ -1,17 +1,18 @@
-"""Logs of the engine: one line an event, for people or for machines.
+"""Logs of the engine, one line an event, and what a command says on standard error beside its results.
 
-Law: a line says when, how grave, what happened, and then every figure under its name: `round=3 late=2`, or one JSON
-object with the same names. Nothing is written anywhere until `configure` is called, or the user sets up `logging`
-himself: all loggers are below `eventide`, and a figure is an attribute of the record (`extra`).
+Laws. A line of the log says when, how grave, what happened, and then every figure under its name: `round=3 late=2`, or
+one JSON object with the same names. Nothing is written anywhere until `configure` is called, or the user sets up
+`logging` himself: all loggers are below `eventide`, and a figure is an attribute of the record (`extra`). *Commands*
+write lines on standard error, and a passing line where that is a terminal. Rich is loaded only to draw: a command that
+prints into a pipe does not wait for it.
 
 >>> record = logging.LogRecord("eventide.engine.running", logging.INFO, "", 0, "ended", None, None)
 >>> record.round, record.created = 41, 1_700_000_000.25
 >>> KeyValueFormatter().format(record)
 '2023-11-14T22:13:20.250Z INFO ended round=41'
 >>> JsonFormatter().format(record)
-'{"time": "2023-11-14T22:13:20.250Z", "level": "INFO", "logger": "eventide.engine.running", "event": "ended", \
-"round": 41}'
-"""
+'{"time": "2023-11-14T22:13:20.250Z", "level": "INFO", "logger": "eventide.engine.running", "event": "ended", "round": 41}'
+"""  # noqa: E501 - what is printed
 
 from __future__ import annotations
 
@@ -19,10 +20,17 @@ import json as json_text
 import logging
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eventide.errors import EngineError
+from eventide.plan.declared.secrets import masked_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 ROOT = "eventide"
 # What every record has; the rest was given as `extra`.
@@ -61,7 +69,7 @@ class KeyValueFormatter(logging.Formatter):
         """One line, and below it the stack of an exception."""
         figures = "".join(f" {name}={_quoted(value)}" for name, value in figures_of(record).items())
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{_time(record)} {record.levelname} {record.getMessage()}{figures}{trace}"
+        return masked_text(f"{_time(record)} {record.levelname} {record.getMessage()}{figures}{trace}")
 
 
 class JsonFormatter(KeyValueFormatter):
@@ -72,12 +80,17 @@ class JsonFormatter(KeyValueFormatter):
         entry = {"time": _time(record), "level": record.levelname, "logger": record.name, "event": record.getMessage()}
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        return json_text.dumps(entry | figures_of(record), default=str)
+        return json_text.dumps(_masked(entry | figures_of(record)), default=str)
 
 
 def figures_of(record: logging.LogRecord) -> dict[str, Any]:
     """What was given beside the text."""
     return {name: value for name, value in vars(record).items() if name not in ORDINARY}
+
+
+def _masked(entry: dict[str, Any]) -> dict[str, Any]:
+    """Without secrets, before quotes are escaped."""
+    return {name: masked_text(value) if isinstance(value, str) else value for name, value in entry.items()}
 
 
 def _quoted(value: Any) -> str:
@@ -88,3 +101,78 @@ def _quoted(value: Any) -> str:
 def _time(record: logging.LogRecord) -> str:
     moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
     return moment.replace("+00:00", "Z")
+
+
+DRAWN_PER_SECOND = 4
+
+
+def say(text: str) -> None:
+    """A line of our own on standard error; what cannot be said there is not worth failing for."""
+    with suppress(OSError):
+        print(f"eventide: {text}", file=sys.stderr, flush=True)
+
+
+class _StderrHandler(logging.Handler):
+    """Says what parts of Eventide have to tell while they work; what ends a command, the command says itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno < logging.ERROR:
+            say(record.getMessage())
+
+
+def say_warnings() -> None:
+    """Say what sources and sinks warn of, such as a file that cannot be read any more."""
+    log = logging.getLogger("eventide")
+    if not any(isinstance(handler, _StderrHandler) for handler in log.handlers):
+        log.addHandler(_StderrHandler(logging.WARNING))
+
+
+@contextmanager
+def under_way(what: str) -> Iterator[None]:
+    """Something that takes seconds: it is said, and on a terminal it moves and is gone when done."""
+    console = _terminal()
+    if console is None:
+        say(what)
+        yield
+        return
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
+
+    with Live(Spinner("dots", Text(what)), console=console, transient=True, redirect_stdout=False):
+        yield
+
+
+@contextmanager
+def passing(text: Callable[[], str]) -> Iterator[None]:
+    """A line on standard error that changes, while results go elsewhere; only where it disturbs nobody."""
+    # What functions of the user print may have been sent to standard error: the process' own output counts.
+    output = sys.__stdout__ or sys.stdout
+    console = None if output.isatty() else _terminal()
+    if console is None:
+        yield
+        return
+    from rich.live import Live
+    from rich.text import Text
+
+    def drawn() -> Text:
+        return Text(text(), style="dim", no_wrap=True, overflow="ellipsis")
+
+    with Live(
+        console=console,
+        get_renderable=drawn,
+        refresh_per_second=DRAWN_PER_SECOND,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ):
+        yield
+
+
+def _terminal() -> Console | None:
+    """Standard error, if somebody looks at it."""
+    if not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+
+    return Console(stderr=True)

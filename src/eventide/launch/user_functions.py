@@ -56,7 +56,7 @@ from eventide.plan.declared.early import Compare, Prods
 from eventide.plan.declared.program import Program
 from eventide.results.error import PairwiseComparison
 from eventide.sources.arrow_types import duckdb_type
-from eventide.storage.paths import with_place
+from eventide.storage.storage import with_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,8 +28,7 @@ from eventide.profile.dry_run import Outcome
 from eventide.profile.files import ColumnNames
 from eventide.profile.profiling import FIXED_BEST, Profile, check_names, profile, trade_off
 from eventide.profile.progress import Report, progress_shown
-from eventide.profile.reading import read, time_and_arrival_unit
-from eventide.profile.recording import RoundChoice
+from eventide.profile.reading import RoundChoice, read, time_and_arrival_unit
 from eventide.profile.report import show
 
 LISTED_SOURCES = 1_000

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.eventtime.instant import Instants
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 
 _ROOM = 2**62
 

@@ -6,7 +6,7 @@ A row is dropped when its time is at or below the last heartbeat given before it
 the first question that is answered with a heartbeat at or above its time; a row that no heartbeat reaches is released
 when the recording ends.
 
->>> from eventide.profile.recording import Recording
+>>> from eventide.profile.reading import Recording
 >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
 >>> r = Recording.of("late", time=[10, 20, 5, 30], arrival=[10, 20, 21, 30], source=["a"] * 4)
 >>> run = dry_run(r, FixedDelay(5))
@@ -18,7 +18,7 @@ What became of the rows of a recording under a policy: how many were dropped, ho
 The *lag* of a kept row is the time from its arrival to its release. The mean number of rows in the buffer follows
 from it by Little's law: rows waiting on average = all the waiting / the length of the recording.
 
->>> from eventide.profile.recording import Recording
+>>> from eventide.profile.reading import Recording
 >>> r = Recording.of("three", time=[1, 3, 2], arrival=[0, 10, 20], source=["a", "a", "b"])
 >>> o = Outcome.of(r, kept=np.array([True, True, False]), released=np.array([10, 20, 20]))
 >>> o.drop_ratio, o.lag_mean, o.buffered_mean_rows
@@ -32,7 +32,7 @@ the end of one round is the last one before the rows of the next. Silent rounds 
 during a silence heartbeats are asked for after 1, 2, 4, 8, ... rounds and at its end, so that a policy can move on
 time alone and a long gap costs next to nothing.
 
->>> from eventide.profile.recording import Recording
+>>> from eventide.profile.reading import Recording
 >>> r = Recording.of("gap", time=[1, 2, 3], arrival=[12, 15, 99], source=["a", "a", "a"])
 >>> t = Timetable.in_rounds(r, 10)
 >>> t.questions.tolist(), t.after.tolist(), t.first_row.tolist()
@@ -55,7 +55,7 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import Instants
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 
 WARM_UP_ROWS = 1_000
 """A policy that starts with nothing is judged after so many rows."""

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eventide.errors import InputError
-from eventide.storage.paths import with_place
+from eventide.storage.storage import with_place
 
 if TYPE_CHECKING:
     import duckdb

@@ -33,7 +33,7 @@ seen before them, and releases a kept row as soon as every kept row with an earl
 *Fixed, best in hindsight* is the constant that people guess today (heartbeat = largest time seen so far - D) as good
 as it can be guessed: the smallest D that drops no more than p.
 
->>> from eventide.profile.recording import Recording
+>>> from eventide.profile.reading import Recording
 >>> from eventide.profile.dry_run import timetable
 >>> r = Recording.of("one late", time=[10, 20, 12, 30], arrival=[10, 20, 21, 30], source=["a"] * 4)
 >>> best = fixed_best(timetable(r, None), 0.2)

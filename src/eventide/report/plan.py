@@ -56,8 +56,7 @@ from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.sql.merge import merge_text
 from eventide.plan.sql.reduce import kept_text
 from eventide.profile.amounts import spoken
-from eventide.report.operators import attributes, described_operator, is_same_in, of_stream
-from eventide.report.policies import in_words
+from eventide.report.operators import attributes, described_operator, in_words, is_same_in, of_stream
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,32 @@
-"""A checkpoint seen from outside: its last committed round, while an engine may be at work on it.
+"""A checkpoint seen from outside: its last committed round, and whether all its files are as they were written.
 
-Law: nothing is written, made or locked. What is read is one committed round, whole: where the engine has meanwhile
-removed a file of it, a newer round is there and is read instead.
+Laws. Nothing is written, made or locked, so an engine may be at work on it. What is read is one committed round, whole:
+where the engine has meanwhile removed a file of it, a newer round is there and is read instead.
+
+*Verification* looks at every record, every state file by its checksum, and the files of results. What is missing
+because the engine has meanwhile committed another round is no damage: then all is looked at again.
 
 >>> last_record(Storage.at("no-such-checkpoint", make=False))
 Traceback (most recent call last):
     ...
-eventide.errors.CheckpointError: there is no committed round in ...no-such-checkpoint: name the folder that was given \
-to --checkpoint, once a first round has been run
-"""
+eventide.errors.CheckpointError: there is no committed round in ...no-such-checkpoint: name the folder that was given to --checkpoint, once a first round has been run
+"""  # noqa: E501 - what is printed
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.engine.checkpoint.checkpoint import checked, decoded
-from eventide.engine.checkpoint.record import DamagedError, RoundRecord, read_document
+from eventide.engine.checkpoint.checkpoint import INTENTS, NUMBERED, ROUNDS, TAIL, checked, decoded
+from eventide.engine.checkpoint.record import DamagedError, Intent, RoundRecord, StateFile, checksum, read_document
+from eventide.engine.checkpoint.written_results import missing_words, rounds_of
 from eventide.engine.introspection.open_windows import OpenQuery, open_of_record
 from eventide.engine.introspection.why import ProgressReport
-from eventide.errors import CheckpointError
+from eventide.errors import CheckpointError, EngineError
 from eventide.eventtime.instant import Instants
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.bound.join import SIDES
@@ -30,6 +34,7 @@ from eventide.plan.bound.join_inputs import LEFT
 from eventide.plan.declared.fingerprint import described, refuse_changes
 from eventide.plan.declared.join import Lookup
 from eventide.plan.declared.program import Program, reads
+from eventide.sinks.directory import Directory
 from eventide.storage.storage import MissingFileError, Storage
 
 ROUND = re.compile(r"rounds/(\d+)\.json")
@@ -37,7 +42,9 @@ ATTEMPTS = 20
 """How often a round is looked for while an engine commits one after the other."""
 
 
-def read_progress(program: Program, place: str, query: str, scheduling: Scheduling | None = None) -> ProgressReport:
+def read_progress(
+    program: Program, place: str | Storage, query: str, scheduling: Scheduling | None = None
+) -> ProgressReport:
     """How a query or operator, and all that it reads, stood after the last round of a checkpoint.
 
     `program` and `scheduling` are those that the engine runs.
@@ -137,3 +144,91 @@ def _progress(
             every = times(operator.name, SIDES[LEFT])
             waiting[operator.name] = every[every > record.queries[operator.name]["frontiers"][1]["time"]]
     return ProgressReport(program, record, names.__getitem__, opened.__getitem__, waiting.__getitem__, scheduling)
+
+
+@dataclass
+class Verification:
+    """What was looked at, and what is wrong with it; `last` is the round that a start would go on from."""
+
+    where: str
+    records: int = 0
+    state_files: int = 0
+    state_bytes: int = 0
+    result_files: int = 0
+    last: int | None = None
+    newest: int | None = None
+    damage: list[str] = field(default_factory=list)
+
+
+def verify(storage: Storage) -> Verification:
+    """Look a checkpoint over."""
+    for attempt in range(ATTEMPTS):
+        names = _numbered(storage)
+        found = _verified(storage, names)
+        if not found.damage or attempt == ATTEMPTS - 1 or _numbered(storage) == names:
+            return found
+    raise AssertionError("the last attempt returns")
+
+
+def _numbered(storage: Storage) -> list[str]:
+    return [name for folder in (ROUNDS, INTENTS) for name in storage.list(folder) if NUMBERED.fullmatch(name)]
+
+
+def _verified(storage: Storage, names: list[str]) -> Verification:
+    found = Verification(storage.where)
+    if not names:
+        raise CheckpointError(
+            f"there is no checkpoint at {storage.where}: name the folder that was given to --checkpoint, once a first "
+            "round has been run"
+        )
+    known: dict[StateFile, str | None] = {}
+    newest: RoundRecord | None = None
+    for name in sorted(names, reverse=True):
+        try:
+            document = read_document(name, storage.read(name))
+            if name.startswith(INTENTS):
+                Intent.from_json(document)
+                continue
+            record = RoundRecord.from_json(document)
+        except (CheckpointError, MissingFileError) as error:
+            found.damage.append(str(error))
+            continue
+        found.records += 1
+        newest = newest or record
+        for file in record.files:
+            if file not in known:
+                known[file] = _wrong_with(storage, file)
+        if found.last is None and all(known[file] is None for file in record.files):
+            found.last = record.round
+    numbers = [int(number[1]) for name in names if name.startswith(ROUNDS) and (number := NUMBERED.fullmatch(name))]
+    found.newest = max(numbers, default=None)
+    found.state_files, found.state_bytes = len(known), sum(file.bytes for file in known)
+    found.damage += [wrong for wrong in known.values() if wrong is not None]
+    if newest is not None:
+        _look_at_results(newest, found)
+    return found
+
+
+def _wrong_with(storage: Storage, file: StateFile) -> str | None:
+    try:
+        size = storage.size(file.name)
+        if size != file.bytes:
+            return f"{file.name} has {size} bytes instead of {file.bytes}"
+        tail = file.checksum.startswith("tail:")
+        seen = f"tail:{checksum(storage.tail(file.name, TAIL))}" if tail else checksum(storage.read(file.name))
+    except (MissingFileError, EngineError) as error:
+        return str(error)
+    return None if seen == file.checksum else f"{file.name} is damaged: its checksum does not hold"
+
+
+def _look_at_results(record: RoundRecord, found: Verification) -> None:
+    for query, written in record.outputs.items():
+        rounds = list(rounds_of(written))
+        try:
+            missing = Directory(written["directory"], written["format"]).missing(query, rounds)
+        except EngineError as error:
+            found.damage.append(f"the results of query {query!r} cannot be looked at: {error}")
+            continue
+        found.result_files += len(rounds) - len(missing)
+        if missing:
+            found.damage.append(missing_words(query, written, list(missing.values())))

@@ -57,7 +57,9 @@ Comparison: TypeAlias = Callable[[pa.Array, pa.Array], Any]
 good as the final, 1 where it is worth nothing."""
 
 
-def errors(early: pa.Array, final: pa.Array, comparison: Comparison | None = None) -> Floats:
+def errors(
+    early: pa.Array | pa.ChunkedArray, final: pa.Array | pa.ChunkedArray, comparison: Comparison | None = None
+) -> Floats:
     """The error of every early value; by the comparison, or by the one that suits the type.
 
     >>> errors(pa.array([True, False, None]), pa.array([True, True, None])).tolist()
@@ -160,10 +162,10 @@ def estimated(early: pa.Table, names: Sequence[str], completeness: float | Float
     [3.0, 4.0]
     """
     shares = np.broadcast_to(np.asarray(np.nan if completeness is None else completeness, dtype=float), early.num_rows)
-    shares = pa.array(np.where(np.isfinite(shares) & (shares > 0), shares, 1.0))
+    usable = pa.array(np.where(np.isfinite(shares) & (shares > 0), shares, 1.0))
     for name in names:
         raw = early.column(name).cast(pa.float64(), safe=False)
-        early = early.append_column(f"{name}{SUFFIX}", pc.divide(raw, shares))
+        early = early.append_column(f"{name}{SUFFIX}", pc.divide(raw, usable))
     return early
 
 

@@ -1,28 +1,56 @@
-"""The results of one query in one round, ready to leave the engine.
+"""The results of one query in one round, and the grammar of results: what may follow what in a query's output.
 
 Law: a result row names its query, its kind, its window [window_start, window_end), the round that gave it, how many
 rows went into it and the heartbeat that closed it; then come the group columns and the values. A round gives one
 `Results` per query, also an empty one; the same round run again gives the same.
 
+Laws of the grammar, for each window and group (prodding thesis, section 2.2, grammatical streams, and 6.2 (a), range
+punctuations):
+
+1. a final row comes once, and nothing but revised rows comes after it; a revised row comes only after it, or when its
+   window is over;
+2. a window of time is final only when it is closed: its last instant is at or before the heartbeat that the row names,
+   and no part of it lies in a hole, a span that was set aside and is not settled;
+3. what is over stays over: after a promise that windows up to an instant are closed, outside the holes there are then,
+   no early or final row of such a window comes.
+
+So finals of later windows may come while an earlier one is held up in a hole, and the output is still grammatical.
+
 >>> r = Results.of_table("q", 3, pa.table({"query": ["q"], "total": [7]}))
 >>> r.rows, r.table().column_names
 (1, ['query', 'total'])
+
+>>> grammar = Grammar(groups=())
+>>> row = {"window_start": [0], "window_end": [10], "heartbeat": [9]}
+>>> grammar.read(pa.table({"kind": ["early"], **row}))
+>>> grammar.read(pa.table({"kind": ["final"], **row}))
+>>> grammar.read(pa.table({"kind": ["early"], **row}))
+Traceback (most recent call last):
+    ...
+eventide.errors.GrammarError: an early row of window 0 to 10 came after the final one
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
+
+from eventide.errors import GrammarError
+from eventide.eventtime.instant import NEVER
+from eventide.eventtime.punctuation import Span
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 Made = TypeVar("Made")
+
+ROW_SPAN = {b"eventide.span": b"row"}
+"""Metadata of `window_end` where a result is a row, or rows that were joined: its window is just their times."""
 
 
 class Kind(Enum):
@@ -71,3 +99,90 @@ class Results:
     def table(self) -> pa.Table:
         """All rows at once."""
         return pa.Table.from_batches(list(self.batches()), schema=self.schema)
+
+
+Key = tuple[Any, ...]
+
+
+class Grammar:
+    """Reads the results of one query in the order in which they come, and refuses what may not come.
+
+    `of_time`: whether its windows are windows of time; those over counts of rows are closed by numbers.
+    """
+
+    def __init__(self, groups: tuple[str, ...], of_time: bool = True) -> None:
+        self._groups = groups
+        self._of_time = of_time
+        self._final: set[Key] = set()
+        self._promised = NEVER
+        self._exempt: tuple[Span, ...] = ()
+        self._holes: tuple[Span, ...] = ()
+
+    def read(self, results: pa.Table) -> None:
+        """Read some result rows; `GrammarError` says what is wrong with the first that may not come."""
+        names = ("kind", "window_start", "window_end", "heartbeat", *self._groups)
+        columns = [_whole_numbers(results.column(name)) for name in names]
+        for kind, start, end, heartbeat, *group in zip(*columns, strict=True):
+            self._check(Kind(kind), start, end, heartbeat, tuple(map(repr, group)))
+
+    def promise(self, closed: int, holes: Iterable[Span] = ()) -> None:
+        """From now on windows with their last instant up to `closed` are over, but for those that meet a hole.
+
+        >>> grammar = Grammar(groups=())
+        >>> grammar.promise(29, holes=[Span(0, 10)])
+        >>> grammar.read(pa.table({"kind": ["early"], "window_start": [0], "window_end": [10], "heartbeat": [29]}))
+        >>> grammar.read(pa.table({"kind": ["final"], "window_start": [10], "window_end": [20], "heartbeat": [29]}))
+        Traceback (most recent call last):
+            ...
+        eventide.errors.GrammarError: a final row of window 10 to 20 came after the promise that it is over
+        """
+        self._promised = max(self._promised, closed)
+        self._exempt = self._holes = tuple(holes)
+
+    def settle(self, holes: Iterable[Span] = ()) -> None:
+        """From now on no more than this is set aside: what waited for the rest may be final.
+
+        >>> grammar = Grammar(groups=())
+        >>> grammar.promise(29, holes=[Span(0, 10)])
+        >>> row = pa.table({"kind": ["final"], "window_start": [0], "window_end": [10], "heartbeat": [29]})
+        >>> grammar.read(row)
+        Traceback (most recent call last):
+            ...
+        eventide.errors.GrammarError: a final row of window 0 to 10 came while part of it is set aside
+        >>> grammar.settle()
+        >>> grammar.read(row)
+        """
+        self._holes = tuple(holes)
+
+    def _check(self, kind: Kind, start: int, end: int, heartbeat: int | None, group: Key) -> None:
+        key = (start, end, *group)
+        window = f"window {start} to {end}" + (f" of group {', '.join(group)}" if group else "")
+        known = key in self._final
+        if kind is Kind.REVISED:
+            # A late row may be the first of its group: then there was no final row of it, but the window is over.
+            if not known and not (self._of_time and heartbeat is not None and end - 1 <= heartbeat):
+                raise GrammarError(f"a revised row of {window} came before the final one")
+            self._final.add(key)
+            return
+        article = "an early" if kind is Kind.EARLY else "a final"
+        if known:
+            raise GrammarError(f"{article} row of {window} came after the final one")
+        if self._of_time:
+            self._check_time(kind, start, end, heartbeat, f"{article} row of {window}")
+        if kind is Kind.FINAL:
+            self._final.add(key)
+
+    def _check_time(self, kind: Kind, start: int, end: int, heartbeat: int | None, row: str) -> None:
+        window = Span(start, end)
+        exempt, held = (any(window.overlaps(hole) for hole in holes) for holes in (self._exempt, self._holes))
+        if not exempt and end - 1 <= self._promised:
+            raise GrammarError(f"{row} came after the promise that it is over")
+        if kind is Kind.FINAL and held:
+            raise GrammarError(f"{row} came while part of it is set aside")
+        if kind is Kind.FINAL and heartbeat is not None and end - 1 > heartbeat:
+            raise GrammarError(f"{row} came at heartbeat {heartbeat}, before its end")
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> list[Any]:
+    """Times as whole numbers."""
+    return list((column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist())

@@ -6,13 +6,12 @@ from eventide.lazy_import import lazy_import
 
 if TYPE_CHECKING:
     from eventide.sinks.by_name import sink_of
-    from eventide.sinks.callback import Callback
+    from eventide.sinks.callback import Callback, SparkWriter
     from eventide.sinks.console import Console
     from eventide.sinks.directory import Directory
     from eventide.sinks.memory import Memory
     from eventide.sinks.postgres import Postgres
     from eventide.sinks.sink import Sink
-    from eventide.sinks.spark_writer import SparkWriter
 
 __all__ = ["Callback", "Console", "Directory", "Memory", "Postgres", "Sink", "SparkWriter", "sink_of"]
 
@@ -25,7 +24,7 @@ __getattr__ = lazy_import(
         "Memory": "eventide.sinks.memory",
         "Postgres": "eventide.sinks.postgres",
         "Sink": "eventide.sinks.sink",
-        "SparkWriter": "eventide.sinks.spark_writer",
+        "SparkWriter": "eventide.sinks.callback",
         "sink_of": "eventide.sinks.by_name",
     },
 )

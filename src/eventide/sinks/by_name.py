@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from eventide.errors import DeclarationError
+from eventide.plan.declared.secrets import revealed
 from eventide.sinks.memory import Memory
 from eventide.sinks.sink import FORMATS
 
@@ -55,7 +56,8 @@ def sink_of(
         from eventide.sinks.postgres import Postgres
 
         assert path is not None
-        given: dict[str, Any] = {option.lower(): value for option, value in (options or {}).items()}
+        told = revealed(tuple((options or {}).items()), f"INTO postgres {path!r}")
+        given: dict[str, Any] = {option.lower(): value for option, value in told}
         key = tuple(column.strip() for column in given.pop("key", "").split(",") if column.strip())
         return Postgres(given.pop("url"), path, key=key, **given)
     from eventide.sinks.console import Console

@@ -1,8 +1,25 @@
-"""Results given to a function of the user's.
+"""Results given to a function of the user's: as Arrow batches, or as DataFrames for any batch writer of Spark.
 
 Law: the function is called once for each query and round, also for a round without rows, and again with the same round
 when the engine starts again after a crash. So it must itself be idempotent by round. The simplest way: in one
 transaction remove what is there of that query and round, then insert what came.
+
+`SparkWriter` gives a DataFrame and the round, the habit of `foreachBatch`, under the same law. For files, give each
+round its own directory, and overwrite it:
+
+    def write(results, round):
+        results.write.mode("overwrite").parquet(f"s3a://bucket/speeds/round={round}")
+
+    SparkWriter(spark, write)
+
+In a Delta table, replace the rows of the round:
+
+    def write(results, round):
+        replacing = results.write.format("delta").mode("overwrite").option("replaceWhere", f"round = {round}")
+        replacing.saveAsTable("speeds")
+
+For a table behind JDBC, write the round into a staging table (`mode("overwrite")`); then, in one transaction of the
+database, delete the rows of that round from the table and insert those of the staging table.
 
 >>> import sqlite3
 >>> from eventide.results.results import Results
@@ -24,12 +41,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from eventide.errors import EngineError, EventideError
 from eventide.results.results import Results
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Receive: TypeAlias = "Callable[[str, int, pa.RecordBatchReader], object]"
 Rewind: TypeAlias = Callable[[str, int], object]
@@ -89,3 +109,63 @@ def translated_errors(function: Callable[..., object], what: str, way_out: str) 
         name = getattr(function, "__qualname__", None) or repr(function)
         reason = ": ".join(filter(None, [type(error).__name__, str(error).strip().partition("\n")[0]]))
         raise EngineError(f"the function {name} {what}: {reason}. {way_out}") from error
+
+
+class SparkWriter:
+    """Calls `function(results, round)` with a DataFrame of the results; it has all their columns, `query` included.
+
+    Results that are on the cluster are a DataFrame over their files, and never pass through the driver; others, which
+    are small, are one made of the driver's rows. The files go when the round has been committed: the function writes
+    before it returns. `rewind(query, last)`, if given, is called when the engine starts: rounds after `last` have not
+    happened. With `empty=False` rounds without rows, each of which costs a Spark job, are left out; that is safe only
+    with a `rewind` that removes later rounds.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        function: Callable[[DataFrame, int], object],
+        *,
+        rewind: Rewind | None = None,
+        empty: bool = True,
+    ) -> None:
+        self._spark = spark
+        self._function = function
+        self._rewind = rewind
+        self._empty = empty
+
+    def emit(self, results: Results) -> None:
+        """Make the DataFrame and call the function."""
+        if not (results.rows or self._empty):
+            return
+        what = f"failed on the results of {results.query!r} in round {results.round}"
+        again = f"Round {results.round} will be given to it again when the engine starts again"
+        frame = self._frame(results) if results.frame is None else results.frame()
+        with translated_errors(self._function, what, again):
+            self._function(frame, results.round)
+
+    def _frame(self, results: Results) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        # Spark takes an empty batch for the end of the batches, and would lose those behind it.
+        table = pa.Table.from_batches([batch for batch in results.batches() if batch.num_rows], results.schema)
+        try:
+            # Left to itself Spark would take a timestamp without a zone for one in the zone of the session.
+            return self._spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+        except Exception as error:
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            raise EngineError(
+                f"Spark cannot take the results of {results.query!r} in round {results.round}: {reason}. Does Spark "
+                "still run, and does it know the type of every column?"
+            ) from error
+
+    def rewind(self, query: str, last: int) -> None:
+        """Call the other function, if there is one."""
+        if self._rewind is not None:
+            with translated_errors(
+                self._rewind, f"failed to forget what {query!r} gave after round {last}", "Mend it, start again"
+            ):
+                self._rewind(query, last)
+
+    def close(self) -> None:
+        """Nothing is left to do; the Spark session is not ours to stop."""

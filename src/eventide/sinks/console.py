@@ -27,6 +27,7 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import rich.console
 from pyarrow import types
 from rich import box
@@ -38,7 +39,7 @@ from rich.text import Text
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.declared.query import RESERVED
 from eventide.results.early_columns import EarlyColumns, readings
-from eventide.results.results import Kind, Results
+from eventide.results.results import ROW_SPAN, Kind, Results
 
 DRAWN_PER_SECOND = 4
 STYLES = {"early": "yellow", "final": "green", "revised": "magenta"}
@@ -46,6 +47,7 @@ LINES_AROUND_A_TABLE = 5
 """Its title, its head, and the three lines around these."""
 
 AROUND_A_CELL = 3
+WINDOW = {"window_start", "window_end"}
 LEAST_TEXT = 8
 """Letters of a text that are shown on the narrowest screen."""
 
@@ -141,16 +143,14 @@ class Console:
         left_out = results.rows - tail.num_rows
         lines = [f"{results.query} round={results.round}: {left_out:,} more"] if left_out else []
         columns, said = _shown(tail, _readable)
-        instants = _instants(tail)
+        spans = _spans(tail, "[{}, {})", "[{}, {}]")
         early = EarlyColumns.of(tail.column_names)
         values = () if early is None else early.values
         for at in range(tail.num_rows):
             row = {name: values[at] for name, values in columns.items()}
             words = [results.query, f"round={results.round}"]
             words += [row["kind"].replace(" %", "%")] if "kind" in row else []
-            if {"window_start", "window_end"} <= set(row):
-                start, end = row["window_start"], row["window_end"]
-                words += [start if instants[at] else f"[{start}, {end})"]
+            words += spans[at : at + 1]
             told = values if row.get("kind", "").startswith(Kind.EARLY.value) else ()
             words += [f"{name}={_word(_close(row[name]) if name in told else row[name])}" for name in said]
             lines.append(" ".join(words))
@@ -183,12 +183,9 @@ class Console:
             title += f", round {newest.column('round')[-1].as_py()}"
         drawn = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
         cells: list[list[Text]] = []
-        if {"window_start", "window_end"} <= set(newest.column_names):
-            instants = _instants(newest)
-            starts, ends = _readable(newest.column("window_start")), _readable(newest.column("window_end"))
-            spans = [s if one else _span(s, e) for s, e, one in zip(starts, ends, instants, strict=True)]
-            drawn.add_column("time" if instants and all(instants) else "window", no_wrap=True)
-            cells.append(list(map(Text, spans)))
+        if set(newest.column_names) >= WINDOW:
+            drawn.add_column("time" if _is_of_rows(newest) else "window", no_wrap=True)
+            cells.append(list(map(Text, _spans(newest))))
         columns, names = _shown(newest, _short)
         if "kind" in newest.column_names:
             drawn.add_column("kind", no_wrap=True)
@@ -293,20 +290,31 @@ def _number(value: Any) -> str:
     return format(value, ".10g") if isinstance(value, float) else str(value)
 
 
-def _instants(table: pa.Table) -> list[bool]:
-    """Which rows are rows of a stream, told as the microsecond that they are in, and not windows.
+def _is_of_rows(table: pa.Table) -> bool:
+    """Whether results are rows of streams, single or joined, and not of windows."""
+    return (table.schema.field("window_end").metadata or {}).items() >= ROW_SPAN.items()
 
-    >>> times = [pa.array([second], pa.timestamp("us", "UTC")) for second in (5, 6, 1_000_005)]
-    >>> _instants(pa.table({"window_start": times[0], "window_end": times[1]}))
-    [True]
-    >>> _instants(pa.table({"window_start": times[0], "window_end": times[2]}))
-    [False]
+
+def _spans(table: pa.Table, window: str = "", pair: str = "") -> list[str]:
+    """The window of each result; of a row its time, of joined ones the first and the last of their times.
+
+    `window` and `pair` say how two times are written; without them their day is said once.
+
+    >>> names, second = ("window_start", "window_end"), pa.field("window_end", pa.int64(), metadata=ROW_SPAN)
+    >>> _spans(pa.table([[0, 3], [5, 4]], names=names), "[{}, {})")
+    ['[0, 5)', '[3, 4)']
+    >>> _spans(pa.table([[0, 3], [5, 4]], pa.schema([(names[0], pa.int64()), second])), "[{}, {})", "[{}, {}]")
+    ['[0, 4]', '3']
     """
-    names = ("window_start", "window_end")
-    if not set(names) <= set(table.column_names) or not types.is_timestamp(table.schema.field(names[0]).type):
-        return [False] * table.num_rows
-    starts, ends = (table.column(name).cast(pa.int64()).to_pylist() for name in names)
-    return [s is not None and e is not None and e - s == 1 for s, e in zip(starts, ends, strict=True)]
+    if not set(table.column_names) >= WINDOW:
+        return []
+    written = {False: window.format if window else _span, True: pair.format if pair else _span}
+    of_rows, ends = _is_of_rows(table), table.column("window_end")
+    if of_rows:
+        # The window of a row ends just behind it.
+        ends = pc.subtract(ends.cast(pa.int64()), 1).cast(ends.type)
+    texts = zip(_readable(table.column("window_start")), _readable(ends), strict=True)
+    return [start if of_rows and start == end else written[of_rows](start, end) for start, end in texts]
 
 
 def _span(start: str, end: str) -> str:

@@ -27,7 +27,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from eventide.errors import DeclarationError
@@ -35,6 +35,10 @@ from eventide.results.results import Results
 from eventide.sinks.folder import folder_at
 from eventide.sinks.result_file import NotInTasksError, PartWriter, ResultFile, can_be_given
 from eventide.sinks.sink import FORMATS, Owner
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +72,7 @@ class Directory:
         self,
         path: str | os.PathLike[str],
         format: str = "parquet",
-        filesystem: Any | None = None,
+        filesystem: FileSystem | None = None,
         *,
         large: int = LARGE,
     ) -> None:

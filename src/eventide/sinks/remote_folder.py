@@ -14,12 +14,16 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import fs
 
 from eventide.sinks.folder import COMPLETE, Folder, Writable, are_parts, hidden, hidden_folder
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
 
 WRITE_ONCE = ("s3", "gcs", "abfs")
 
@@ -27,7 +31,7 @@ WRITE_ONCE = ("s3", "gcs", "abfs")
 class RemoteFolder(Folder):
     """A folder at a path of a file system."""
 
-    def __init__(self, where: str, filesystem: Any, path: str) -> None:
+    def __init__(self, where: str, filesystem: FileSystem, path: str) -> None:
         super().__init__(where)
         self._filesystem = filesystem
         self._path = path.rstrip("/")
@@ -149,7 +153,7 @@ class RemoteFolder(Folder):
             stream.close()
 
     @contextmanager
-    def _growing(self, path: str) -> Iterator[Any]:
+    def _growing(self, path: str) -> Iterator[pa.NativeFile]:
         file = self._filesystem.open_output_stream(path, compression=None)
         try:
             yield file

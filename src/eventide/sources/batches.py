@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.plan.declared.stream import Stream
-from eventide.sources.schema import declared_table
+from eventide.sources.arrow_types import declared_table
 
 
 class Batches:

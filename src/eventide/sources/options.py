@@ -47,6 +47,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.errors import DeclarationError
+from eventide.plan.declared.secrets import revealed
 from eventide.plan.declared.stream import Input, Stream
 from eventide.plan.sql.reduce import MALFORMED
 
@@ -65,7 +66,8 @@ def input_of(stream: Stream) -> Input:
             f"stream {stream.name!r} cannot have a column {MALFORMED!r}: rows that cannot be read are kept under "
             "that name; declare another one"
         )
-    return replace(stream.input, format=stream.input.format.lower())
+    options = revealed(stream.input.options, f"stream {stream.name!r}")
+    return replace(stream.input, format=stream.input.format.lower(), options=options)
 
 
 def text_options(given: Input) -> dict[str, str]:

@@ -40,8 +40,8 @@ import pyarrow as pa
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Stream
+from eventide.sources.arrow_types import declared_table
 from eventide.sources.options import UnitWatch, input_of
-from eventide.sources.schema import declared_table
 from eventide.sources.text.reader import LineFormat, TextRows
 
 AHEAD = 64

@@ -16,12 +16,16 @@ from __future__ import annotations
 
 import errno
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import fs
 
 from eventide.storage.storage import Storage, is_visible
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, FileSystem
+
 
 COPY_BYTES = 2**22
 
@@ -34,7 +38,9 @@ class RemoteStorage(Storage):
 
     near = False
 
-    def __init__(self, filesystem: Any, path: str, spark: str, by_renaming: bool = False, make: bool = True) -> None:
+    def __init__(
+        self, filesystem: FileSystem, path: str, spark: str, by_renaming: bool = False, make: bool = True
+    ) -> None:
         super().__init__(spark)
         self._filesystem = filesystem
         self._path = path.rstrip("/")
@@ -141,14 +147,14 @@ class RemoteStorage(Storage):
         nanoseconds = self._info(name).mtime_ns
         return None if nanoseconds is None else nanoseconds / 1e9
 
-    def _info(self, name: str) -> Any:
+    def _info(self, name: str) -> FileInfo:
         with self.translated_errors("read", name):
             (info,) = self._filesystem.get_file_info([self._at(name)])
             if info.type != fs.FileType.File:
                 raise FileNotFoundError(errno.ENOENT, "No such file", name)
             return info
 
-    def located(self, name: str) -> tuple[Any, str]:
+    def located(self, name: str) -> tuple[FileSystem, str]:
         """In the store."""
         return self._filesystem, self._at(name)
 

@@ -6,6 +6,10 @@ says which one does not hold. `make()` opens the sink at one and the same place,
 are compared as numbers and names. The place must be empty at first. `CHECKS` are the single checks, each a function of
 `make` and `read`.
 
+*On the cluster*: `from_cluster(make, spark, folder)` opens the sink of `make`; what it is given to emit it finds in
+Parquet files below `folder`, as a DataFrame and in parts for Spark's tasks. So `check_sink(from_cluster(make, spark,
+folder), read)` tries every sentence of the law with them.
+
 >>> from eventide.sinks.memory import Memory
 >>> memory = Memory()
 >>> check_sink(make=lambda: memory, read=memory.rows)
@@ -20,24 +24,32 @@ A sink that only appends is found out:
 >>> check_sink(make=lambda: appending, read=appending.rows)
 Traceback (most recent call last):
     ...
-AssertionError: a round emitted again takes the place of what was there: of 'contract_again' there should be 5 rows, \
-but 0 are missing and 5 are there that should not be, such as (0, 'device 0', 0)
+AssertionError: a round emitted again takes the place of what was there: of 'contract_again' there should be 5 rows, but 0 are missing and 5 are there that should not be, such as (0, 'device 0', 0)
 
 That a sink stands being killed in the middle of its work, `eventide.testing.sink_kill` checks.
-"""
+"""  # noqa: E501 - what is printed
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import LocalFileSystem
 
+from eventide.engine.round.results import FileRows, ResultPiece, SparkParts
 from eventide.errors import EngineError
 from eventide.results.results import Results
 from eventide.sinks.sink import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Make: TypeAlias = Callable[[], Sink]
 Read: TypeAlias = Callable[[str], Iterable[Mapping[str, Any]]]
@@ -252,7 +264,7 @@ def _open(make: Make) -> Iterator[Sink]:
 
 def _batch(query: str, round: int, numbers: range, total: int) -> pa.RecordBatch:
     size = len(numbers)
-    columns = [
+    columns: list[list[Any]] = [
         [query] * size,
         ["final"] * size,
         [round * MINUTE] * size,
@@ -286,3 +298,58 @@ def _breaking_off(results: Results) -> Results:
             yield batch
 
     return Results(results.query, results.round, results.rows, SCHEMA, batches)
+
+
+FILE_BATCHES = 4
+"""So many batches make a file, so that results have several."""
+
+
+def from_cluster(make: Callable[[], Sink], spark: SparkSession, folder: Path) -> Callable[[], Sink]:
+    """Opens the same sink, to be given results that are on the cluster."""
+    return lambda: _FromCluster(make(), spark, folder)
+
+
+def on_cluster(results: Results, spark: SparkSession, folder: Path) -> Results:
+    """The same results in files; where they break off, a file is missing."""
+    below = folder / uuid4().hex
+    below.mkdir(parents=True)
+    paths = list(_files(results, below))
+    pieces = [ResultPiece(FileRows(LocalFileSystem(), str(path), 1, results.schema)) for path in paths]
+
+    def frame() -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(results.schema, prefer_timestamp_ntz=True)
+        return spark.read.schema(schema).parquet(*map(str, paths)) if paths else spark.createDataFrame([], schema)
+
+    parts = SparkParts(pieces, part_bytes=1)
+    return replace(results, frame=frame, parts=parts)
+
+
+class _FromCluster:
+    def __init__(self, sink: Sink, spark: SparkSession, folder: Path) -> None:
+        self._sink, self._spark, self._folder = sink, spark, folder
+        self.rewind, self.close = sink.rewind, sink.close
+
+    def emit(self, results: Results) -> None:
+        """Emit them from the cluster."""
+        self._sink.emit(on_cluster(results, self._spark, self._folder))
+
+
+def _files(results: Results, folder: Path) -> Iterator[Path]:
+    batches, held = results.batches(), list[pa.RecordBatch]()
+    number, ended, whole = 0, False, True
+    while not ended:
+        try:
+            held.append(next(batches))
+        except StopIteration:
+            ended = True
+        except Exception:
+            ended, whole = True, False
+        if held and (ended or len(held) == FILE_BATCHES):
+            path = folder / f"{number}.parquet"
+            pq.write_table(pa.Table.from_batches(held, results.schema), path)
+            yield path
+            number, held = number + 1, []
+    if not whole:
+        yield folder / "missing.parquet"

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eventide.profile.recording import Recording
-from eventide.testing.building import MILLISECOND, SECOND, START, arrived, emissions, in_order
+from eventide.profile.reading import Recording
+from eventide.testing.streams import MILLISECOND, SECOND, START, arrived, emissions, in_order
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ Law: a transcript that holds as written holds in every variant that applies to i
   the heartbeats; not where a step expects revised results or an error, of which each round has its own;
 - *restarted*: a new engine continues from the checkpoint before every step.
 
-In each of them the results of every query keep to the grammar of results (`eventide.results.grammar`).
+In each of them the results of every query keep to the grammar of results (`eventide.results.results`).
 
 An AssertionError tells the first step that went otherwise. A transcript with `fails` holds when it fails as it says.
 

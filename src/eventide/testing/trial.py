@@ -43,8 +43,7 @@ from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.window import RowWindow
-from eventide.results.grammar import Grammar
-from eventide.results.results import Results
+from eventide.results.results import Grammar, Results
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:

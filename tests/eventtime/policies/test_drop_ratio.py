@@ -17,7 +17,7 @@ from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio, DropRatioGenerator
 from eventide.profile.dry_run import dry_run
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 from eventide.testing.streams import HARD_CASES
 
 PERMITTED = 0.05

@@ -39,8 +39,7 @@ from eventide.profile.dry_run import dry_runs, timetable
 from eventide.profile.files import ColumnNames, guess_unit, parts_of
 from eventide.profile.profiling import OURS, candidates
 from eventide.profile.progress import Report
-from eventide.profile.reading import LoadedRecording, read
-from eventide.profile.recording import usual_round
+from eventide.profile.reading import LoadedRecording, read, usual_round
 
 OF_TIME = ("ts", "time", "timestamp", "event_time", "eventtime", "datetime", "date", "when", "t", "at", "occurred")
 IN_TIME = ("time", "date", "_ts", "_at", "stamp", "epoch", "millis")

@@ -196,7 +196,8 @@ def _in_the_header(
 
 
 def _schema(connection: duckdb.DuckDBPyConnection, scan: str) -> pa.Schema:
-    return connection.sql(f"SELECT * FROM {scan} LIMIT 0").to_arrow_table().schema
+    schema: pa.Schema = connection.sql(f"SELECT * FROM {scan} LIMIT 0").to_arrow_table().schema
+    return schema
 
 
 def _proposed(schema: pa.Schema, exact: bool) -> tuple[tuple[SampleColumn, ...], tuple[str, ...]]:

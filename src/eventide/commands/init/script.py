@@ -30,7 +30,7 @@ from eventide.commands.check import findings_of
 from eventide.commands.init.advice import Advice, Roles, advice_for, roles_of, unit_of
 from eventide.commands.init.sample import Sample, SampleColumn, look_at
 from eventide.errors import InputError
-from eventide.launch.stderr import say
+from eventide.launch.logs import say
 from eventide.plan.declared.query import RESERVED
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.expressions.spark_dialect import Spark4

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,7 @@ from eventide.engine.round.placement import place, size_words, state_bytes, stat
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import EDGE, NEVER, Instants
-from eventide.plan.declared.stream import Stream
+from eventide.plan.declared.stream import Stream, TimeKind
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class StreamStatus:
     punctuations: int = 0
     left_out: tuple[dict[str, Any], ...] = ()
     prods: int = 0
+    unitless: bool = False
+    """Its times are numbers of a sequence."""
 
     @classmethod
     def of(cls, stream: StreamProgress) -> StreamStatus:
@@ -78,6 +80,7 @@ class StreamStatus:
             None if beat is None or latest is None else max(0, latest - beat),
             losses.punctuations,
             prods=losses.prods,
+            unitless=stream.stream.time_kind is TimeKind.SEQUENCE,
         )
 
     def with_left_out(self, progress: ProgressReport | None, stream: Stream) -> StreamStatus:
@@ -140,8 +143,33 @@ class Status:
     scheduling: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
+        """Plain data: instants in microseconds, and beside those of streams and the clock what a person reads.
+
+        >>> cars = StreamStatus("cars", 1, 1, 0, 0, 0, 0.0, 0.0, 1, 60_000_000, 62_500_000, 2_500_000)
+        >>> data = Status("local", 3, 63_000_000, False, (cars,), ()).as_json()
+        >>> data["clock_at"], [data["streams"][0][name] for name in ("heartbeat_at", "latest_at", "lag_seconds")]
+        ('1970-01-01T00:01:03.000000Z', ['1970-01-01T00:01:00.000000Z', '1970-01-01T00:01:02.500000Z', 2.5])
+        """
+        data = asdict(self)
+        times = [stream for stream in self.streams if not stream.unitless]
+        data["clock_at"] = moment(self.clock) if times else None
+        for stream, told in zip(self.streams, data["streams"], strict=True):
+            known = stream in times
+            told["heartbeat_at"] = moment(stream.heartbeat) if known else None
+            told["latest_at"] = moment(stream.latest) if known else None
+            told["lag_seconds"] = stream.lag / 1_000_000 if known and stream.lag is not None else None
+        return data
+
+
+def moment(instant: int | None) -> str | None:
+    """A time as ISO 8601 in UTC; None for what is not known, or beyond the calendar."""
+    if instant is None:
+        return None
+    try:
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant)
+    except OverflowError:
+        return None
+    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _known(instant: int) -> int | None:

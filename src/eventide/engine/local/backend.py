@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor
-from eventide.duckdb.faults import first_line, of_duckdb
+from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor, first_line, of_duckdb
 from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.relation import Summary
 from eventide.errors import DataFaultError, DeclarationError, EngineError
@@ -120,7 +119,7 @@ def _none(stream: Stream) -> pa.Table:
 def _declared(stream: Stream, table: pa.Table) -> pa.Table:
     """The table with exactly the declared columns, in their types."""
     schema = _schema(stream)
-    columns = []
+    columns: list[pa.Array | pa.ChunkedArray] = []
     for field in schema:
         if field.name in table.column_names:
             column = table.column(field.name)

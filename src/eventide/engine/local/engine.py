@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -45,7 +45,11 @@ class LocalEngine(Running):
     `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
     alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
     of a query are told in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
-    go; `trace` is told every decision about that. `pace`: how much goes through queues in a round.
+    go; `trace` is told every decision about that. `pace`: how much goes through queues in a round. `now`: the wall
+    clock in microseconds.
+
+    `start` and `run` do all that a run needs. Who steers by hand, as a simulation does, begins with `recover`, and then
+    calls `step`, `tick` and `end`.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class LocalEngine(Running):
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
         pace: QueuePace | None = None,
+        now: Callable[[], int] | None = None,
     ) -> None:
         given = dict(inputs or {})
         self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in program.streams}
@@ -75,6 +80,7 @@ class LocalEngine(Running):
                 checkpoint,
                 sinks,
                 observer,
+                now,
                 flush_rows=flush_rows,
                 scheduling=scheduling,
                 trace=trace,
@@ -112,21 +118,20 @@ class LocalEngine(Running):
 
     def _work(self, bounded: bool) -> None:
         try:
-            with self.exclusively():
-                self.noted(self.engine.resume())
-            self._run_again()
+            self.recover()
             self._rounds(bounded)
             if bounded and not self.stopping.is_set() and not self.engine.ended:
-                with self.exclusively():
-                    self.noted(self.engine.end())
+                self.end()
         except BaseException as failure:
             self.failure = failure
         finally:
             self._close()
             self.finish()
 
-    def _run_again(self) -> None:
-        """Run the round with rows that was meant, and not committed, when the engine died."""
+    def recover(self) -> None:
+        """Run the round that was meant, and not committed, when the engine died."""
+        with self.exclusively():
+            self.noted(self.engine.resume())
         meant = self.engine.pending
         if meant is None or meant.batch is None:
             return
@@ -150,6 +155,23 @@ class LocalEngine(Running):
         if found:
             self._run_round(found, {} if changed else meant.portions)
 
+    def step(self, bounded: bool) -> bool:
+        """Run a round over what the inputs have now; False, and no round, if that is nothing."""
+        rows = self._read(bounded)
+        if rows:
+            self._run_round(rows, {name: one.portion() for name, one in self._inputs.items()})
+        return bool(rows)
+
+    def tick(self) -> None:
+        """Let the clock alone close what it can."""
+        with self.exclusively():
+            self.noted(self.engine.tick())
+
+    def end(self) -> None:
+        """Close everything: the last round of a bounded run."""
+        with self.exclusively():
+            self.noted(self.engine.end())
+
     def _run_round(self, rows: dict[str, pa.Table], portions: dict[str, dict[str, Any]]) -> None:
         positions = {name: one.position() for name, one in self._inputs.items()}
         with self.exclusively():
@@ -161,16 +183,13 @@ class LocalEngine(Running):
         ticked = time.monotonic()
         while not self.stopping.is_set():
             started = time.monotonic()
-            rows = self._read(bounded)
-            if rows:
-                self._run_round(rows, {name: one.portion() for name, one in self._inputs.items()})
+            if self.step(bounded):
                 ticked = time.monotonic()
                 self.stopping.wait(max(0.0, self._every - (ticked - started)))
             elif self._is_done(bounded):
                 return
             elif self.engine.is_behind or time.monotonic() - ticked >= self._tick:
-                with self.exclusively():
-                    self.noted(self.engine.tick())
+                self.tick()
                 ticked = time.monotonic()
             elif bounded:
                 # A pipe or a replay that has nothing now is not at its end.

@@ -23,7 +23,7 @@ from eventide.engine.operators.operator import Ingested, InputProgress, Late, Ou
 from eventide.engine.operators.slices import SliceAggregate, compacted, result_layout, results_of, slice_layout
 from eventide.engine.operators.time_range import NUMBER, from_time, known_times, least_since, numbered_text, span_of
 from eventide.engine.operators.windows import closing, flushed, needed_from, open_frontier
-from eventide.engine.relations.executor import Executor, Statement, one_row
+from eventide.engine.relations.executor import Executor, Inputs, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
@@ -129,7 +129,7 @@ class CountWindowAggregate(SliceAggregate):
         if low is None or low >= closed:
             return run
         ready = self.waiting.within("__t", low, closed - 1)
-        inputs = {"ready": ready, "span": span_of(ready, "__t", low, closed, self.numbered)}
+        inputs: Inputs = {"ready": ready, "span": span_of(ready, "__t", low, closed, self.numbered)}
         statement = Statement(_numbered_text(self.query), self.query.driver_exact)
         rows = self.executor.relation(statement, inputs, self.slices.layout)
         slices = compacted(self.executor, self.query, self.slices.add(rows))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engine.operators.time_range import NUMBER, numbered_text, span_of
-from eventide.engine.relations.executor import Executor, Statement, StatementStep, one_row
+from eventide.engine.relations.executor import Executor, Inputs, Statement, StatementStep, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import MOST_SEGMENTS, Segments
 from eventide.eventtime.instant import FOREVER, NEVER
@@ -81,7 +81,7 @@ class Line:
         if not count or not self.count:
             return self, Relation.nothing(layout)
         if count >= self.count:
-            inputs = {"ready": self.held, "cuts": self.cut_table}
+            inputs: Inputs = {"ready": self.held, "cuts": self.cut_table}
             rows = executor.relation(shown(f"({self.live('ready')}) ready"), inputs, layout)
             return self._emptied(), rows
         live, order = f"({self.live('ready')}) ready", self.order

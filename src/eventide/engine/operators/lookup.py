@@ -29,7 +29,7 @@ from eventide.engine.operators.join import (
 from eventide.engine.operators.join_sides import JoinSide, least_value
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
-from eventide.engine.relations.executor import Executor, Statement, one_row
+from eventide.engine.relations.executor import Executor, Inputs, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
@@ -147,7 +147,7 @@ class LookupOperator(Operator):
         new = self.new[LEFT].within("__t", NEVER, shift(now, -1))
         if now == NEVER or (not held.parts and not new.parts):
             return Relation.nothing(held.layout)
-        inputs = {"held": held, "new": new, "limits": one_row(was=was, now=now)}
+        inputs: Inputs = {"held": held, "new": new, "limits": one_row(was=was, now=now)}
         return self.executor.relation(READY, inputs, held.layout)
 
     def _output(self, ready: Relation, versions: Segments) -> Output:
@@ -210,7 +210,7 @@ class LookupOperator(Operator):
             return self
         flagged = f"(SELECT versions.*, versions.__t <= limits.__first AS {PASSED} FROM versions CROSS JOIN limits)"
         statement = Statement(needed_text(self.bound, flagged), self._portable, identified=True)
-        inputs = {"versions": versions, "limits": one_row(first=first)}
+        inputs: Inputs = {"versions": versions, "limits": one_row(first=first)}
         needed = self.executor.relation(statement, inputs, versions.layout)
         return replace(self, held=(waiting, Segments(versions.layout).add(needed)), settled=needed.rows)
 

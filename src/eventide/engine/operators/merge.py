@@ -19,7 +19,7 @@ import pyarrow as pa
 from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier, after, least_time
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
-from eventide.engine.relations.executor import Executor, Statement, one_row
+from eventide.engine.relations.executor import Executor, Inputs, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
@@ -145,7 +145,7 @@ class Merge(RowsOperator):
         ready = rows if first == NEVER and last == FOREVER else rows.within("__t", first, last)
         if not ready.parts or first > last:
             return Output.of(layout)
-        inputs = {"ready": ready, "span": one_row(first=first, last=last)}
+        inputs: Inputs = {"ready": ready, "span": one_row(first=first, last=last)}
         return Output.of(layout, self.executor.relation(emitted_rows(self.bound), inputs, layout))
 
     def snapshot(self) -> dict[str, Any]:

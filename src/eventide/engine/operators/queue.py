@@ -23,7 +23,7 @@ from eventide.engine.operators.merge import RowsOperator, emitted_rows, rows_lay
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import known_times
 from eventide.engine.operators.windows import ends_of
-from eventide.engine.relations.executor import Executor, Statement, StatementStep, one_row
+from eventide.engine.relations.executor import Executor, Inputs, Statement, StatementStep, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
@@ -162,7 +162,7 @@ class QueueOperator(RowsOperator):
                     StatementStep("apart", _set_aside(IN_A_HOLE), aside.held.layout),
                     StatementStep("others", IN_NO_HOLE, rows.layout),
                 ]
-                inputs = {"found": rows, "holes": self._hole_table, "limits": self._setting}
+                inputs: Inputs = {"found": rows, "holes": self._hole_table, "limits": self._setting}
                 parts = self.executor.run(steps, inputs).relations
                 aside, others = aside.add(self.executor, parts["apart"]), parts["others"]
             waiting = waiting.add(self.executor, others)
@@ -196,7 +196,7 @@ class QueueOperator(RowsOperator):
             return self
         limits = self._setting.append_column("__last", pa.array([last]))
         over = f"({self.waiting.live('found')}) found CROSS JOIN limits WHERE found.__t <= limits.__last"
-        inputs = {"found": self.waiting.held, "cuts": self.waiting.cut_table, "limits": limits}
+        inputs: Inputs = {"found": self.waiting.held, "cuts": self.waiting.cut_table, "limits": limits}
         found = self.executor.relation(_set_aside(over), inputs, self.aside.held.layout)
         waiting = self.waiting.without(self.executor, last, found.rows)
         run = replace(self, waiting=waiting, aside=self.aside.add(self.executor, found))._with_holes()

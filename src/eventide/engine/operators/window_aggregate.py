@@ -39,7 +39,7 @@ from eventide.engine.operators.windows import (
     open_frontier,
     outside,
 )
-from eventide.engine.relations.executor import Executor, Statement, one_row
+from eventide.engine.relations.executor import Executor, Inputs, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.errors import DataFaultError
@@ -130,7 +130,7 @@ class WindowAggregate(SliceAggregate):
         """For how many rows of a stream the slices of some panes stand."""
         weight = "1" if self.query.keeps_rows else "found.__n"
         statement = replace(WEIGHT, sql=WEIGHT.sql.format(weight=weight))
-        inputs = {"found": rows, "span": one_row(first=first, last=last)}
+        inputs: Inputs = {"found": rows, "span": one_row(first=first, last=last)}
         return int(self.executor.table(statement, inputs).column("n")[0].as_py() or 0)
 
     # Windows close
@@ -303,8 +303,8 @@ class WindowAggregate(SliceAggregate):
         columns["__lost"] = pa.nulls(count, pa.string())
         layout = result_layout(self.query)
         empty = pa.table(columns).cast(layout.schema)
-        tables = [part.table for part in final]
-        if any(table is None for table in tables):
+        tables = [part.table for part in final if part.table is not None]
+        if len(tables) < len(final):
             return [*final, Relation.of_table(layout, empty)], following
         both = pa.concat_tables([*tables, empty]).sort_by("window_start")
         return [Relation.of_table(layout, both, any(part.lossy for part in final))], following

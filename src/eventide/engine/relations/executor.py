@@ -100,8 +100,8 @@ class Executor:
 
     def merged(self, segments: Segments, statement: Statement | None = None) -> Relation:
         """Several segments as one, under the name `segments` in the statement."""
-        tables = [part.table for part in segments.parts]
-        if statement is None and all(table is not None for table in tables):
+        tables = [part.table for part in segments.parts if part.table is not None]
+        if statement is None and len(tables) == len(segments.parts):
             return Relation.of_table(segments.layout, pa.concat_tables(tables).combine_chunks())
         # Rows keep the numbers that they have.
         statement_of = replace(statement or Statement("SELECT * FROM segments"), identified=True)
@@ -136,8 +136,8 @@ class Executor:
             else:
                 answer, lossy = self._asked(step.statement, tables)
                 relations[step.name] = self.of_table(step.layout, answer, lossy, step.statement.identified)
-            if step.name in relations:
-                tables[step.name] = relations[step.name].table
+            if step.name in relations and (table := relations[step.name].table) is not None:
+                tables[step.name] = table
         return StepResults(relations, small)
 
     def _asked(self, statement: Statement, tables: Mapping[str, pa.Table]) -> tuple[pa.Table, bool]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from eventide.engine.operators.frontier import OperatorFrontier, least_time, of_stream
 from eventide.engine.operators.operator import InputProgress, Operator, Output
-from eventide.engine.relations.executor import Executor, Statement, one_row
+from eventide.engine.relations.executor import Executor, Inputs, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.engine.round.heartbeats import Ingestion, ingest
@@ -274,7 +274,7 @@ class DownstreamFeed:
         try:
             brought = [(way, self._reduced(found, way, fail_safe_form(way.bound), given, view)) for way in self.ways]
             text = broken_text(self.stream, [way.bound for way in self.ways])
-            inputs = {self._view: given, "constants": one_row(round=round)}
+            inputs: Inputs = {self._view: given, "constants": one_row(round=round)}
             statement = Statement(view + with_round(text), self._portable(text))
             broken = self.executor.relation(statement, inputs, rejects_layout(self.stream))
         except DataFaultError as fault:

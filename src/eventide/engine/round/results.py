@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -28,10 +28,11 @@ from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import WINDOW_END, TimeKind
 from eventide.plan.expressions.columns import Column, literal, quoted
-from eventide.results.results import Kind, Made, Results
+from eventide.results.results import ROW_SPAN, Kind, Made, Results
 from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame
 
 TIMES = {TimeKind.TIMESTAMP: pa.timestamp("us", "UTC"), TimeKind.DATE: pa.timestamp("us", "UTC")}
@@ -50,7 +51,9 @@ def result_schema(query: BoundQuery) -> pa.Schema:
 def operator_schema(operator: BoundOperator) -> pa.Schema:
     """All columns of an operator's rows, which have a span in the place of a window."""
     edge = arrow_type(operator.results.column(WINDOW_END).type)
-    return _with_fixed(edge, edge, operator.outputs)
+    schema = _with_fixed(edge, edge, operator.outputs)
+    at = schema.get_field_index("window_end")
+    return schema.set(at, schema.field(at).with_metadata(ROW_SPAN))
 
 
 def schema_of(plan: BoundProgram, name: str) -> pa.Schema:
@@ -163,7 +166,7 @@ Shape = Callable[[pa.Table], pa.Table]
 class FileRows:
     """The rows of a Parquet file: the file system of Arrow and the path there."""
 
-    filesystem: Any
+    filesystem: FileSystem
     path: str
     bytes: int
     columns: pa.Schema
@@ -256,7 +259,7 @@ def result_table(
     if "heartbeat" in emitted.column_names:
         # Each result was closed by the heartbeat of its own source.
         del constants["heartbeat"]
-    columns = []
+    columns: list[pa.Array | pa.ChunkedArray] = []
     for field in schema:
         if field.name in constants:
             kind_of = pa.int64() if field.name == "heartbeat" else field.type

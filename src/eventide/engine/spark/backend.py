@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor
-from eventide.duckdb.faults import first_line
+from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor, first_line
 from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
 from eventide.engine.spark.faults import of_spark

@@ -29,7 +29,7 @@ from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.reduce import MALFORMED
 from eventide.sinks.sink import Sink
-from eventide.sources.spark.connect import refuse_connect
+from eventide.sources.spark.errors import refuse_connect
 from eventide.sources.spark.input import read_stream
 from eventide.sources.spark.reachable import missing_topics, outage, unreachable
 from eventide.storage.storage import Storage

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from eventide.duckdb.faults import first_line
+from eventide.duckdb.executor import first_line
 from eventide.errors import DataFaultError, EngineError
+from eventide.plan.declared.secrets import masked_text
 from eventide.sources.spark.errors import gone, is_gone
 
 OF_DATA = ("22", "38", "39", "P0")
@@ -71,4 +72,4 @@ def cause_of(error: BaseException) -> str:
     """
     message = str(error)
     cause = CAUSE.search(message) if message.startswith("An error occurred while calling") else None
-    return cause[1].strip() if cause else first_line(error)
+    return masked_text(cause[1].strip() if cause else first_line(error))

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import DuckDBExecutor
-from eventide.duckdb.faults import OF_VALUES, first_line
+from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor, first_line
 from eventide.engine.relations.backend import Target
 from eventide.engine.relations.relation import Summary
 from eventide.engine.spark.worker import (

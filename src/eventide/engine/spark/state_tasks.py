@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.duckdb.executor import DuckDBExecutor, columns_read
-from eventide.duckdb.faults import OF_VALUES, first_line
+from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor, columns_read, first_line
 from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.engine.spark.worker import (

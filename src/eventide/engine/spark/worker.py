@@ -18,8 +18,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.duckdb.executor import DuckDBExecutor
-from eventide.duckdb.faults import first_line
+from eventide.duckdb.executor import DuckDBExecutor, first_line
 from eventide.engine.relations.backend import Target
 from eventide.engine.relations.relation import Summary, numbered
 from eventide.plan.expressions.columns import Column

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.grammar.misreadings import TYPES, meant_by, not_closed
-from eventide.language.grammar.nodes import Amount, Clause
+from eventide.language.grammar.nodes import Amount, Clause, Secret
 from eventide.language.grammar.spelling import QUOTAS, UNITS, nearest
 from eventide.plan.expressions.spark_dialect import Spark4
 
@@ -35,6 +35,8 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "FUTURE": ("amount", "REJECT?"),
     "SLACK": ("amount",),
     "DELAY": ("amount",),
+    "WATERMARK FOR": ("name", "AS", "name", "less"),
+    "WATERMARK": ("name", "DELAY", "OF", "amount"),
     "DRATIO": ("amount",),
     "ESTIMATOR": ("name",),
     "CLOCK SKEW": ("amount",),
@@ -124,15 +126,13 @@ class ClauseParser(Spark4.Parser):
         hint = self._meant(found)
         if "TYPE after CAST" in message:
             message = "expected a type, such as INT, STRING or TIMESTAMP"
-            close = nearest(found.text.upper(), TYPES)
-            hint = f"did you mean {close}?" if close else hint
+            hint = f"did you mean {close}?" if (close := nearest(found.text.upper(), TYPES)) else hint
         raise MisreadError(message[0].lower() + message[1:], offset, hint)
 
     def _refuse(self, message: str, known: Iterable[str] = (), token: Any = None) -> NoReturn:
         at = token or self._curr
         found = f", not {at.text!r}" if at else ""
-        close = nearest(at.text.upper(), known) if at else None
-        hint = f"did you mean {close}?" if close else None
+        hint = f"did you mean {close}?" if at and (close := nearest(at.text.upper(), known)) else None
         if at and at.text.upper() in BEGINNINGS and at is self._curr and self._prev and at.line > self._prev.line:
             hint = "end the statement before it with ;"
         hint = self._meant(at) or hint
@@ -264,6 +264,7 @@ class ClauseParser(Spark4.Parser):
             "text": lambda: [self._parse_text()],
             "type": lambda: [self._parse_declared_type()],
             "amount": lambda: [self._parse_amount()],
+            "less": lambda: [exp.Var(this="-"), self._parse_amount()] if self._match(TokenType.DASH) else [],
             "amounts": lambda: self._parse_csv(self._parse_amount),
             "quota": lambda: [self._parse_amount(QUOTAS)],
             "pairs": lambda: self._parse_list(self._parse_pair),
@@ -291,7 +292,7 @@ class ClauseParser(Spark4.Parser):
         return [*named, self._parse_text()] if self._curr.token_type is TokenType.STRING else named
 
     def _parse_pair(self) -> Clause:
-        """`key value`, `key = value` or a key alone."""
+        """`key value`, `key = value`, `key secret('env:NAME')` or a key alone."""
         token = self._curr
         key = self._parse_text().name if token.token_type is TokenType.STRING else self._parse_setting_name()
         self._match(TokenType.EQ)
@@ -301,6 +302,9 @@ class ClauseParser(Spark4.Parser):
         elif self._curr and self._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
             at_number = self._curr.text[:1].isdigit() or self._curr.token_type is TokenType.DASH
             value = [self._parse_amount() if at_number else self._parse_name()]
+            if value[0].name.lower() == "secret" and self._match(TokenType.L_PAREN):
+                value = [self.expression(Secret(this=self._parse_text()), token)]
+                self._expect(")")
         clause = Clause(this=key, expressions=value)
         clause.update_positions(token)
         return clause

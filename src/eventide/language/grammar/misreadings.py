@@ -61,7 +61,7 @@ def meant_by(before: Sequence[str], word: str, after: str = "") -> str | None:
     if here == "SELECT" and last == "]":
         return "end the statement before it with ;"
     if "WATERMARK" in (here, after.upper(), last):
-        return "how time moves is said in CREATE STREAM: DRATIO 1%, or DELAY 5 minutes"
+        return "how time moves is said in CREATE STREAM (..), behind the columns: DRATIO 1%, or DELAY 5 minutes"
     if last.replace(".", "", 1).isdecimal() and here.isalpha():
         if here.rstrip("S") in ("MONTH", "YEAR", "QUARTER"):
             return "months and years differ in length: say how many days"

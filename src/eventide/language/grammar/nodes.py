@@ -36,6 +36,16 @@ class Amount(EventideNode):
         return f"{self.this}{unit}" if unit in ("", "%") else f"{self.this} {unit}"
 
 
+class Secret(EventideNode):
+    """`secret('env:NAME')` or `secret('file:PATH')`: where the value of an option is."""
+
+    arg_types = {"this": True}  # noqa: RUF012
+
+    def words(self, write: Callable[[Any], str]) -> str:
+        """The place in parentheses."""
+        return f"secret({write(self.this)})"
+
+
 class Clause(EventideNode):
     """Words that open a clause, and what follows them."""
 

@@ -264,6 +264,7 @@ def _reducible(
     known: dict[tuple[str, str], str] = {}
     for item, part in zip(items, splits, strict=True):
         renamed: dict[str, str] = {}
+        kept: list[Partial] = []
         for partial in part.partials:
             identity = (partial.reduce, _renamed(partial.merge, {partial.name: "_"}))
             if partial.reduce == EVERY_ROW:
@@ -272,9 +273,9 @@ def _reducible(
                 renamed[partial.name] = known[identity]
             else:
                 known.setdefault(identity, partial.name)
-                partials.append(partial)
-        # A partial that is kept may speak of one that is shared.
-        partials = [replace(p, merge=_renamed(p.merge, renamed), over=_renamed_over(p, renamed)) for p in partials]
+                kept.append(partial)
+        # A partial that is kept may speak of one of its own value that is shared.
+        partials += (replace(p, merge=_renamed(p.merge, renamed), over=_renamed_over(p, renamed)) for p in kept)
         values.append(Named(item.name, _renamed(part.value, renamed)))
         checks.extend((_renamed(condition, renamed), reason) for condition, reason in part.checks)
     exact = all(part.driver_exact for part in splits)

@@ -11,6 +11,7 @@ Law: a text is read once, by Spark's grammar, and a text that cannot be read is 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -52,7 +53,7 @@ def parsed(sql: str, what: str) -> exp.Expression:
             ^^^^^
     """
     try:
-        statements = sqlglot.parse(f"SELECT {sql}", read=SPARK)
+        statements = _statements(sql)
     except ParseError as error:
         first = error.errors[0]
         raise DeclarationError(_shown(sql, what, first)) from error
@@ -70,8 +71,13 @@ def parsed(sql: str, what: str) -> exp.Expression:
     if (refused := refused_call(found)) is not None:
         _, wrong, instead = refused
         raise DeclarationError(f"{what}: {wrong}: {instead}")
-    found.pop()
-    return found
+    return found.copy()
+
+
+@lru_cache(maxsize=1024)
+def _statements(sql: str) -> list[exp.Expr | None]:
+    """What was read, to be copied and not changed: every step from a text to a plan looks at the same expression."""
+    return list(sqlglot.parse(f"SELECT {sql}", read=SPARK))
 
 
 def columns_in(expression: exp.Expression) -> tuple[str, ...]:

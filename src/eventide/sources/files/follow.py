@@ -58,7 +58,7 @@ from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Stream
 from eventide.sources.options import UnitWatch, input_of, needs_path
 from eventide.sources.text.reader import LineFormat, TextRows
-from eventide.storage.paths import with_place
+from eventide.storage.storage import with_place
 
 HEAD = 1024
 """Bytes at the beginning of a file by which it is known."""

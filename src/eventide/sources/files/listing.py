@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.errors import InputError
-from eventide.storage.paths import with_place
+from eventide.storage.storage import with_place
 
 OLDEST = 7 * 24 * 3600 * 1_000_000_000
 """Nanoseconds that a file may be older than the newest one read."""

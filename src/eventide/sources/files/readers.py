@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from eventide.errors import InputError
 from eventide.plan.declared.stream import Stream
-from eventide.sources.schema import declared_table
+from eventide.sources.arrow_types import declared_table
 from eventide.sources.text.lines import opened
 from eventide.sources.text.reader import LineFormat, TextRows
 

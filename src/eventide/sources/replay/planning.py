@@ -39,12 +39,12 @@ import pyarrow.compute as pc
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps, kind_of
 from eventide.plan.sql.reduce import MALFORMED
+from eventide.sources.arrow_types import schema_of
 from eventide.sources.files.files import Files
 from eventide.sources.files.listing import Listing
 from eventide.sources.options import input_of, needs_path
 from eventide.sources.replay.replay import Burst, Delay, Replay, Silence, extra_delay, moved_sql
 from eventide.sources.replay.schedule import BATCH, DUE, Schedule
-from eventide.sources.schema import schema_of
 
 Part = TypeVar("Part", Burst, Delay, Silence)
 

@@ -1,10 +1,7 @@
-"""Spark's errors about sources in our words; its process may also be gone.
+"""Why Spark cannot open a source: its errors in our words, and sessions that cannot run an engine.
 
-What Spark says when a source cannot be opened, in our words, with the way out.
-
-Law: whatever Spark raises while a stream is being opened leaves here as one `InputError` that names the stream; a
-format that is not there gets the names that are near it, or the package that brings it. Only that Spark is gone is no
-matter of the input.
+Laws. An error of Spark about a source becomes one sentence that tells the way out; Spark's process may also be gone.
+A session of Spark Connect, which cannot run an engine, is refused where it is given.
 
 >>> unknown_format("stream 's'", "jsn", "4.3.0").args[0]
 "stream 's': there is no format 'jsn': did you mean json? A format of a package needs `--package group:name:version`"
@@ -26,7 +23,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from eventide.errors import EngineError, EventideError, InputError
+from eventide.errors import DeclarationError, EngineError, EventideError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,3 +139,17 @@ def translated_errors(spark: SparkSession, owner: str, name: str, place: str | N
             ) from failure
         where = f" from {place}" if place else ""
         raise InputError(f"{owner} cannot be read as {name}{where}: {message_of(failure)}") from failure
+
+
+def refuse_connect(given: object, what: str) -> None:
+    """Refuse a session or DataFrame of Spark Connect.
+
+    >>> refuse_connect(42, "this session")
+    """
+    if any(base.__module__.startswith("pyspark.sql.connect.") for base in type(given).__mro__):
+        raise DeclarationError(
+            f"{what} is one of Spark Connect, whose driver is in another process; Eventide works in the driver. Make "
+            "the session without .remote(...) (SparkSession.builder.master(...).getOrCreate(), with SPARK_REMOTE "
+            "unset), or send the program to the cluster with spark-submit. eventide.heartbeats works with Spark "
+            "Connect, for queries that stay plain Spark"
+        )

@@ -29,16 +29,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.plan.expressions.columns import Column
-from eventide.sources.schema import readable_type
+from eventide.sources.arrow_types import readable_type
 from eventide.sources.text import values as text_values
 from eventide.sources.text.lines import as_block, lines_of
-from eventide.sources.text.quick_values import connection, of_csv, sure_rows
+from eventide.sources.text.values import connection, of_csv, sure_rows
 
 Convert = Callable[[str], Any]
 
@@ -186,7 +188,7 @@ class QuickCsv:
         self._regular = f"^{one}(?:{s}{one})*$"
         self._inside = f"{q}(?:[^{q}]|{q}{q})*{q}"
 
-    def rows(self, lines: pa.StringArray, block: bytes) -> tuple[pa.Table, Any]:
+    def rows(self, lines: pa.Array, block: bytes) -> tuple[pa.Table, NDArray[np.bool_]]:
         """The rows of the lines that are sure, and which lines they are; `block` has these lines, and blank ones."""
         unquoted = self._cuttable(lines, block)
         table = (
@@ -197,7 +199,7 @@ class QuickCsv:
         values = table.drop_columns("sure").rename_columns(self._names)
         return values.filter(sure), unquoted
 
-    def _cuttable(self, lines: pa.StringArray, block: bytes) -> Any:
+    def _cuttable(self, lines: pa.Array, block: bytes) -> NDArray[np.bool_]:
         """Which lines can be cut without doubt."""
         bare, regular = lines, None
         if self._quote and self._quote.encode() in block:
@@ -209,7 +211,7 @@ class QuickCsv:
         unquoted = pc.equal(pc.count_substring(bare, self._sep), self._width - 1)
         return (unquoted if regular is None else pc.and_(unquoted, regular)).to_numpy(zero_copy_only=False).copy()
 
-    def _converted(self, lines: pa.StringArray, block: bytes | None) -> pa.Table:
+    def _converted(self, lines: pa.Array, block: bytes | None) -> pa.Table:
         names = [f"f{place}" for place in range(self._width)]
         if len(lines) == 0:
             fields = pa.schema([(name, pa.string()) for name in names]).empty_table()
@@ -231,4 +233,5 @@ class QuickCsv:
                 ),
             )
         self._engine.register("fields", fields)
-        return self._engine.sql(self._sql).to_arrow_table()
+        converted: pa.Table = self._engine.sql(self._sql).to_arrow_table()
+        return converted

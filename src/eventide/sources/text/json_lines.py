@@ -32,13 +32,15 @@ from functools import partial
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from eventide.plan.expressions.columns import Column, columns
-from eventide.sources.schema import readable_type
+from eventide.sources.arrow_types import readable_type
 from eventide.sources.text import values as text_values
-from eventide.sources.text.quick_values import connection, of_json, sure_rows
+from eventide.sources.text.values import connection, of_json, sure_rows
 
 __all__ = ["FailSafeJson", "columns"]
 
@@ -303,15 +305,17 @@ class QuickJson:
         )
         self._engine = connection()
 
-    def _found(self, lines: pa.StringArray) -> pa.Table:
+    def _found(self, lines: pa.Array) -> pa.Table:
         """The values in all lines; only where one of them is no JSON at all is each checked first."""
         self._engine.register("lines", pa.table({"line": lines}))
+        found: pa.Table
         try:
-            return self._engine.sql(self._sql).to_arrow_table()
+            found = self._engine.sql(self._sql).to_arrow_table()
         except duckdb.Error:
-            return self._engine.sql(self._checked_sql).to_arrow_table()
+            found = self._engine.sql(self._checked_sql).to_arrow_table()
+        return found
 
-    def rows(self, lines: pa.StringArray, block: bytes) -> tuple[pa.Table, Any]:
+    def rows(self, lines: pa.Array, block: bytes) -> tuple[pa.Table, NDArray[np.bool_]]:
         """The rows of the lines that are sure, and which lines they are; `block` has these lines, and blank ones."""
         table = self._found(lines)
         sure = table.column("sure").combine_chunks()
@@ -322,8 +326,8 @@ class QuickJson:
         return values.filter(sure), sure.to_numpy(zero_copy_only=False)
 
     def _only_once(
-        self, name: str, there: pa.ChunkedArray, lines: pa.StringArray, unknown: pa.StringArray, block: bytes, sure: Any
-    ) -> Any:
+        self, name: str, there: pa.ChunkedArray, lines: pa.Array, unknown: pa.Array, block: bytes, sure: pa.Array
+    ) -> pa.Array:
         """Not sure, too, where a name comes twice: Spark takes the last value, DuckDB the first.
 
         A name that is in so many lines, and written as many times in the whole block, is in none of them twice.

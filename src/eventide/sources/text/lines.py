@@ -26,13 +26,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 MARK = b"\xef\xbb\xbf"
 # Spark's CSV reader passes over lines of anything up to the blank, its JSON reader over blanks and tabs.
 BLANKS = {"csv": "".join(map(chr, range(0x21))), "json": " \t"}
 
 
-def ends_of(block: bytes) -> Any:
+def ends_of(block: bytes) -> NDArray[np.intp]:
     """Where the lines of a block end: the index after each line end (a NumPy array).
 
     >>> ends_of(b"a\\r\\nb\\rc").tolist()
@@ -53,7 +54,7 @@ def normal(block: bytes) -> bytes:
     return block if block.endswith(b"\n") else block + b"\n"
 
 
-def lines_of(block: bytes, kind: str) -> pa.StringArray:
+def lines_of(block: bytes, kind: str) -> pa.Array:
     """The lines of a block of valid UTF-8 that are not blank."""
     block = normal(block)
     ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)
@@ -76,7 +77,7 @@ def lines_of(block: bytes, kind: str) -> pa.StringArray:
     return lines.filter(pa.array(kept))
 
 
-def as_block(lines: pa.StringArray) -> bytes:
+def as_block(lines: pa.Array) -> bytes:
     """Lines as a block of bytes again."""
     one = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
     joined = pc.binary_join(one, "\n")

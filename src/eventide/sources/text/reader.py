@@ -42,13 +42,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Input
 from eventide.plan.expressions.columns import Column
 from eventide.plan.sql.reduce import MALFORMED
+from eventide.sources.arrow_types import places_in_header, schema_of
 from eventide.sources.options import text_options
-from eventide.sources.schema import places_in_header, schema_of
 from eventide.sources.text.csv_lines import FailSafeCsv, QuickCsv, fields
 from eventide.sources.text.json_lines import FailSafeJson, QuickJson
 from eventide.sources.text.lines import ByteReader, LineBlocks, as_block, lines_of, normal
@@ -105,7 +106,7 @@ FEW_LINES = 32
 class BlockParser(Protocol):
     """Many lines at once."""
 
-    def rows(self, lines: pa.StringArray, block: bytes) -> tuple[pa.Table, Any]:
+    def rows(self, lines: pa.Array, block: bytes) -> tuple[pa.Table, NDArray[np.bool_]]:
         """The rows of the lines that are sure, and which lines they are (NumPy booleans).
 
         `block` has the same lines, each ended by LF, and perhaps blank ones.
@@ -169,7 +170,7 @@ class TextParser:
         kept = [line for line in was if line.strip(b" \t")]
         return repaired, [number for number, line in enumerate(kept) if not _valid(line)]
 
-    def _merged(self, good: pa.Table, sure: Any, lines: pa.StringArray, broken: set[int]) -> pa.Table:
+    def _merged(self, good: pa.Table, sure: NDArray[np.bool_], lines: pa.Array, broken: set[int]) -> pa.Table:
         """The sure rows, and in the places of the others what the fail-safe way makes of them."""
         doubtful = np.flatnonzero(~sure)
         rows: list[Sequence[Any]] = []

@@ -1,0 +1,16 @@
+"""Many files as one table."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyarrow import RecordBatch, Schema, Table
+
+class Dataset:
+    schema: Schema
+    files: list[str]
+    def count_rows(self) -> int: ...
+    def head(self, num_rows: int) -> Table: ...
+    def to_batches(self, **options: Any) -> Iterator[RecordBatch]: ...
+    def to_table(self, columns: Any = ...) -> Table: ...
+
+def dataset(source: Any, schema: Schema | None = ..., format: Any = ..., partitioning: Any = ...) -> Dataset: ...
