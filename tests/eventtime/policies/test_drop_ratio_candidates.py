@@ -14,7 +14,7 @@ from eventide.eventtime.policies.drop_ratio.budget import OVERDRAFT_ROWS, OVERDR
 from eventide.eventtime.policies.drop_ratio.combined import Combined
 from eventide.eventtime.policies.drop_ratio.lag_meter import LagMeter
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio, DropRatioGenerator
-from eventide.profile.recording import Recording
+from eventide.profile.reading import Recording
 
 SECOND = 1_000_000
 
@@ -119,6 +119,7 @@ def test_a_single_clock_that_is_set_forward_moves_no_time() -> None:
     assert candidate.budget.lost <= 1
 
 
+@pytest.mark.slow
 def test_no_source_loses_more_than_twice_the_permitted_share_to_the_common_slack() -> None:
     rng = np.random.default_rng(3)
     candidate = Combined(0.05)
@@ -145,6 +146,7 @@ def test_alike_sources_are_judged_together_and_wait_less_than_each_by_itself() -
     assert reason.values["late"] / reason.values["rows"] <= 0.01
 
 
+@pytest.mark.slow
 def test_ordered_sources_that_are_apart_are_judged_each_by_itself() -> None:
     generator = fed(periodic(1, rows=1_200))
     assert not generator.together
