@@ -35,8 +35,9 @@ test: $(CLASSES) ## run the tests and every example in a docstring; some minutes
 test-all: $(CLASSES) ## the tests that are slow as well: what a release runs
 	$(BIN)/python -m pytest -n 2 --all $(ARGS)
 
-search: $(READY) ## play SEEDS random stories of whole programs, from FIRST on
+search: $(READY) ## play SEEDS random stories of whole programs and check as many scripts, from FIRST on
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
+	$(BIN)/python -m tests.commands.fuzz --scripts $(SEEDS) --first $(FIRST)
 
 check: $(READY) ## style, types, the import contract, the documents
 	$(BIN)/ruff check

@@ -18,8 +18,8 @@ CREATE QUERY unpaid AS
     WHERE p.id IS NULL;
 
 -- It prints:
--- paid round=0 final [2026-01-31 09:00:00, 2026-01-31 09:02:00.000001) id=1 amount=30 paid=30 rows=2
--- paid round=0 final [2026-01-31 09:03:00, 2026-01-31 09:04:30.000001) id=3 amount=55 paid=50 rows=2
--- paid round=0 final [2026-01-31 09:30:00, 2026-01-31 09:31:00.000001) id=5 amount=20 paid=20 rows=2
+-- paid round=0 final [2026-01-31 09:00:00, 2026-01-31 09:02:00] id=1 amount=30 paid=30 rows=2
+-- paid round=0 final [2026-01-31 09:03:00, 2026-01-31 09:04:30] id=3 amount=55 paid=50 rows=2
+-- paid round=0 final [2026-01-31 09:30:00, 2026-01-31 09:31:00] id=5 amount=20 paid=20 rows=2
 -- unpaid round=1 final 2026-01-31 09:01:00 id=2 amount=12 rows=1
 -- unpaid round=1 final 2026-01-31 09:05:00 id=4 amount=8 rows=1

@@ -18,7 +18,9 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EngineError
 from eventide.sinks.memory import Memory
 from tests.choice import chosen
+from tests.commands.fuzz import shortened, wrong_with
 from tests.commands.query_mill import ROWS, STREAM, QueryMill
+from tests.commands.script_mill import script_of
 
 PARTS = 4
 """In so many tests, for the workers of the suite to share."""
@@ -67,6 +69,19 @@ def test_a_query_that_was_made_up_is_refused_or_runs(part: int, rows: Path) -> N
             raise AssertionError(f"seed {seed}, script {number}: {type(error).__name__}: {error}\n{text}") from error
     assert found["refused"]
     assert found["ran"]
+
+
+@pytest.mark.parametrize("part", chosen(range(8), lambda part: part == 0))
+def test_a_script_that_was_made_up_is_answered_in_words_at_a_place(part: int) -> None:
+    first = part * SCRIPTS if settings().derandomize else random.randrange(2**32)
+    for seed in range(first, first + SCRIPTS):
+        text = script_of(seed)
+        # How long it takes is for `make search` to judge, on a machine that does nothing else.
+        assert wrong_with(text, only_read=part == 0, seconds=1e9) is None, f"seed {seed}\n{text}"
+
+
+def test_a_text_that_fails_is_shortened_to_the_words_that_matter() -> None:
+    assert shortened("SELECT a + 1 AS x FROM s", lambda text: "a" in text and "x" in text) == "ax"
 
 
 @pytest.mark.parametrize(

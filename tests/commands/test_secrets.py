@@ -11,6 +11,7 @@ import pytest
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.script import read_script
 from eventide.launch.logs import JsonFormatter, KeyValueFormatter
+from eventide.plan.declared.secrets import masked_text
 from eventide.sinks.by_name import sink_of
 from eventide.sources.options import input_of
 from scripts.servers import free_port
@@ -23,6 +24,12 @@ STREAM = """CREATE STREAM orders (at TIMESTAMP, item STRING) USING kafka OPTIONS
 TIMESTAMP BY at DELAY 1 s TIMEOUT 1 min;
 """
 QUERY = "SELECT count(*) AS n FROM orders [RANGE 1 min];\n"
+
+
+def test_a_long_word_is_looked_through_once() -> None:
+    """The line of an error is masked: one with a number of 5,000 digits took two seconds."""
+    assert masked_text("9" * 200_000) == "9" * 200_000
+    assert masked_text("my_password" + " " * 5_000 + "'hunter2'").endswith(" '***'")
 
 
 def test_explain_shows_the_options_and_hides_what_is_secret_in_them(tmp_path: Path, here: Here) -> None:

@@ -5,15 +5,20 @@ A block that declares no stream goes on from what its page has declared before.
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from eventide.language.script import Script, read_script
+from eventide.plan.declared.stream import Stream
 from tests.commands.processes import Here
 from tests.docs.blocks import Block, tagged
-from tests.docs.made_rows import write_rows
+from tests.docs.made_rows import rows_of, write_rows
+from tests.sources.kafka_topics import new_topic, send
 
 STREAMS = {
     "docs/language.md": "CREATE STREAM traffic (ts TIMESTAMP, detector STRING, speed INT) FROM json 'incoming';\n",
@@ -23,6 +28,9 @@ STREAMS = {
 
 POSTGRES = "postgresql://eventide@localhost:5432/reports"
 """Where the pages say that a database is; the tests have a real one elsewhere."""
+
+KAFKA = "localhost:9092"
+"""The same for a broker."""
 
 FUNCTIONS = {
     "functions.py": "def foundIn(word: str, text: str) -> bool:\n    return word[-1] == text[-1]\n",
@@ -52,6 +60,17 @@ def told_by(script: Script, printed: list[dict[str, object]], folder: Path) -> d
     return found
 
 
+def write_records(stream: Stream) -> None:
+    """The rows of a stream in a topic that is made."""
+    assert stream.input is not None
+    options = dict(stream.input.options)
+    servers, topic = options["kafka.bootstrap.servers"], options["subscribe"]
+    new_topic(servers, name=topic)
+    columns = [column for column in stream.columns if not column.name.startswith("kafka_")]
+    inside = replace(stream, columns=tuple(columns), source=())
+    send(servers, topic, [json.dumps(row).encode() for row in rows_of(inside)])
+
+
 def rows_in(url: str, table: str) -> int:
     """How many rows a table has, which go."""
     with psycopg.connect(url) as connection:
@@ -61,11 +80,19 @@ def rows_in(url: str, table: str) -> int:
     return int(found[0][0])
 
 
-@pytest.mark.parametrize("block", tagged("sql"), ids=str)
+def blocks() -> list[Any]:
+    """All of them; a broker takes seconds to start."""
+    slow = pytest.mark.slow
+    return [pytest.param(one, marks=[slow] if KAFKA in one.text else [], id=str(one)) for one in tagged("sql")]
+
+
+@pytest.mark.parametrize("block", blocks())
 def test_a_script_runs_and_every_query_of_it_has_results(
     block: Block, here: Here, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     text = script_of(block)
+    if KAFKA in text:
+        text = text.replace(KAFKA, request.getfixturevalue("kafka_server").servers)
     if POSTGRES in text:
         text = text.replace(POSTGRES, request.getfixturevalue("postgres_server").url)
     script = read_script(text, block.page)
@@ -73,7 +100,10 @@ def test_a_script_runs_and_every_query_of_it_has_results(
     for name, code in FUNCTIONS.items():
         (tmp_path / name).write_text(code, encoding="utf-8")
     for number, stream in enumerate(script.program.streams):
-        write_rows(stream, tmp_path, number)
+        if stream.input is not None and stream.input.format == "kafka":
+            write_records(stream)
+        else:
+            write_rows(stream, tmp_path, number)
     ran = here("run", "script.sql", "--engine", "local", "--bounded", "--json")
     assert ran.code == 0, ran.err
     told = told_by(script, ran.rows, tmp_path)

@@ -208,8 +208,12 @@ READ = "CREATE STREAM s (ts TIMESTAMP, k STRING) FROM json 'in' SOURCE BY k\n {}
         (
             "DRATIO 1% IDLE AFTER 30 s",
             "2:12: IDLE AFTER leaves out who is silent while others speak; when all are silent, time stands, and the "
-            "last window stays open until a row after its end comes: ON DEMAND or CLOCK SKEW would let the clock "
-            "close it",
+            "last window stays open until a row after its end comes: ON DEMAND or CLOCK SKEW in the place of DRATIO "
+            "would let the clock close it",
+        ),
+        (
+            "DRATIO 1%",
+            "2:2: DRATIO finds from the rows how long to wait; when all are silent, time stands, and the last",
         ),
         (
             "BOUNDS (a TRAILS b BY 5 s, b TRAILS b BY 0, ALL TRAILS a BY 0)",
@@ -226,7 +230,6 @@ def test_what_may_stall_is_told(clauses: str, message: str) -> None:
     "clauses",
     [
         "",
-        "DRATIO 1% SLACK 20",
         "SLACK 10 TIMEOUT 1 min",
         "OWN PROGRESS IDLE AFTER 1 min",
         "OWN PROGRESS IDLE AFTER 1 min EXPECTING (a, b)",
@@ -249,3 +252,19 @@ def test_what_is_probably_not_meant_is_told() -> None:
     base += " FROM json 'in';SELECT count(*) FROM s "
     assert "rows between two windows are in none" in warned(base + "[RANGE 5 SLIDE 6]")[0]
     assert "put together from 3601 panes" in warned(base + "[RANGE 3601 SLIDE 3600]")[0]
+
+
+@pytest.mark.parametrize("path", ["in", "in/*.json", "in/2026.d/"])
+def test_where_rows_may_stop_for_a_while_a_drop_ratio_alone_is_told_to_leave_the_last_window_open(path: str) -> None:
+    """Only IDLE AFTER was warned of, and the last window stayed open in silence all the same."""
+    text = READ.replace("json 'in'", f"json '{path}'").format("DRATIO 1% SLACK 20")
+    assert any("the last window stays open" in warning for warning in warned(text))
+
+
+@pytest.mark.parametrize(
+    ("source", "clauses"), [("json 'in/rows.json'", ""), ("STDIN", ""), ("json 'in'", "ARRIVAL BY came")]
+)
+def test_what_is_read_to_its_end_and_recordings_close_every_window(source: str, clauses: str) -> None:
+    text = READ.replace("json 'in'", source).replace("k STRING)", "k STRING, came TIMESTAMP)")
+    declared = text.format(f"TIMESTAMP BY ts {clauses} DRATIO 1%")
+    assert not any("the last window" in warning for warning in warned(declared))

@@ -16,6 +16,9 @@ from tests.simulation.player import RememberingExecutor
 from tests.simulation.search import failure_of
 from tests.simulation.story import story_of
 
+SHOWN = 100
+"""How far it is, is told after so many."""
+
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """What is asked for."""
@@ -40,6 +43,8 @@ def main() -> int:
     started, failures = time.monotonic(), 0
     for seed in range(asked.first, asked.first + asked.seeds):
         failure = failure_of(seed, executor)
+        if seed % SHOWN == SHOWN - 1:
+            print(f"{seed + 1 - asked.first:,} of {asked.seeds:,}", file=sys.stderr, flush=True)
         if failure is not None:
             failures += 1
             print(f"{failure}\n", flush=True)

@@ -36,7 +36,7 @@ MILLISECOND = 1_000
 
 
 class Beat(InputPartition):
-    """One heartbeat."""
+    """The partition of a batch: one heartbeat."""
 
     def __init__(self, heartbeat: int) -> None:
         self.heartbeat = heartbeat
@@ -76,7 +76,7 @@ class HeartbeatReader(DataSourceStreamReader):
         return [Beat(end["heartbeat"])] if end["heartbeat"] > start["heartbeat"] else []
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The heartbeat as a row."""
+        """Give the heartbeat of a batch as one row."""
         import pyarrow as pa
 
         assert isinstance(partition, Beat)
@@ -154,7 +154,7 @@ def cells_of(source: pa.Array, times: pa.Array) -> pa.Table:
 
 
 def merged(parts: list[pa.Table]) -> pa.Table:
-    """The same cells, each once."""
+    """Cells of several parts, each stretch and source once."""
     together = pa.concat_tables(parts).group_by(["source", "cell"], use_threads=False)
     found = together.aggregate([("rows", "sum"), ("low", "min"), ("high", "max")])
     return found.rename_columns(["source", "cell", "rows", "low", "high"])

@@ -105,7 +105,7 @@ class ArrowRows:
         return pa.concat_tables(tables) if tables else None, wanted == 0
 
     def close(self) -> None:
-        """Draw no more."""
+        """Draw no more batches from the iterable."""
         self._next.close()
 
 
@@ -172,7 +172,7 @@ Given: TypeAlias = "DataFrame | pa.Table | pa.RecordBatch | pa.RecordBatchReader
 
 
 class SparkRows:
-    """A streaming DataFrame."""
+    """A streaming DataFrame as the input of a stream."""
 
     def __init__(self, frame: DataFrame) -> None:
         refuse_connect(frame, "this DataFrame")

@@ -77,7 +77,7 @@ def joined(
     within: Length | None,
     how: str,
 ) -> EventJoin:
-    """A join of two inputs."""
+    """Build the join of two inputs."""
     kind = _kind(how)
     owner = f"the join of {alias_of(left)!r} and {alias_of(right)!r}"
     names, conditions = _equalities(left, right, on, owner)
@@ -197,7 +197,7 @@ class EventJoin(EventRows):
         return EventRows(join, self.inputs, shown, clock, self.name)
 
     def named(self, name: str) -> EventJoin:
-        """The same under a name."""
+        """The same join under a name."""
         found = super().named(name)
         assert isinstance(found, EventJoin)
         return found

@@ -34,7 +34,7 @@ NOWHERE = exp.Placeholder()
 
 
 def name_of(node: Node) -> str:
-    """Its name."""
+    """The name of what is read."""
     return node.declared.name if isinstance(node, EventStream) else node.called
 
 

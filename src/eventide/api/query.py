@@ -58,7 +58,7 @@ class ContinuousQuery(ReadableRows, Startable):
 
     @property
     def called(self) -> str:
-        """Its name."""
+        """The name of the query."""
         return self.declared.name
 
     def named(self, name: str) -> ContinuousQuery:

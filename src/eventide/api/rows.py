@@ -163,7 +163,7 @@ class EventRows(ReadableRows, Startable):
 
     @property
     def called(self) -> str:
-        """Its name."""
+        """The name of the rows."""
         return self.name or UNNAMED
 
     @property
@@ -172,7 +172,7 @@ class EventRows(ReadableRows, Startable):
         return self.clock.kind
 
     def named(self, name: str) -> EventRows:
-        """The same under a name: its results and its files carry it."""
+        """The same rows under a name, which their results and files carry."""
         # The same object is the same operator to all that read it.
         return self if name == self.name else replace(self, name=checked_name(name))
 

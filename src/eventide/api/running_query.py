@@ -153,7 +153,7 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
 
     @property
     def isActive(self) -> bool:  # noqa: N802
-        """Whether it still runs."""
+        """Whether the engine still runs."""
         return not self.engine.ended.is_set()
 
     def status(self) -> Status:
@@ -247,7 +247,7 @@ class RunningQuery:
 
     @property
     def isActive(self) -> bool:  # noqa: N802
-        """Whether it still runs."""
+        """Whether the query still runs."""
         return self.together.isActive
 
     def status(self) -> Status:

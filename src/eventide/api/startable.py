@@ -31,11 +31,11 @@ class Startable(ABC):
     @property
     @abstractmethod
     def called(self) -> str:
-        """Its name."""
+        """The name under which it is started."""
 
     @abstractmethod
     def named(self, name: str) -> Self:
-        """The same under a name: its results and its files carry it."""
+        """The same query under a name, which its results and files carry."""
 
     @property
     def plan(self) -> Program:

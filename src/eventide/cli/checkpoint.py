@@ -21,7 +21,7 @@ Before a copy is thrown away: eventide checkpoint verify state
 
 
 class Action(str, Enum):  # noqa: UP042 - typer shows the values of such
-    """What to do with it."""
+    """What can be done with a checkpoint."""
 
     verify = "verify"
 

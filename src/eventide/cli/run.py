@@ -35,7 +35,7 @@ With Kafka: eventide run orders.sql --package org.apache.spark:spark-sql-kafka-0
 
 
 class EngineName(StrEnum):
-    """The engines."""
+    """The engines that a run can ask for."""
 
     spark = "spark"
     local = "local"

@@ -23,7 +23,7 @@ def verify_checkpoint(place: str, as_json: bool) -> int:
 
 
 def lines(found: Verification) -> list[str]:
-    """What is told of a checkpoint.
+    """The findings of a verification, line by line.
 
     >>> lines(Verification("state", 2, 7, 2048, 40, 9, 9))
     ['state: 2 records, 7 state files (2 KiB), 40 files of results: all as they were written', 'to be continued from \

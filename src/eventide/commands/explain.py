@@ -40,7 +40,7 @@ def explain_file(file: str, as_json: bool) -> None:
 
 
 def answer_statements(script: Script, to_stderr: bool) -> None:
-    """Print the answers."""
+    """Print the answers to SHOW and EXPLAIN."""
     screen = sys.stderr if to_stderr else sys.stdout
     console = Console(file=screen, width=None if screen.isatty() else WIDTH_ELSEWHERE, highlight=False)
     for answer in answers(script):

@@ -19,7 +19,7 @@ def versions() -> dict[str, str | None]:
 
 
 def show_version(as_json: bool) -> None:
-    """Print it."""
+    """Print the version of Eventide."""
     if as_json:
         print(json.dumps(versions()))
     else:

@@ -83,7 +83,7 @@ def _tell_operator(progress: ProgressReport, name: str, as_json: bool) -> None:
 
 
 def lines(progress: ProgressReport, opened: OpenQuery, windows: list[OpenWindow], start: int | None) -> list[str]:
-    """What is told of these windows."""
+    """Why these windows are open, line by line."""
     unitless = opened.kind is TimeKind.SEQUENCE
     if not windows and start is not None:
         return [f"window {moment(start, unitless)} of query {opened.query} is closed"]

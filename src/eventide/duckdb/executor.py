@@ -29,7 +29,7 @@ from eventide.sources.arrow_types import spark_type_of
 
 
 class SqlExecutor(Protocol):
-    """Whoever answers Spark's SQL over Arrow tables."""
+    """Executes Spark's SQL over Arrow tables."""
 
     def ask(self, spark_sql: str, tables: Mapping[str, pa.Table], inner: tuple[Column, ...] = ()) -> pa.Table:
         """The answer of a statement over these tables; `inner` are columns that it makes and uses itself."""

@@ -142,5 +142,5 @@ def route(method: str, path: str, parameters: tuple[str, ...], answer: Answer, c
 
 
 def refusing(error: HttpError) -> Response:
-    """Why there is no answer."""
+    """The response that says why there is no answer."""
     return Response(as_json(error.body()), error.status, error.headers, JSON)

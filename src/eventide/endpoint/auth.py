@@ -137,12 +137,12 @@ class HttpError(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
     def body(self) -> dict[str, str | None]:
-        """What the client reads."""
+        """What the client reads, as JSON."""
         return {"error": self.error, "hint": self.hint}
 
 
 def as_json(data: Any) -> bytes:
-    """Plain data as one line."""
+    """Plain data as one line of JSON."""
     return json.dumps(_plain(data), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 

@@ -123,7 +123,7 @@ class Client:
 
 
 def read_token(file: Path) -> str:
-    """The token in a file."""
+    """Read the token from a file."""
     try:
         token = file.read_text(encoding="ascii").strip()
     except OSError as error:

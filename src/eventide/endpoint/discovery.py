@@ -163,7 +163,7 @@ def _owner(file: Path) -> int | None:
 
 
 def nobody_at(folder: Path, more: str = "") -> EngineError:
-    """No engine can be asked."""
+    """The error where no engine can be asked."""
     return EngineError(
         f"no engine that can be asked works on {folder}{more}. Start one: eventide run FILE.sql --checkpoint {folder}"
     )
@@ -205,7 +205,7 @@ class Address:
 
     @classmethod
     def given(cls, host: str, port: int) -> Address:
-        """From a host and a port.
+        """An address from a host and a port.
 
         >>> Address.given("::1", 9000)
         Address(host='::1', port=9000)

@@ -150,7 +150,7 @@ class Questions:
         return lines.of(table).rstrip(b"\n").replace(b"\n", b",")
 
     def status(self) -> dict[str, Any]:
-        """How the engine stands."""
+        """The status of the engine, as JSON."""
         return self._running.status().as_json()
 
     def why(self, query: str | None) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class LingeringTransport:
 
 
 class LimitedProtocol(H11Protocol):
-    """One connection."""
+    """One HTTP connection, within the limits."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class LimitedProtocol(H11Protocol):
             self._refuse(HttpError(503, "too many are asking", "ask again"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Stop the timers of a connection that is gone."""
         for timer in (self._deadline, self._patience):
             if timer is not None:
                 timer.cancel()

@@ -1,7 +1,5 @@
 """Arrays with one place per source: they grow as sources are discovered, and fit into snapshots.
 
-Arrays with one place per source that grow as sources are discovered.
-
 >>> grown(np.array([7, 8]), 4, 0).tolist()
 [7, 8, 0, 0]
 

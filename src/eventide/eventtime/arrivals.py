@@ -1,7 +1,5 @@
 """Arrivals: the summary of one round from which every policy learns, and parts of it.
 
-What one round brought: the summary from which every policy learns.
-
 Law: rows of one round arrive together, at its clock. A policy sees cells, never rows: a cell says how many rows of one
 source arrived with times from `earliest` to `latest`. A row alone is a round of one cell, so per row and per round are
 the same code. One cell per source is enough to be correct; several (one per stretch of time) keep a single straggler

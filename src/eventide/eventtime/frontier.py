@@ -56,7 +56,7 @@ class Frontier:
 
     @classmethod
     def start(cls) -> Frontier:
-        """Nothing is closed.
+        """The frontier of a new stream: nothing is closed.
 
         >>> Frontier.start().is_closed(-(10**18))
         False

@@ -1,7 +1,5 @@
 """Spans of application time, and punctuations: promises about spans that travel with the data.
 
-Punctuation: a promise that travels with the data.
-
 Law: a punctuation says that no further row with a time up to `time` comes (from `start` on, if it is a range) from the
 sources of its group; without a group, from any source, known or not.
 

@@ -33,7 +33,7 @@ EXPECTED = "expected"
 
 
 class AmountFormatter(Protocol):
-    """Tells amounts in words."""
+    """Writes the amounts of a reason in words."""
 
     def length(self, amount: int) -> str:
         """A distance between times of rows."""
@@ -44,15 +44,15 @@ class AmountFormatter(Protocol):
         ...
 
     def time(self, instant: int) -> str:
-        """A time of rows."""
+        """A time of rows, in words."""
         ...
 
     def clock(self, instant: int) -> str:
-        """A reading of the clock."""
+        """A reading of the clock, in words."""
         ...
 
     def source(self, number: int) -> str:
-        """The name of a source."""
+        """The name of a source, by its number."""
         ...
 
 
@@ -60,13 +60,13 @@ class BareAmounts:
     """Tells amounts as the numbers they are."""
 
     def length(self, amount: int) -> str:
-        """The number."""
+        """A length, as its number."""
         return str(amount)
 
     wait = time = clock = length
 
     def source(self, number: int) -> str:
-        """By its number."""
+        """A source, by its number."""
         return f"source {number}"
 
 
@@ -93,7 +93,7 @@ class Reason:
         return replace(self, lifted=(*self.lifted, rule))
 
     def as_data(self) -> dict[str, Any]:
-        """As plain data.
+        """The reason as plain data.
 
         >>> Reason("slack", "{rows:count} rows are held back", {"rows": 3}, common=True).as_data()
         {'rule': 'slack', 'rows': 3}
@@ -142,7 +142,7 @@ def reason_of(generator: HeartbeatGenerator, source: int) -> Reason:
 
 
 def left_out_of(generator: HeartbeatGenerator) -> tuple[LeftOut, ...]:
-    """Who is not waited for, and by which rule.
+    """The sources that are not waited for, and by which rule.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> left_out_of(FixedDelay(5).start())

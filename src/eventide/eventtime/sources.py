@@ -40,7 +40,7 @@ class LastSeen:
         self.largest: Instants = np.zeros(0, dtype=np.int64)
 
     def note(self, arrivals: Arrivals) -> None:
-        """Hear a round."""
+        """Note which sources a round has heard."""
         if arrivals.total == 0:
             return
         source = arrivals.sources
@@ -67,7 +67,7 @@ class LastSeen:
         return int(self.largest[source]) if source < len(self.largest) else NEVER
 
     def snapshot(self) -> Snapshot:
-        """Both arrays as plain data."""
+        """The times and clocks of all sources as plain data."""
         return {"heard": packed(self.heard), "largest": packed(self.largest)}
 
     @classmethod

@@ -1,7 +1,5 @@
 """CREATE STREAM as a `Stream`, and INTO as the place of results.
 
-CREATE STREAM: from its tree to a `Stream`.
-
 Defaults. The time is the only TIMESTAMP column, or else the only DATE, or else a whole number named `time`,
 `timestamp`, `ts` or `t`. The stream is one source. 1 % of its rows may be late.
 
@@ -58,14 +56,15 @@ class StreamReader:
         """The stream, or an error at the clause that is wrong."""
         clauses = {str(clause.this): clause for clause in tree.args["clauses"]}
         columns = self._columns(tree)
+        columns, partitions = _of_records(columns, clauses)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
         time, timestamps = self._time(tree, clauses, columns, arrival)
-        sources = clauses["SOURCE BY"].expressions if "SOURCE BY" in clauses else ()
+        sources = [] if partitions or "SOURCE BY" not in clauses else clauses["SOURCE BY"].expressions
         stream = Stream(
             name_of(tree.this),
             columns,
             time=time.name if time else None,
-            source=tuple(self._column(name, columns).name for name in sources),
+            source=partitions or tuple(self._column(name, columns).name for name in sources),
             arrival=arrival.name if arrival else None,
             timestamps=timestamps,
             input=self._input(tree, clauses),
@@ -216,6 +215,8 @@ class StreamReader:
             found = [value for name, value in options if name.lower() == "path"]
             path = found[-1] if found else None
             options = [(name, value) for name, value in options if name.lower() != "path"]
+        if kind == "kafka" and origin is not None and path is not None:
+            options, path = _of_kafka(path, options), None
         if kind is None:
             for name in ("OPTIONS", "LIMIT"):
                 if name in clauses:
@@ -246,6 +247,49 @@ class StreamReader:
             return Future(Amounts(self.source, stream.time_kind).length(amount, "FUTURE"), bool(rest))
         except DeclarationError as error:
             raise self.source.error(getattr(error, "message", str(error)), amount) from error
+
+
+OF_RECORDS = {
+    "kafka_topic": "STRING",
+    "kafka_partition": "INT",
+    "kafka_offset": "BIGINT",
+    "kafka_timestamp": "TIMESTAMP",
+    "kafka_key": "BINARY",
+}
+"""What every record of Kafka has beside its value; whoever names one in a clause need not declare it."""
+
+
+def _of_records(columns: tuple[Column, ...], clauses: dict[str, Clause]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The columns, with those of Kafka that clauses name; and the sources where these are its partitions."""
+    origin = clauses.get("FROM") or clauses.get("USING")
+    if origin is None or origin.expressions[0].name.lower() != "kafka":
+        return columns, ()
+    declared = {column.name.lower() for column in columns}
+    sources = [part.name.lower() for part in clauses["SOURCE BY"].expressions] if "SOURCE BY" in clauses else []
+    by_partition = sources == ["partition"] and "partition" not in declared
+    topics = origin.expressions[-1].name
+    several = "," in topics or topics.startswith("^") or clauses.get("USING") is origin
+    partitions = (("kafka_topic",) if several else ()) + ("kafka_partition",) if by_partition else ()
+    named = [part.name.lower() for words in NAMING if words in clauses for part in clauses[words].expressions]
+    added = [name for name in dict.fromkeys((*named, *partitions)) if name in OF_RECORDS and name not in declared]
+    return (*columns, *(Column(name, OF_RECORDS[name]) for name in added)), partitions
+
+
+NAMING = ("TIMESTAMP BY", "ARRIVAL BY", "SOURCE BY")
+"""Clauses that name columns."""
+
+
+def _of_kafka(topics: str, options: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The options by which Spark knows topics, or a pattern of their names, which begins with ^; from the beginning on.
+
+    >>> _of_kafka("cars", [("servers", "localhost:9092")])[:2]
+    [('subscribe', 'cars'), ('kafka.bootstrap.servers', 'localhost:9092')]
+    """
+    own = {"servers": "kafka.bootstrap.servers", "starting": "startingOffsets"}
+    named = [(own.get(name.lower(), name), value) for name, value in options]
+    known = {name.lower() for name, _ in named}
+    named += [] if "startingoffsets" in known else [("startingOffsets", "earliest")]
+    return [("subscribePattern" if topics.startswith("^") else "subscribe", topics), *named]
 
 
 def option_pairs(clause: Clause | None, source: SourceText) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,5 @@
 """Clauses that name a heartbeat policy, bounds between sources among them, as policies.
 
-The heartbeat policy of a stream, from its clauses.
-
 | clauses | policy |
 |---|---|
 | none | `DropRatio(0.01)` |

@@ -5,6 +5,7 @@ Law: a warning names what will happen and the clause that prevents it. A script 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -90,10 +91,13 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
             yield message, clauses["BOUNDS"]
     elif not has_timeout and (reason := _rests(inner)):
         yield f"{reason}: when the stream falls silent, they wait for ever; add TIMEOUT", declared.tree
-    elif has_idle and stream.arrival is None and _learns_from_rows(inner):
+    elif (has_idle or "DRATIO" in clauses) and _may_fall_silent(stream) and _learns_from_rows(inner):
         stands = "when all are silent, time stands, and the last window stays open until a row after its end comes"
-        way = "ON DEMAND or CLOCK SKEW would let the clock close it"
-        yield f"IDLE AFTER leaves out who is silent while others speak; {stands}: {way}", clauses["IDLE AFTER"]
+        way = "ON DEMAND or CLOCK SKEW in the place of DRATIO would let the clock close it"
+        if has_idle:
+            yield f"IDLE AFTER leaves out who is silent while others speak; {stands}: {way}", clauses["IDLE AFTER"]
+        else:
+            yield f"DRATIO finds from the rows how long to wait; {stands}: {way}", clauses["DRATIO"]
     of_a_round = stream.input.max_rows if stream.input is not None else None
     held = inner.rows if isinstance(inner, Slack | Cap) else None
     if held is not None and of_a_round is not None and held < of_a_round:
@@ -162,6 +166,19 @@ def _about_bounds(policy: DeclaredSkew, names: tuple[str, ...], has_timeout: boo
             f"when all sources pause, rows of {sender!r} may wait for ever for {target!r}, which {trails}: "
             f"add TIMEOUT, or {target} TRAILS {sender} BY 0 AFTER some time"
         )
+
+
+ENDS_BY_ITSELF = re.compile(r"\.\w+$")
+"""The path of a single file, which is read to its end, where every window is closed."""
+
+
+def _may_fall_silent(stream: Stream) -> bool:
+    """Whether rows may stop for a while, and the clock goes on: not in a recording, nor in what is read to its end."""
+    if stream.arrival is not None or stream.input is None or stream.input.format.lower() in ("stdin", "replay"):
+        return False
+    path = stream.input.path or ""
+    is_file = ENDS_BY_ITSELF.search(path) is not None and not re.search(r"[*?\[{]", path)
+    return stream.input.format.lower() == "follow" or not is_file
 
 
 def _learns_from_rows(policy: Policy) -> bool:

@@ -136,7 +136,7 @@ STANDARD_INPUT = "-"
 
 
 def text_of(name: str) -> str:
-    """All of it, as UTF-8."""
+    """The whole text of a script, read as UTF-8."""
     try:
         given = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
     except FileNotFoundError:
@@ -156,7 +156,7 @@ def script_of(name: str) -> Script:
 
 
 def shown_as(name: str) -> str:
-    """The name in messages."""
+    """The name of a script in messages."""
     return "standard input" if name == STANDARD_INPUT else name
 
 

@@ -74,7 +74,7 @@ TypeIn = Callable[[Stream, str], str]
 
 
 def declared_first(type_of: TypeIn) -> TypeIn:
-    """The same answers, with less asked of an engine."""
+    """A resolver that asks an engine only for types which no declaration tells."""
 
     def known(stream: Stream, sql: str) -> str:
         if (alone := ALONE.fullmatch(sql.strip())) is not None:
@@ -104,7 +104,7 @@ BoundOperator = BoundRows | BoundJoin | BoundLookup
 
 
 class TypeResolver(Protocol):
-    """Whoever knows the types of expressions."""
+    """Tells the types of expressions."""
 
     def declare(self, stream: Stream) -> None:
         """Make the columns of a stream known."""
@@ -160,7 +160,7 @@ class BoundProgram:
         return self._with_query(step, types) if isinstance(step, Query) else self._with_operator(step, types)
 
     def with_query(self, query: Query, types: TypeResolver) -> BoundProgram:
-        """The same, and one query more."""
+        """A copy of the program with one query more."""
         added = replace(self, program=self.program.with_query(query))
         for read in through(added.program, query):
             if self.program.operator(read) is not None:
@@ -171,7 +171,7 @@ class BoundProgram:
         return added._with_query(added.program.query(query.name), types)
 
     def without_query(self, name: str) -> BoundProgram:
-        """The same, without that query."""
+        """A copy of the program without a query."""
         program = self.program.without_query(name)
         queries = {other: bound for other, bound in self.queries.items() if other != name}
         return replace(self, program=program, queries=queries, ways=tuple(w for w in self.ways if w.step != name))

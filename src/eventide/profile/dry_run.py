@@ -130,7 +130,7 @@ class Timetable:
 
     @classmethod
     def row_at_a_time(cls, recording: Recording) -> Timetable:
-        """Every row is a step."""
+        """A timetable in which every row is a step."""
         clock = recording.arrival
         return cls._of(recording, clock, clock, np.arange(len(clock) + 1), length=None)
 

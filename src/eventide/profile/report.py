@@ -1,7 +1,5 @@
 """Findings for a terminal: tables, and a recommendation in plain words.
 
-The findings as tables for a terminal.
-
 A recommendation in plain words: what to declare, what it would have cost here, and what `withWatermark` would cost.
 
 Everything said is read off the dry run; where Eventide's own policy did not keep its promise or was not the fastest,

@@ -106,7 +106,7 @@ def show_program(program: Program, only: str | None = None) -> None:
 
 
 def plan_of(script: Script) -> dict[str, Any]:
-    """The plan as plain data."""
+    """The plan of a script as plain data."""
     outputs = {output.query: output_words(output) for output in script.outputs}
     settings = RunSettings.of(script.settings)
     memory = DRIVER_MEMORY if settings.driver_memory is None else settings.driver_memory
@@ -114,7 +114,7 @@ def plan_of(script: Script) -> dict[str, Any]:
 
 
 def output_words(output: OutputTarget) -> str:
-    """Where results go.
+    """Where the results of a query go, in words.
 
     >>> output_words(OutputTarget("q", "parquet", "out")), output_words(OutputTarget("q"))
     ('parquet files in out', 'the console')

@@ -1,7 +1,5 @@
 """A program described as plain data, bound without an engine.
 
-A program described as plain data: what `explain` shows, as a tree or as JSON.
-
 Law: nothing runs. Types are found with the local backend, so that no JVM is needed; a query with a function that only
 Spark has is described as far as that goes, and it is said.
 

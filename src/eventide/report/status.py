@@ -66,7 +66,7 @@ class StatusLine:
         engine.on_round(self._after)
 
     def text(self) -> str:
-        """The line as it is now."""
+        """The line as the run stands now."""
         if self._engine is None:
             return "starting"
         unitless = {s.name for s in self._engine.engine.program.streams if s.time_kind is TimeKind.SEQUENCE}

@@ -161,7 +161,7 @@ class Verification:
 
 
 def verify(storage: Storage) -> Verification:
-    """Look a checkpoint over."""
+    """Check the records and files of a checkpoint."""
     for attempt in range(ATTEMPTS):
         names = _numbered(storage)
         found = _verified(storage, names)

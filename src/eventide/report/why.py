@@ -1,7 +1,5 @@
 """Why a window is open: as a sentence, and as a value with its parts.
 
-Why a window is open, in a sentence.
-
 A sentence names the window, who holds it and how far that is, the rule, since when time stands, and when the window
 closes if nothing more arrives; or what has to happen, where the clock alone never closes it.
 
@@ -76,7 +74,7 @@ class StreamAmounts:
         return spoken(amount, self._unitless_clock)
 
     def time(self, instant: int) -> str:
-        """A time of rows."""
+        """A time of rows, in the words of the stream."""
         return self._short(moment(instant, self._unitless))
 
     def clock(self, instant: int) -> str:
@@ -85,7 +83,7 @@ class StreamAmounts:
         return self._short(moment(rounded, self._unitless_clock))
 
     def source(self, number: int) -> str:
-        """The name of a source."""
+        """The name of a source, by its number."""
         return str(self.names[number]).replace("\x1f", "|") if number < len(self.names) else f"source {number}"
 
     def _short(self, text: str) -> str:

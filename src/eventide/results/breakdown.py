@@ -1,7 +1,5 @@
 """Errors of early answers, broken down by group and by point of the slide.
 
-The errors of early answers, group by group.
-
 Law: of every group the windows that were scored, their mean error and the worst one; at most `MOST_GROUPS` groups are
 kept, those with the latest windows.
 
@@ -195,7 +193,7 @@ class ByPoint:
 
     @classmethod
     def restored(cls, saved: dict[str, Any]) -> ByPoint:
-        """What `saved` described.
+        """Errors by point, from what `saved` gave.
 
         >>> learned = ByPoint(1)
         >>> learned.add(np.array([0.5]), np.array([[0.2]]), np.array([8]), np.array([10]))

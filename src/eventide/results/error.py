@@ -1,7 +1,5 @@
 """How wrong an early answer was, how it is extrapolated, and comparisons of the user.
 
-How wrong an early answer was, once the final one is known.
-
 Law (prodding thesis, section 4.4): the accuracy of an early value E of a final value F is (F - |F - E|) / F, so its
 error is |F - E| / |F|: nothing where they are equal, and without limit where the early value is far too large. Where F
 is 0, or where one of them is infinite, NaN or NULL and the other is not, any other value is wholly wrong, an error of
@@ -85,7 +83,7 @@ def relative_error(early: pa.Array, final: pa.Array) -> Floats:
 
 
 def differs(early: pa.Array, final: pa.Array) -> Floats:
-    """Right, or wrong.
+    """The error of values that are right or wrong: 0 or 1.
 
     >>> differs(pa.array(["a", "b"]), pa.array(["a", "c"])).tolist()
     [0.0, 1.0]

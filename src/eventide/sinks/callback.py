@@ -39,6 +39,7 @@ database, delete the rows of that round from the table and insert those of the s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -55,7 +56,40 @@ Receive: TypeAlias = "Callable[[str, int, pa.RecordBatchReader], object]"
 Rewind: TypeAlias = Callable[[str, int], object]
 
 
-class Callback:
+class FunctionSink(ABC):
+    """Gives results to a function of the user's, round by round; what its arguments are, the kinds of it say."""
+
+    def __init__(self, function: Callable[..., object], rewind: Rewind | None, empty: bool) -> None:
+        self._function = function
+        self._rewind = rewind
+        self._empty = empty
+
+    @abstractmethod
+    def _arguments(self, results: Results) -> tuple[object, ...]: ...
+
+    def emit(self, results: Results) -> None:
+        """Call the function with the results."""
+        if not (results.rows or self._empty):
+            return
+        what = f"failed on the results of {results.query!r} in round {results.round}"
+        again = f"Round {results.round} will be given to it again when the engine starts again"
+        arguments = self._arguments(results)
+        with translated_errors(self._function, what, again):
+            self._function(*arguments)
+
+    def rewind(self, query: str, last: int) -> None:
+        """Call the other function, if there is one."""
+        if self._rewind is not None:
+            with translated_errors(
+                self._rewind, f"failed to forget what {query!r} gave after round {last}", "Mend it, start again"
+            ):
+                self._rewind(query, last)
+
+    def close(self) -> None:  # noqa: B027 - right for every kind
+        """Do nothing: a function holds nothing open, and a Spark session is not ours to stop."""
+
+
+class Callback(FunctionSink):
     """Calls `function(query, round, batches)`.
 
     `batches` is a `pyarrow.RecordBatchReader`: loop over it for record batches, `read_all()` gives a table, `.schema`
@@ -72,30 +106,11 @@ division by zero. Round 3 will be given to it again when the engine starts again
     """
 
     def __init__(self, function: Receive, *, rewind: Rewind | None = None, empty: bool = True) -> None:
-        self._function = function
-        self._rewind = rewind
-        self._empty = empty
+        super().__init__(function, rewind, empty)
 
-    def emit(self, results: Results) -> None:
-        """Call the function."""
-        if not (results.rows or self._empty):
-            return
-        what = f"failed on the results of {results.query!r} in round {results.round}"
-        again = f"Round {results.round} will be given to it again when the engine starts again"
-        with translated_errors(self._function, what, again):
-            reader = pa.RecordBatchReader.from_batches(results.schema, results.batches())
-            self._function(results.query, results.round, reader)
-
-    def rewind(self, query: str, last: int) -> None:
-        """Call the other function, if there is one."""
-        if self._rewind is not None:
-            with translated_errors(
-                self._rewind, f"failed to forget what {query!r} gave after round {last}", "Mend it, start again"
-            ):
-                self._rewind(query, last)
-
-    def close(self) -> None:
-        """Nothing is left to do."""
+    def _arguments(self, results: Results) -> tuple[object, ...]:
+        reader = pa.RecordBatchReader.from_batches(results.schema, results.batches())
+        return results.query, results.round, reader
 
 
 @contextmanager
@@ -111,7 +126,7 @@ def translated_errors(function: Callable[..., object], what: str, way_out: str) 
         raise EngineError(f"the function {name} {what}: {reason}. {way_out}") from error
 
 
-class SparkWriter:
+class SparkWriter(FunctionSink):
     """Calls `function(results, round)` with a DataFrame of the results; it has all their columns, `query` included.
 
     Results that are on the cluster are a DataFrame over their files, and never pass through the driver; others, which
@@ -129,20 +144,11 @@ class SparkWriter:
         rewind: Rewind | None = None,
         empty: bool = True,
     ) -> None:
+        super().__init__(function, rewind, empty)
         self._spark = spark
-        self._function = function
-        self._rewind = rewind
-        self._empty = empty
 
-    def emit(self, results: Results) -> None:
-        """Make the DataFrame and call the function."""
-        if not (results.rows or self._empty):
-            return
-        what = f"failed on the results of {results.query!r} in round {results.round}"
-        again = f"Round {results.round} will be given to it again when the engine starts again"
-        frame = self._frame(results) if results.frame is None else results.frame()
-        with translated_errors(self._function, what, again):
-            self._function(frame, results.round)
+    def _arguments(self, results: Results) -> tuple[object, ...]:
+        return (self._frame(results) if results.frame is None else results.frame()), results.round
 
     def _frame(self, results: Results) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -158,14 +164,3 @@ class SparkWriter:
                 f"Spark cannot take the results of {results.query!r} in round {results.round}: {reason}. Does Spark "
                 "still run, and does it know the type of every column?"
             ) from error
-
-    def rewind(self, query: str, last: int) -> None:
-        """Call the other function, if there is one."""
-        if self._rewind is not None:
-            with translated_errors(
-                self._rewind, f"failed to forget what {query!r} gave after round {last}", "Mend it, start again"
-            ):
-                self._rewind(query, last)
-
-    def close(self) -> None:
-        """Nothing is left to do; the Spark session is not ours to stop."""

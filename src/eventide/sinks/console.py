@@ -91,7 +91,7 @@ class Console:
             self._live.start(refresh=True)
 
     def newest(self, query: str) -> pa.Table:
-        """What is shown of a query, the newest last."""
+        """The results of a query that are shown, the newest last."""
         with self._lock:
             rounds = list(self._shown.get(query, {}).values())
         if not rounds:

@@ -64,7 +64,7 @@ class Writable(Protocol):
     """What a file has to offer to those who fill it."""
 
     def write(self, data: Any, /) -> int:
-        """Append these bytes."""
+        """Append bytes to the file."""
         ...
 
 

@@ -56,7 +56,7 @@ class Memory:
             rounds[results.round] = table
 
     def rewind(self, query: str, last: int) -> None:
-        """Forget later rounds."""
+        """Forget the results of later rounds."""
         rounds = self._rounds.get(query, {})
         self._rounds[query] = {round: table for round, table in rounds.items() if round <= last}
 

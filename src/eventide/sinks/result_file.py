@@ -125,7 +125,7 @@ class PartWriter:
     what: str
 
     def write(self, parts: Parts) -> None:
-        """Have all parts written."""
+        """Have Spark's tasks write all parts."""
         try:
             answers = parts.map(self)
         except EngineError as error:

@@ -90,4 +90,4 @@ class Batches:
         return tables, (0 if tables is None else tables.num_rows) == wanted
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: batches hold nothing open."""

@@ -11,8 +11,8 @@ they are before the round begins, and `repeat` takes them again after the restar
 
 What to say when the local engine has no such input.
 
->>> unknown_input("stream 's'", "kafka").args[0]
-"stream 's': the local engine cannot read kafka: use the Spark engine"
+>>> unknown_input("stream 's'", "delta").args[0]
+"stream 's': the local engine cannot read delta: use the Spark engine"
 >>> unknown_input("stream 's'", "cvs").args[0]
 "stream 's': there is no format 'cvs': did you mean csv?"
 """
@@ -31,7 +31,7 @@ from eventide.sources.files.files import FORMATS, Files
 from eventide.sources.options import input_of
 from eventide.sources.spark.errors import BUILT_IN, PACKAGES
 
-LOCAL = ("arrow", "csv", "follow", "json", "orc", "parquet", "replay", "stdin", "text")
+LOCAL = ("arrow", "csv", "follow", "json", "kafka", "orc", "parquet", "replay", "stdin", "text")
 
 
 def unknown_input(owner: str, name: str) -> InputError:
@@ -87,6 +87,7 @@ class LocalInput(Protocol):
 
 OTHERS = {
     "follow": ("eventide.sources.files.follow", "Follow"),
+    "kafka": ("eventide.sources.kafka.input", "KafkaInput"),
     "replay": ("eventide.sources.replay.local", "ReplayInput"),
     "stdin": ("eventide.sources.standard_input", "StandardInput"),
 }

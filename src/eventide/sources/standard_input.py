@@ -50,7 +50,7 @@ PIECE = 1 << 20
 
 
 def pieces_of_bytes(source: BinaryIO) -> Iterator[bytes]:
-    """Bytes as they arrive."""
+    """Read bytes in pieces as they arrive."""
     read = getattr(source, "read1", source.read)
     while piece := read(PIECE):
         yield piece
@@ -112,7 +112,7 @@ class Pipe:
         return self._arrived.popleft() if self._arrived else None
 
     def close(self) -> None:
-        """Nothing more is read."""
+        """Read nothing more from the pipe."""
         self._closed = True
 
 

@@ -122,7 +122,7 @@ class LocalStorage(Storage):
         self._unconfirmed |= {self.path(name), os.path.dirname(self.path(name))}
 
     def read(self, name: str) -> bytes:
-        """The whole file."""
+        """Read the whole file."""
         with self.translated_errors("read", name), open(self.path(name), "rb") as file:
             return file.read()
 
@@ -149,13 +149,13 @@ class LocalStorage(Storage):
         return sorted(found)
 
     def remove(self, name: str) -> None:
-        """Take a file away."""
+        """Remove a file."""
         self._unconfirmed.discard(self.path(name))
         with self.translated_errors("remove", name), suppress(FileNotFoundError):
             os.remove(self.path(name))
 
     def remove_folder(self, folder: str) -> None:
-        """Take a folder away."""
+        """Remove a folder."""
         path = self.path(folder)
         within = path + os.sep
         self._made = {made for made in self._made if made != path and not made.startswith(within)}
@@ -177,7 +177,7 @@ class LocalStorage(Storage):
             return os.stat(self.path(name)).st_mtime
 
     def located(self, name: str) -> tuple[Any, str]:
-        """On the disk."""
+        """Where a file is on this disk."""
         # Arrow's file systems are loaded only where another process is to read.
         from pyarrow.fs import LocalFileSystem
 

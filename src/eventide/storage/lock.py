@@ -159,7 +159,7 @@ class Lease(Lock):
             )
 
     def release(self) -> None:
-        """Take the lease away."""
+        """Give the lease back."""
         self._released.set()
         if self._renewer.is_alive():
             self._renewer.join()

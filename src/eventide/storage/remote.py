@@ -63,7 +63,7 @@ class RemoteStorage(Storage):
         return f"{self._path}/{name}" if name else self._path
 
     def write(self, name: str, data: bytes | pa.Buffer, flush: bool = True) -> None:
-        """All at once."""
+        """Write a file, which appears all at once."""
         folder, _, base = self._at(name).rpartition("/")
         first = f"{folder}/.{base}.tmp" if self._by_renaming else self._at(name)
         with self.translated_errors("write", name):
@@ -92,13 +92,13 @@ class RemoteStorage(Storage):
                     self._filesystem.move(first, self._at(to))
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: the store holds nothing back."""
 
     def adopt(self, name: str) -> None:
-        """Whoever wrote it had it accepted by the store."""
+        """Do nothing: whoever wrote the file had it accepted by the store."""
 
     def read(self, name: str) -> bytes:
-        """The whole file."""
+        """Read the whole file."""
         with (
             self.translated_errors("read", name),
             self._filesystem.open_input_stream(self._at(name), compression=None) as file,
@@ -128,12 +128,12 @@ class RemoteStorage(Storage):
         return sorted(name for name in names if hidden or all(map(is_visible, name[below:].split("/"))))
 
     def remove(self, name: str) -> None:
-        """Take a file away."""
+        """Remove a file."""
         with self.translated_errors("remove", name), suppress(FileNotFoundError):
             self._filesystem.delete_file(self._at(name))
 
     def remove_folder(self, folder: str) -> None:
-        """Take a folder away."""
+        """Remove a folder."""
         self._made.clear()
         with self.translated_errors("remove", folder), suppress(FileNotFoundError):
             self._filesystem.delete_dir(self._at(folder))
@@ -155,9 +155,9 @@ class RemoteStorage(Storage):
             return info
 
     def located(self, name: str) -> tuple[FileSystem, str]:
-        """In the store."""
+        """Where a file is in the store."""
         return self._filesystem, self._at(name)
 
     def uri(self, name: str = "") -> str:
-        """In Spark's words."""
+        """The address of a file as Spark writes it."""
         return f"{self.where}/{name}" if name else self.where

@@ -79,7 +79,7 @@ class Result:
 
 @dataclass
 class OracleAnswer:
-    """What one round gives."""
+    """What one round must answer."""
 
     final: list[Result] = field(default_factory=list)
     revised: list[Result] = field(default_factory=list)

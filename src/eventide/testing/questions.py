@@ -60,7 +60,7 @@ class Aggregate:
 
     @property
     def sql(self) -> str:
-        """The same in Spark SQL."""
+        """The aggregate in Spark SQL."""
         if self.function == "count_distinct":
             return f"count(DISTINCT {self.column})"
         return f"{self.function}({self.column})"
@@ -82,11 +82,11 @@ class Condition:
 
     @property
     def sql(self) -> str:
-        """The same in Spark SQL."""
+        """The condition in Spark SQL."""
         return f"{self.column} {self.comparison} {self.number}"
 
     def keeps(self, row: Row) -> bool:
-        """Whether a row passes."""
+        """Whether a row passes the condition."""
         return row[self.column] is not None and COMPARISONS[self.comparison](row[self.column], self.number)
 
 
@@ -128,7 +128,7 @@ class Question:
         return found
 
     def query(self) -> Query:
-        """The same, for an engine."""
+        """The question as a query for an engine."""
         return Query(
             self.name,
             self.stream,

@@ -1,7 +1,5 @@
 """Read transcripts and the rows of their steps.
 
-Transcripts as they are written: streams, queries and rounds in YAML, read into a program and its steps.
-
 Law: every key is known or refused, with the number of the step; what a transcript leaves out has the engine's defaults,
 but for two: a stream without a `policy` moves only by explicit heartbeats, and the clock starts at 0 and stands still
 until a step sets it. A step is one round. Queries are written in the fields of a plan.

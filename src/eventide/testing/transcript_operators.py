@@ -1,7 +1,5 @@
 """Operators and prods of a transcript.
 
-The operators of a transcript: merges, projections and joins, in the words of the plan.
-
 Law: an operator is a mapping with `merge`, the names of what it merges, with `join`, the names of its two inputs, or
 with `lookup`, the names of a stream and of the stream of a table's versions. A merge may have `select`, `where` and
 `ordered`; a join `kind`, `keys` (pairs of equal expressions, or one name for both), `bands`, `condition`, `where`,
@@ -69,7 +67,7 @@ def operator_of(name: str, written: Any, kinds: Mapping[str, TimeKind]) -> Opera
 
 
 def inputs_of(written: Any) -> tuple[str, ...]:
-    """What an operator reads."""
+    """The names of what an operator reads."""
     known = written if isinstance(written, dict) else {}
     read: Any = known.get("merge") or known.get("join") or known.get("lookup") or ()
     return (read,) if isinstance(read, str) else tuple(map(str, read))

@@ -1,7 +1,5 @@
 """Streams, queries and policies of a transcript.
 
-The declarations of a transcript: its streams and queries, read into a program.
-
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
 `window`, `retain`, `order`, `limit`, `sample`, `by_source`, `prods`, `queue`; operators are written as
 `transcript_operators` says. A query over another one (`from`) may have no window: it then has that of the query it
@@ -74,7 +72,7 @@ def registry() -> dict[str, Any]:
 
 
 def built(written: Any) -> Any:
-    """What is written, built.
+    """The value that a piece of a transcript stands for.
 
     >>> built({"Minimum": [{"FixedDelay": 1}, {"FixedDelay": 2}]})
     Minimum(policies=(FixedDelay(delay=1), FixedDelay(delay=2)))

@@ -1,7 +1,5 @@
 """What to declare for a sample: the roles of its columns, a drop ratio, a first window.
 
-What to declare for a sample: a drop ratio, from a dry run of it, and the length of a first window.
-
 Law: a ratio is proposed by what it would have cost on the sample: 1 %, or less where that hardly waits longer. A window
 is so long that the sample has some dozens of them at most.
 

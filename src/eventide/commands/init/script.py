@@ -1,7 +1,5 @@
 """`eventide init`: a commented script, written from a sample.
 
-`eventide init`: a commented script from a sample of somebody's data.
-
 A script to start with, written from a sample: commented, and ready to be checked and run.
 
 Law: what is written passes `check` and runs to its end on the local engine, over the sample itself.

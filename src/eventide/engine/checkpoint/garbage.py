@@ -32,7 +32,7 @@ from eventide.storage.storage import Storage, is_visible
 
 
 class Garbage:
-    """What is to be removed."""
+    """The files of a checkpoint that are to be removed."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -92,7 +92,7 @@ class Garbage:
         return complaints
 
     def close(self) -> None:
-        """Finish what was begun."""
+        """Finish the removals that were begun."""
         if self._worker is not None:
             self._worker.shutdown()
 

@@ -79,12 +79,12 @@ class StateFile:
     checksum: str
 
     def to_json(self) -> Json:
-        """As plain data."""
+        """The file as plain data."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Json) -> StateFile:
-        """From plain data."""
+        """A file from plain data."""
         return cls(str(data["name"]), int(data["bytes"]), str(data["checksum"]))
 
 
@@ -115,7 +115,7 @@ class Intent:
         return bool(self.heartbeats) and all(heartbeat == FOREVER for heartbeat in self.heartbeats.values())
 
     def to_json(self) -> Json:
-        """As plain data."""
+        """The intent as plain data."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
@@ -223,7 +223,7 @@ def check_format(data: Json) -> None:
 
 
 def write_document(data: Json) -> bytes:
-    """The bytes to store."""
+    """The bytes of a document, with its checksum."""
     text = json.dumps(data, separators=(",", ":"), default=_as_number)
     rest = f'",{text[1:]}'.encode()
     document = OPENING + checksum(rest).encode() + rest

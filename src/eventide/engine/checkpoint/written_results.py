@@ -45,13 +45,13 @@ def _longer(rounds: list[list[int]], round: int) -> list[list[int]]:
 
 
 def rounds_of(written: Written) -> Iterator[int]:
-    """The rounds, one by one."""
+    """The rounds that have written results, one by one."""
     for first, last in written["rounds"]:
         yield from range(first, last + 1)
 
 
 def without(written: Written, missing: Collection[int]) -> Written:
-    """The same without some rounds."""
+    """The note on written results, without some rounds."""
     rounds: list[list[int]] = []
     for round in _others(rounds_of(written), missing):
         rounds = _longer(rounds, round)

@@ -74,7 +74,7 @@ class EarlyState:
         )
 
     def copy(self) -> EarlyState:
-        """The same, for a round that may fail."""
+        """A copy for a round that may fail."""
         control = None if self.control is None else self.control.copy()
         return replace(self, accuracy=self.accuracy.copy(), control=control, controlled=dict(self.controlled))
 
@@ -145,7 +145,7 @@ class EarlyState:
         }
 
     def restored(self, saved: dict[str, Any]) -> EarlyState:
-        """The same declaration, with what was saved of it."""
+        """The state of this declaration, as it was saved."""
         self.before, self.fresh, self.answered_to = Moment(*saved["before"]), saved["fresh"], saved["told_to"]
         self.accuracy.restore(saved["accuracy"], _unpacked(saved["waiting"]), _unpacked(saved["groups"]))
         if self.control is not None and saved["control"] is not None:
@@ -231,12 +231,12 @@ class UnscoredAnswers:
         self._unscored: tuple[EarlyEmission, ...] = ()
 
     def add(self, emission: EarlyEmission) -> None:
-        """Someone was told."""
+        """Keep an answer until a round scores it."""
         with self._mutex:
             self._unscored = (*self._unscored, emission)[-MOST:]
 
     def all(self) -> tuple[EarlyEmission, ...]:
-        """Those that are here now, in the order in which they came."""
+        """The answers that wait for a score now, in the order in which they came."""
         return self._unscored
 
     def forget(self, scored: Collection[EarlyEmission]) -> None:

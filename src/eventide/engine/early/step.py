@@ -164,7 +164,7 @@ class EarlyStep:
         return {name: bound for name, bound in self.engine.bound.items() if bound.query.prods is not None}
 
     def commit(self, found: EarlyOutcome, states: Mapping[str, EarlyState]) -> None:
-        """The round has happened."""
+        """Keep what the round has learned, as it was committed."""
         self.states = states
         self.unscored.forget(found.scored)
 

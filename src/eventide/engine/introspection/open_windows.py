@@ -51,7 +51,7 @@ class OpenTime:
 
     @classmethod
     def of(cls, query: BoundQuery, closed_before: int, panes: Instants, holes: tuple[Span, ...] = ()) -> OpenTime:
-        """What is open of a query that runs."""
+        """The open windows of a query that runs."""
         return cls(query.query.name, query.window_kind, query.panes, query.windows.range, closed_before, panes, holes)
 
     def open(self) -> list[tuple[int, int]]:

@@ -39,7 +39,8 @@ from eventide.plan.declared.stream import Stream, TimeKind
 class StreamStatus:
     """A stream: rows so far, how far its time is, how far behind the clock, and what was lost.
 
-    `left_out` has an entry for each rule by which sources are not waited for: how many, and the first few.
+    `left_out` has an entry for each rule by which sources are not waited for: how many, and the first few. `backlog` is
+    how many records wait in each partition of a topic, where the local engine reads one.
     """
 
     name: str
@@ -59,6 +60,7 @@ class StreamStatus:
     prods: int = 0
     unitless: bool = False
     """Its times are numbers of a sequence."""
+    backlog: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, stream: StreamProgress) -> StreamStatus:
@@ -84,7 +86,7 @@ class StreamStatus:
         )
 
     def with_left_out(self, progress: ProgressReport | None, stream: Stream) -> StreamStatus:
-        """The same, with the sources that nobody waits for."""
+        """A copy with the sources that nobody waits for."""
         return self if progress is None else replace(self, left_out=tuple(left_out_data(progress, stream)))
 
 

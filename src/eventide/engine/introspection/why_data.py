@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def window_data(window: OpenWindow) -> Json:
-    """An open window."""
+    """An open window as plain data."""
     return {
         "window_start": window.start,
         "window_end": window.end,

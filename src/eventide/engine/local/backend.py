@@ -73,7 +73,7 @@ class LocalBackend:
             raise of_duckdb(error, "a round cannot be computed") from error
 
     def reduce(self, stream: Stream, sql: str, portable: bool) -> pa.Table:
-        """The same: all rows are here."""
+        """Run a statement over the rows of the round, which are all here."""
         return self.ask(sql)
 
     def sql(self, portable: bool) -> SqlExecutor:
@@ -103,7 +103,7 @@ class LocalBackend:
         self.duckdb_executor.close()
 
     def release(self) -> None:
-        """Let go of the rows."""
+        """Let go of the rows of the round."""
         self._batch = {}
 
 

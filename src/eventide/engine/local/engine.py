@@ -14,10 +14,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.introspection.status import Status
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine, Observer
 from eventide.engine.running import Running
@@ -112,6 +114,12 @@ class LocalEngine(Running):
         self.begin()
         self._work(bounded)
         self.await_end()
+
+    def status(self) -> Status:
+        """How the engine stands after its last round, and what waits in the partitions of topics."""
+        status = super().status()
+        lags = {name: dict(getattr(one, "lag", {})) for name, one in self._inputs.items()}
+        return replace(status, streams=tuple(replace(one, backlog=lags.get(one.name, {})) for one in status.streams))
 
     def _stop(self) -> None:
         """Nothing more to do than to say so: the thread looks after every round."""

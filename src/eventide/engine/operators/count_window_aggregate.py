@@ -63,7 +63,7 @@ class CountWindowAggregate(SliceAggregate):
         return {"waiting": self.waiting, "slices": self.slices}
 
     def with_state(self, state: Mapping[str, Segments]) -> Self:
-        """The same with the same rows, elsewhere or in other files."""
+        """A copy whose rows are elsewhere or in other files."""
         return replace(self, waiting=state["waiting"], slices=state["slices"])
 
     def layout(self, port: str) -> Layout:
@@ -141,7 +141,7 @@ class CountWindowAggregate(SliceAggregate):
         return EarlyCountWindowAggregate(**vars(self))
 
     def open(self) -> OpenRows:
-        """What is open, for those who ask why."""
+        """The open windows, for those who ask why."""
         query, waiting = self.query, first_times(self.executor, self.waiting, self.closed_before)
         return OpenRows(
             self.name, query.window_kind, query.panes, self.numbered, self.emitted_before, waiting, self.closed_before
@@ -159,7 +159,7 @@ class CountWindowAggregate(SliceAggregate):
         }
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> CountWindowAggregate:
-        """The same, continued from what was saved."""
+        """The operator, continued from what was saved."""
         emitted, window = saved["emitted_before"], self.query.panes
         needed = needed_from(window, emitted if emitted == FOREVER else window.pane_of(emitted))
         return replace(

@@ -89,7 +89,7 @@ class JoinOperator(Operator):
         return rows | {f"{SIDES[side]}_matched": self.matched[side] for side in self._kept_sides}
 
     def with_state(self, state: Mapping[str, Segments]) -> JoinOperator:
-        """The same with the same rows, elsewhere or in other files."""
+        """A copy whose rows are elsewhere or in other files."""
         matched = tuple(state.get(f"{side}_matched", Segments(MATCHED)) for side in SIDES)
         held = (state[SIDES[LEFT]], state[SIDES[RIGHT]])
         return replace(self, held=held, matched=(matched[LEFT], matched[RIGHT]))
@@ -352,7 +352,7 @@ def side_stamps(bound: BoundJoin, side: int, clock: int) -> dict[str, int]:
 
 
 def pairs_layout(bound: BoundJoin) -> Layout:
-    """The columns of pairs."""
+    """The layout of the pairs of a join."""
     return Layout((*met_columns(bound, LEFT), *met_columns(bound, RIGHT)))
 
 

@@ -94,7 +94,7 @@ class LookupOperator(Operator):
         return dict(zip(SIDES, self.held, strict=True))
 
     def with_state(self, state: Mapping[str, Segments]) -> LookupOperator:
-        """The same with the same rows, elsewhere or in other files."""
+        """A copy whose rows are elsewhere or in other files."""
         return replace(self, held=(state[SIDES[LEFT]], state[SIDES[RIGHT]]))
 
     def layout(self, port: str) -> Layout:

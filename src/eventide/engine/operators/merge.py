@@ -71,11 +71,11 @@ class Merge(RowsOperator):
 
     @property
     def state(self) -> Mapping[str, Segments]:
-        """The rows that wait."""
+        """The rows that wait for their place in the order."""
         return {"waiting": self.waiting}
 
     def with_state(self, state: Mapping[str, Segments]) -> Self:
-        """The same with the same rows, elsewhere or in other files."""
+        """A copy whose rows are elsewhere or in other files."""
         return replace(self, waiting=state["waiting"])
 
     def layout(self, port: str) -> Layout:

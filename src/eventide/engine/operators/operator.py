@@ -70,7 +70,7 @@ class Ingested:
 
     @property
     def late_rows(self) -> int:
-        """How many came too late."""
+        """The number of rows that came too late."""
         return 0 if self.late is None else self.late.rows
 
 
@@ -87,11 +87,11 @@ class Output:
 
     @classmethod
     def of(cls, layout: Layout, *final: Relation) -> Output:
-        """Final rows alone."""
+        """An output of final rows alone."""
         return cls(Segments(layout).add(*final), Segments(layout))
 
     def with_more(self, other: Output) -> Output:
-        """Both, one after the other."""
+        """Concatenate two outputs of the same operator."""
         return Output(self.final.add(*other.final.parts), self.revised.add(*other.revised.parts))
 
 
@@ -135,7 +135,7 @@ class Operator(ABC):
 
     @abstractmethod
     def with_state(self, state: Mapping[str, Segments]) -> Self:
-        """The same with the same rows, elsewhere or in other files."""
+        """A copy whose rows are elsewhere or in other files."""
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Operator(ABC):
         """The same, continued from what was saved; rows that are done with may still be in the files."""
 
     def with_executor(self, executor: Executor) -> Self:
-        """The same, computing by another executor."""
+        """A copy that computes by another executor."""
         return replace(self, executor=executor)  # type: ignore[type-var]
 
     # Rows come in

@@ -58,7 +58,7 @@ class HeldPanes:
     sources: Instants = field(default_factory=_none)
 
     def add(self, panes: Instants, sources: Instants) -> HeldPanes:
-        """With these pairs too."""
+        """The panes held, with these pairs too."""
         both = np.stack([np.append(self.panes, panes), np.append(self.sources, sources)])
         found = np.unique(both, axis=1)
         return HeldPanes(found[0], found[1])
@@ -227,7 +227,7 @@ class PerSourceAggregate(SliceAggregate):
         return self.frontier if heartbeat == NEVER else open_frontier(self.query, self._after(inputs)[0])
 
     def open(self) -> OpenTime:
-        """What is open, for those who ask why."""
+        """The open windows, for those who ask why."""
         return OpenTime.of(self.query, self.closed_before, self.holds)
 
     # What the round record keeps

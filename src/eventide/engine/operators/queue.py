@@ -79,7 +79,7 @@ class QueueOperator(RowsOperator):
 
     @property
     def rows(self) -> int:
-        """Rows that are held."""
+        """The number of rows that are held."""
         return self.waiting.count + self.aside.count
 
     @property
@@ -100,7 +100,7 @@ class QueueOperator(RowsOperator):
         return {"waiting": self.waiting.held, "aside": self.aside.held}
 
     def with_state(self, state: Mapping[str, Segments]) -> Self:
-        """The same with the same rows, elsewhere or in other files."""
+        """A copy whose rows are elsewhere or in other files."""
         waiting, aside = replace(self.waiting, held=state["waiting"]), replace(self.aside, held=state["aside"])
         return replace(self, waiting=waiting, aside=aside)
 
@@ -234,7 +234,7 @@ class QueueOperator(RowsOperator):
         return {"frontier": self.frontier.saved(), "clock": self.clock, "credit": self.credit, **lines}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
-        """The same, continued from what was saved."""
+        """The operator, continued from what was saved."""
         waiting = self.waiting.restored(saved["waiting"], state["waiting"])
         aside = self.aside.restored(saved["aside"], state["aside"])
         run = replace(self, waiting=waiting, aside=aside, clock=saved["clock"], credit=saved["credit"])._with_holes()

@@ -53,11 +53,11 @@ class SliceAggregate(Operator):
 
     @property
     def state(self) -> Mapping[str, Segments]:
-        """The slices."""
+        """The slices, which are all that is kept."""
         return {"slices": self.slices}
 
     def with_state(self, state: Mapping[str, Segments]) -> Self:
-        """The same with the same slices, elsewhere or in other files."""
+        """A copy whose slices are elsewhere or in other files."""
         return replace(self, slices=state["slices"])
 
 

@@ -89,7 +89,7 @@ class WindowAggregate(SliceAggregate):
         return panes[panes >= self._needed(self.emitted_before, self.holes)]
 
     def layout(self, port: str) -> Layout:
-        """The columns of slices."""
+        """The layout of the slices."""
         return self.slices.layout
 
     def stamps(self, port: str, clock: int) -> Mapping[str, int]:
@@ -326,7 +326,7 @@ class WindowAggregate(SliceAggregate):
         return EarlyWindowAggregate(**vars(self))
 
     def open(self) -> OpenTime:
-        """What is open, for those who ask why."""
+        """The open windows, for those who ask why."""
         return OpenTime.of(self.query, self.closed_before, self.holds, self.holes)
 
     # What the round record keeps

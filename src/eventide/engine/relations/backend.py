@@ -125,7 +125,7 @@ class Backend(BatchSql, Protocol):
         ...
 
     def release(self) -> None:
-        """The round is over."""
+        """Let go of the rows of a round that is over."""
         ...
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ class Executor:
         self.driver_memory = driver_memory if backend.has_cluster else 2**62
 
     def apart(self, files: RelationFiles) -> Executor:
-        """The same, leaving its files elsewhere."""
+        """An executor of the same relations that leaves its files elsewhere."""
         other = copy(self)
         other.files = files
         return other
@@ -108,11 +108,11 @@ class Executor:
         return self.relation(statement_of, {"segments": segments}, segments.layout)
 
     def loaded(self, relation: Relation) -> Relation:
-        """The same rows on the driver."""
+        """Bring the rows of a relation to the driver."""
         return self.files.loaded(relation)
 
     def persisted(self, relation: Relation) -> Relation:
-        """The same rows, in files too."""
+        """Write the rows of a relation into files, too."""
         return relation if relation.files else self.files.persisted(relation)
 
     def batches(self, relation: Relation) -> Iterator[pa.Table]:

@@ -126,7 +126,7 @@ class ApartFiles(RelationFiles):
         return tuple(StateFile(name, self._storage.size(name), "") for name in names)
 
     def discard(self, folder: str) -> None:
-        """All of it goes in the end."""
+        """Do nothing: all files of the folder go in the end."""
 
     def _written(self, name: str, table: pa.Table) -> StateFile:
         data = encoded(name, table)

@@ -76,7 +76,7 @@ class Layout:
         return sum(_width(field.type) for field in self.schema)
 
     def empty(self) -> pa.Table:
-        """A table without rows."""
+        """A table of these columns without rows."""
         return self.schema.empty_table()
 
 
@@ -100,7 +100,7 @@ class Summary:
 
     @classmethod
     def of(cls, layout: Layout, table: pa.Table) -> Summary:
-        """The summary of a table."""
+        """The summary of a table's rows."""
         least, greatest = {}, {}
         for name in layout.bounded:
             edges = pc.min_max(instants(table.column(name))).as_py()
@@ -139,7 +139,7 @@ class Summary:
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any]) -> Summary:
-        """From plain data."""
+        """A summary from plain data."""
         return cls(
             saved["rows"], saved["bytes"], saved["weight"], saved["least"], saved["greatest"], tuple(saved["panes"])
         )
@@ -165,12 +165,12 @@ class Relation:
 
     @classmethod
     def nothing(cls, layout: Layout) -> Relation:
-        """No rows."""
+        """A relation without rows."""
         return cls(layout, layout.empty())
 
     @cached_property
     def summary(self) -> Summary:
-        """What is known of the rows."""
+        """The summary of the rows, wherever they are."""
         if self.table is None:
             assert self.stored is not None
             return self.stored

@@ -118,7 +118,7 @@ class Segments:
 
 
 def concatenated(parts: Iterable[Relation], layout: Layout) -> Segments:
-    """Relations as segments."""
+    """Several relations as the segments of one state."""
     return Segments(layout).add(*parts)
 
 

@@ -120,7 +120,7 @@ class Engine:
 
     @property
     def program(self) -> Program:
-        """What is run."""
+        """The program that is run."""
         return self.plan.program
 
     @property

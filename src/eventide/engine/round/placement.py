@@ -48,7 +48,7 @@ def state_bytes(operator: Operator) -> int:
 
 
 def state_rows(operator: Operator) -> int:
-    """How many rows it keeps."""
+    """The number of rows that an operator keeps."""
     return sum(kind.rows for kind in operator.state.values())
 
 
@@ -115,7 +115,7 @@ def memory_bytes(given: int | str) -> int:
 
 
 def size_words(size: int) -> str:
-    """A size for people.
+    """A number of bytes, as people read it.
 
     >>> size_words(0), size_words(900), size_words(268_435_456), size_words(3_400_000_000)
     ('0 bytes', 'less than 1 KiB', '256 MiB', '3.17 GiB')

@@ -214,7 +214,7 @@ class Cells:
 
     @property
     def latest(self) -> int | None:
-        """The largest time."""
+        """The largest time of all cells."""
         found: int | None = pc.max(self.table.column("__hi")).as_py()
         return found
 
@@ -248,7 +248,7 @@ class Reducer:
 
     @cached_property
     def fail_safe(self) -> Reducer:
-        """The same, over the rows that break no query."""
+        """A reducer over the rows that break no query."""
         names = frozenset(one.query.name for one in self.others if not one.keeps_rows)
         return Reducer.of(self.stream, [fail_safe_form(one) for one in self.bounds], names)
 

@@ -185,11 +185,11 @@ class TableRows:
 
     @property
     def bytes(self) -> int:
-        """How large they are."""
+        """The size of the rows in bytes."""
         return int(self.table.nbytes)
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows."""
+        """The rows, as tables."""
         yield self.table
 
 
@@ -201,7 +201,7 @@ class ResultPiece:
     shape: Shape | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The results."""
+        """The rows of this piece as results."""
         for table in self.rows.tables():
             yield from (table if self.shape is None else self.shape(table)).to_batches()
 

@@ -35,7 +35,7 @@ class QueuePace:
         return self.rows or self._next.get(queue, FIRST)
 
     def budgets(self, operators: Iterable[Operator]) -> dict[str, int]:
-        """The same for every queue of a program."""
+        """The budget of every queue of a program."""
         return {one.name: one.room or self.budget(one.name) for one in operators if isinstance(one, Queue)}
 
     def learn(self, queue: str, rows: int, seconds: float) -> None:

@@ -82,7 +82,7 @@ class Scheduler:
         streams: Mapping[str, StreamProgress],
         executor: Executor,
     ) -> RunningOperators:
-        """Step 3 of a round."""
+        """Let operators run, each after what it reads (step 3 of a round)."""
         if self._measuring is not None and self._limits.label(self._measuring.ratios()):
             self._trace_labels(round, clock)
         step = AdvanceStep(self._plan, feeds, streams, self._limits, executor, self._flush_rows, self._trace)

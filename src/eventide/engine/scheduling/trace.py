@@ -31,7 +31,7 @@ class TraceLine:
     why: str
 
     def as_json(self) -> str:
-        """One line."""
+        """The decision as one line of JSON."""
         return json.dumps(asdict(self))
 
 

@@ -226,7 +226,7 @@ class SparkBackend:
         self.duckdb_executor.close()
 
     def release(self) -> None:
-        """Let go of the batch."""
+        """Let go of the batch of the round."""
         self._batch = {}
 
 

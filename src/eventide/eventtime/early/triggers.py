@@ -251,7 +251,7 @@ class EarlinessControl:
         return copy(self)
 
     def snapshot(self) -> Snapshot:
-        """All of it as plain data."""
+        """The state of the control as plain data."""
         return {
             "kind": KIND,
             "version": VERSION,

@@ -21,11 +21,9 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
 from eventide.eventtime.reason import LeftOut, Reason
-
-KIND, VERSION = "clock_skew", 1
 
 
 @dataclass(frozen=True)
@@ -52,16 +50,14 @@ class ClockSkew:
 
     def resume(self, snapshot: Snapshot) -> ClockSkewGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = ClockSkewGenerator(self)
-        generator._clock = snapshot["clock"]
-        generator._sources = snapshot["sources"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(ClockSkewGenerator(self), snapshot)
 
 
-class ClockSkewGenerator:
-    """Remembers the clock."""
+class ClockSkewGenerator(SavedGenerator):
+    """Trails the clock by the declared skews."""
+
+    KIND, VERSION = "clock_skew", 1
+    SAVED = ("_clock", "_sources", "_ratchet")
 
     def __init__(self, policy: ClockSkew) -> None:
         self._skews: Instants = np.array(policy.by_source, dtype=np.int64)
@@ -90,7 +86,7 @@ class ClockSkewGenerator:
         return shift(shift(self._clock, -skew), -1)
 
     def why(self, source: int) -> Reason:
-        """The skew to the clock."""
+        """The declared skew to the clock."""
         skew = int(self._skews[source]) if source < len(self._skews) else self._max_skew
         text = "the clock less a declared skew of {skew:wait}"
         return Reason("clock skew", text, {"skew": skew}, common=not len(self._skews))
@@ -98,13 +94,3 @@ class ClockSkewGenerator:
     def left_out(self) -> tuple[LeftOut, ...]:
         """None: the clock is waited for, no source is."""
         return ()
-
-    def snapshot(self) -> Snapshot:
-        """The clock and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "clock": self._clock,
-            "sources": self._sources,
-            "ratchet": self._ratchet.snapshot(),
-        }

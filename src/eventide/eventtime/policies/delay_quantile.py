@@ -24,11 +24,9 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
 from eventide.eventtime.reason import LeftOut, Reason
-
-KIND, VERSION = "delay_quantile", 1
 
 
 @dataclass(frozen=True)
@@ -58,18 +56,14 @@ class DelayQuantile:
 
     def resume(self, snapshot: Snapshot) -> DelayQuantileGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = DelayQuantileGenerator(self)
-        generator._delays = np.array(snapshot["delays"], dtype=np.int64)
-        generator._rows = np.array(snapshot["rows"], dtype=np.int64)
-        generator._clock = snapshot["clock"]
-        generator._sources = snapshot["sources"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(DelayQuantileGenerator(self), snapshot)
 
 
-class DelayQuantileGenerator:
+class DelayQuantileGenerator(SavedGenerator):
     """Remembers the latest delays, oldest first, with a number of rows each."""
+
+    KIND, VERSION = "delay_quantile", 1
+    SAVED = ("_delays", "_rows", "_clock", "_sources", "_ratchet")
 
     def __init__(self, policy: DelayQuantile) -> None:
         self._policy = policy
@@ -120,15 +114,3 @@ class DelayQuantileGenerator:
     def left_out(self) -> tuple[LeftOut, ...]:
         """None: all sources have one heartbeat, and none is waited for."""
         return ()
-
-    def snapshot(self) -> Snapshot:
-        """The latest delays, the clock and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "delays": self._delays.tolist(),
-            "rows": self._rows.tolist(),
-            "clock": self._clock,
-            "sources": self._sources,
-            "ratchet": self._ratchet.snapshot(),
-        }

@@ -27,12 +27,10 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
 from eventide.eventtime.sources import slowest
-
-KIND, VERSION = "disorder_histogram", 1
 
 UPPER_EDGES: Instants = np.array([2**bits - 1 for bits in range(64)], dtype=np.int64)
 
@@ -58,16 +56,14 @@ class DisorderHistogram:
 
     def resume(self, snapshot: Snapshot) -> DisorderHistogramGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = DisorderHistogramGenerator(self)
-        generator._largest = np.array(snapshot["largest"], dtype=np.int64)
-        generator._counts = np.array(snapshot["counts"], dtype=np.int64).reshape(-1, len(UPPER_EDGES))
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(DisorderHistogramGenerator(self), snapshot)
 
 
-class DisorderHistogramGenerator:
+class DisorderHistogramGenerator(SavedGenerator):
     """Remembers the largest time and the histogram of every source."""
+
+    KIND, VERSION = "disorder_histogram", 1
+    SAVED = ("_largest", "_counts", "_ratchet")
 
     def __init__(self, policy: DisorderHistogram) -> None:
         self._policy = policy
@@ -114,13 +110,3 @@ class DisorderHistogramGenerator:
     def left_out(self) -> tuple[LeftOut, ...]:
         """Only who has not spoken and is not expected."""
         return those(NOT_EXPECTED, self._largest == NEVER)
-
-    def snapshot(self) -> Snapshot:
-        """The largest times, the histograms and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "largest": self._largest.tolist(),
-            "counts": self._counts.tolist(),
-            "ratchet": self._ratchet.snapshot(),
-        }

@@ -18,11 +18,9 @@ from dataclasses import dataclass
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, shift
 from eventide.eventtime.reason import LeftOut, Reason
-
-KIND, VERSION = "fixed_delay", 1
 
 
 @dataclass(frozen=True)
@@ -49,16 +47,14 @@ class FixedDelay:
 
     def resume(self, snapshot: Snapshot) -> FixedDelayGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = FixedDelayGenerator(self)
-        generator._largest = snapshot["largest"]
-        generator._sources = snapshot["sources"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(FixedDelayGenerator(self), snapshot)
 
 
-class FixedDelayGenerator:
+class FixedDelayGenerator(SavedGenerator):
     """Remembers the largest time seen."""
+
+    KIND, VERSION = "fixed_delay", 1
+    SAVED = ("_largest", "_sources", "_ratchet")
 
     def __init__(self, policy: FixedDelay) -> None:
         self._policy = policy
@@ -77,20 +73,10 @@ class FixedDelayGenerator:
         return self._ratchet.lift_all(shift(self._largest, -self._policy.delay), self._sources)
 
     def why(self, source: int) -> Reason:
-        """The delay."""
+        """The delay, which holds all sources alike."""
         delay = self._policy.delay
         return Reason("delay", "{delay:length} behind the largest time of all", {"delay": delay}, common=True)
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """None: all sources have one heartbeat, and none is waited for."""
         return ()
-
-    def snapshot(self) -> Snapshot:
-        """The largest time, how many sources there are, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "largest": self._largest,
-            "sources": self._sources,
-            "ratchet": self._ratchet.snapshot(),
-        }

@@ -27,12 +27,10 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.sources import check_known, slowest
-
-KIND, VERSION = "on_demand", 1
 
 
 @dataclass(frozen=True)
@@ -65,17 +63,14 @@ class OnDemand:
 
     def resume(self, snapshot: Snapshot) -> OnDemandGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = OnDemandGenerator(self)
-        generator._time = np.array(snapshot["time"], dtype=np.int64)
-        generator._heard = np.array(snapshot["heard"], dtype=np.int64)
-        generator._clock = snapshot["clock"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(OnDemandGenerator(self), snapshot)
 
 
-class OnDemandGenerator:
+class OnDemandGenerator(SavedGenerator):
     """Remembers of every source the time it spoke of last, and at which clock."""
+
+    KIND, VERSION = "on_demand", 1
+    SAVED = ("_time", "_heard", "_clock", "_ratchet")
 
     def __init__(self, policy: OnDemand) -> None:
         self._policy = policy
@@ -123,14 +118,3 @@ class OnDemandGenerator:
     def left_out(self) -> tuple[LeftOut, ...]:
         """Only who has not spoken and is not expected."""
         return those(NOT_EXPECTED, (self._time == NEVER) & (np.arange(len(self._time)) >= self._policy.known))
-
-    def snapshot(self) -> Snapshot:
-        """What was heard last and when, the clock, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "time": self._time.tolist(),
-            "heard": self._heard.tolist(),
-            "clock": self._clock,
-            "ratchet": self._ratchet.snapshot(),
-        }

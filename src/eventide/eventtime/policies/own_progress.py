@@ -23,12 +23,10 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.sources import check_known, slowest
-
-KIND, VERSION = "own_progress", 1
 
 
 @dataclass(frozen=True)
@@ -57,15 +55,14 @@ class OwnProgress:
 
     def resume(self, snapshot: Snapshot) -> OwnProgressGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = OwnProgressGenerator(self)
-        generator._largest = np.array(snapshot["largest"], dtype=np.int64)
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(OwnProgressGenerator(self), snapshot)
 
 
-class OwnProgressGenerator:
+class OwnProgressGenerator(SavedGenerator):
     """Remembers the largest time of every source, `NEVER` for one that has not spoken."""
+
+    KIND, VERSION = "own_progress", 1
+    SAVED = ("_largest", "_ratchet")
 
     def __init__(self, policy: OwnProgress) -> None:
         self._policy = policy
@@ -85,7 +82,7 @@ class OwnProgressGenerator:
         return self._ratchet.lift(slowest(own, self._largest > NEVER, self._policy.known), own)
 
     def why(self, source: int) -> Reason:
-        """Its own largest time."""
+        """The source's own largest time, which holds it."""
         if source >= len(self._largest) or self._largest[source] == NEVER:
             return NOT_HEARD
         slack = {"slack": self._policy.slack} if self._policy.slack else {}
@@ -95,12 +92,3 @@ class OwnProgressGenerator:
     def left_out(self) -> tuple[LeftOut, ...]:
         """Only who has not spoken and is not expected."""
         return those(NOT_EXPECTED, (self._largest == NEVER) & (np.arange(len(self._largest)) >= self._policy.known))
-
-    def snapshot(self) -> Snapshot:
-        """The largest times and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "largest": self._largest.tolist(),
-            "ratchet": self._ratchet.snapshot(),
-        }

@@ -125,7 +125,7 @@ class PunctuatedGenerator:
 
     @property
     def frontier(self) -> Frontier:
-        """What is closed, ranges included, as of the last heartbeats."""
+        """The closed time, ranges included, as of the last heartbeats."""
         return self._frontier
 
     @property

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.reason import LeftOut, Reason
 
@@ -74,25 +74,21 @@ class LargestTimes:
         """The times and their rows as plain data."""
         return {"times": self._times.tolist(), "rows": self._rows.tolist()}
 
-    @classmethod
-    def restored(cls, keep: int, saved: Snapshot) -> LargestTimes:
-        """The largest times that `snapshot` described.
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described.
 
-        >>> LargestTimes.restored(2, {"times": [9, 4], "rows": [1, 1]}).least
+        >>> seen = LargestTimes(keep=2)
+        >>> seen.restore({"times": [9, 4], "rows": [1, 1]})
+        >>> seen.least
         4
         """
-        seen = cls(keep)
-        seen._times = np.array(saved["times"], dtype=np.int64)
-        seen._rows = np.array(saved["rows"], dtype=np.int64)
-        return seen
-
-
-KIND, VERSION = "slack", 1
+        self._times = np.array(saved["times"], dtype=np.int64)
+        self._rows = np.array(saved["rows"], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Slack:
-    """Hold back `rows` rows.
+    """Hold back the `rows` rows with the largest times.
 
     >>> Slack(-1)
     Traceback (most recent call last):
@@ -112,16 +108,14 @@ class Slack:
 
     def resume(self, snapshot: Snapshot) -> SlackGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = SlackGenerator(self)
-        generator._largest = LargestTimes.restored(self.rows + 1, snapshot["largest"])
-        generator._sources = snapshot["sources"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(SlackGenerator(self), snapshot)
 
 
-class SlackGenerator:
+class SlackGenerator(SavedGenerator):
     """Remembers the times in the buffer and the one just pushed out."""
+
+    KIND, VERSION = "slack", 1
+    SAVED = ("_largest", "_sources", "_ratchet")
 
     def __init__(self, policy: Slack) -> None:
         self._rows = policy.rows
@@ -140,19 +134,9 @@ class SlackGenerator:
         return self._ratchet.lift_all(shift(self._largest.least, -1), self._sources)
 
     def why(self, source: int) -> Reason:
-        """The rows held back."""
+        """The number of rows held back."""
         return Reason("slack", "{rows:count} rows are held back", {"rows": self._rows}, common=True)
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """None: all sources have one heartbeat, and none is waited for."""
         return ()
-
-    def snapshot(self) -> Snapshot:
-        """The buffered times, how many sources there are, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "largest": self._largest.snapshot(),
-            "sources": self._sources,
-            "ratchet": self._ratchet.snapshot(),
-        }

@@ -88,5 +88,5 @@ class Selectivity:
 
     @property
     def ratio(self) -> float:
-        """Rows out per row in."""
+        """How many rows come out for one that goes in."""
         return self.rows_out / self.rows_in if self.rows_in else 1.0

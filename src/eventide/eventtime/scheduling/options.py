@@ -1,7 +1,5 @@
 """Options of scheduling: by which heartbeats operators go, and when idle sources are asked.
 
-How a program is scheduled: when silent streams are asked for their time, and by which heartbeats operators go.
-
 Law: neither changes which rows are in an answer that all rows reach in time; they change when it is told, how many rows
 wait meanwhile, and so which rows come too late. The default asks on demand, and every operator goes by its own inputs.
 
@@ -38,7 +36,7 @@ from eventide.eventtime.scheduling.labels import HeartbeatScope
 
 
 class When(Enum):
-    """The modes."""
+    """When idle sources are asked for their time."""
 
     ON_DEMAND = "on demand"
     EVERY = "every"
@@ -130,7 +128,7 @@ class IdlePoller:
 
 @dataclass(frozen=True)
 class Scheduling:
-    """Both choices."""
+    """How a program is scheduled: whose heartbeats count, and when sources are asked."""
 
     timestamps: IdlePolling = field(default_factory=IdlePolling.on_demand)
     heartbeats: HeartbeatScope = HeartbeatScope.OPERATOR

@@ -40,7 +40,7 @@ class Amounts:
         return self._fitting(number * LENGTHS[unit], amount, what)
 
     def rows(self, amount: Amount, what: str) -> int:
-        """A number of rows."""
+        """Read a number of rows."""
         return self.count(amount, what, COUNTS)
 
     def count(self, amount: Amount, what: str, units: tuple[str, ...]) -> int:

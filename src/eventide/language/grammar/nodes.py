@@ -77,7 +77,7 @@ class CreateStream(EventideNode):
     arg_types = {"this": True, "columns": True, "clauses": False}  # noqa: RUF012
 
     def words(self, write: Callable[[Any], str]) -> str:
-        """The statement."""
+        """The statement as text."""
         columns = ", ".join(write(column) for column in self.args["columns"])
         clauses = "".join(f" {write(clause)}" for clause in self.args.get("clauses") or ())
         return f"CREATE STREAM {write(self.this)} ({columns}){clauses}"
@@ -89,7 +89,7 @@ class CreateQuery(EventideNode):
     arg_types = {"this": False, "expression": True, "into": False}  # noqa: RUF012
 
     def words(self, write: Callable[[Any], str]) -> str:
-        """The statement."""
+        """The statement as text."""
         head = f"CREATE QUERY {write(self.this)} AS " if self.this else ""
         return head + write(self.expression) + "".join(f" {write(clause)}" for clause in self.args.get("into") or ())
 
@@ -100,7 +100,7 @@ class CreateInterfaces(EventideNode):
     arg_types = {"this": True, "expressions": True}  # noqa: RUF012
 
     def words(self, write: Callable[[Any], str]) -> str:
-        """The statement."""
+        """The statement as text."""
         return f"CREATE INTERFACE SET {write(self.this)} AS {', '.join(write(one) for one in self.expressions)}"
 
 
@@ -110,7 +110,7 @@ class CreateFunction(EventideNode):
     arg_types = {"this": True, "clauses": True}  # noqa: RUF012
 
     def words(self, write: Callable[[Any], str]) -> str:
-        """The statement."""
+        """The statement as text."""
         return " ".join((f"CREATE FUNCTION {write(self.this)}", *map(write, self.args["clauses"])))
 
 
@@ -120,7 +120,7 @@ class Order(EventideNode):
     arg_types = {"this": True, "kind": False, "expression": False, "value": False}  # noqa: RUF012
 
     def words(self, write: Callable[[Any], str]) -> str:
-        """The statement."""
+        """The statement as text."""
         parts = [self.this, self.args.get("kind") or "", write(self.expression) if self.expression else ""]
         value = self.args.get("value")
         return " ".join(filter(None, parts)) + (f" = {value}" if value is not None else "")

@@ -93,7 +93,7 @@ class ScopeRelation:
 
     @property
     def operator(self) -> Operator | None:
-        """The same where it gives rows, not windows."""
+        """The operator, where the relation gives rows and not windows."""
         return None if isinstance(self.query, Query) else self.query
 
 

@@ -1,7 +1,5 @@
 """A SELECT with aggregates as a `Query`, and its ORDER BY.
 
-A SELECT, turned into a `Query`: its groups, its values, its window, every name in it checked.
-
 Law: each column of the result is a group, or an expression over aggregates and groups. Groups come first. What is
 grouped by is in the result whether it is selected or not. An expression over groups alone is one more group: it has one
 value in each.

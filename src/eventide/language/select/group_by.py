@@ -109,7 +109,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class GroupReader:
-    """Reads GROUP BY."""
+    """Reads the groups of a query from GROUP BY."""
 
     source: SourceText
     origin: FromReader
@@ -358,7 +358,7 @@ def refuse_over(query: exp.Expr, source: SourceText) -> None:
 
 
 def hint_for(over: exp.Expr) -> str:
-    """What to write instead.
+    """What to write in the place of an OVER.
 
     >>> import sqlglot
     >>> hint_for(sqlglot.parse_one("lag(speed) OVER (ORDER BY ts)"))

@@ -45,7 +45,7 @@ def gives_rows(select: exp.Select) -> bool:
 
 @dataclass(frozen=True)
 class RowsReader:
-    """Reads a SELECT of rows."""
+    """Reads a SELECT without aggregates as rows."""
 
     source: SourceText
     origin: FromReader
@@ -203,7 +203,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class UnionReader:
-    """Reads UNION ALL."""
+    """Reads the SELECTs of a UNION ALL as merged rows."""
 
     source: SourceText
     origin: FromReader

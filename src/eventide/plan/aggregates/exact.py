@@ -186,7 +186,7 @@ SPREAD_FORMS: dict[str, Form] = {
 
 
 def extreme(function: str) -> Form:
-    """MIN or MAX."""
+    """MIN and MAX: the partial is the extreme of each slice."""
 
     def form(call: Call, columns: PartialColumns) -> AggregateValue | None:
         if len(call.arguments) != 1:

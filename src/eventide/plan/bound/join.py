@@ -104,7 +104,7 @@ class BoundJoin:
 
     @property
     def outputs(self) -> tuple[Column, ...]:
-        """The user's columns."""
+        """The columns that the user selects."""
         return tuple(Column(value.name, kind) for value, kind in zip(self.values, self.types, strict=True))
 
     @property
@@ -115,7 +115,7 @@ class BoundJoin:
 
     @property
     def keeps(self) -> tuple[bool, bool]:
-        """Of which sides rows are told alone."""
+        """The sides whose rows are told alone where they have no partner."""
         return self.join.kind.keeps_left, self.join.kind.keeps_right
 
     @property

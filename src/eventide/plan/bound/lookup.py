@@ -49,7 +49,7 @@ class BoundLookup:
 
     @property
     def outputs(self) -> tuple[Column, ...]:
-        """The user's columns."""
+        """The columns that the user selects."""
         return self.joined.outputs
 
     @property
@@ -60,7 +60,7 @@ class BoundLookup:
 
     @property
     def results(self) -> Derived:
-        """What it tells, as a stream for whoever reads it."""
+        """The rows of the lookup, as a stream for its readers."""
         carries = tuple((name, least_of_all(map(self._least, parts))) for name, parts in self.carried.items())
         return Derived.of(self.name, self.outputs, self.ports[LEFT].stream.time_kind, Window(1), carries)
 

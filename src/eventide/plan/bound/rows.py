@@ -1,7 +1,5 @@
 """Rows bound to their inputs, and the ports by which rows come into any operator.
 
-Rows bound to their inputs: one schema out of several inputs, a port for each, columns that carry time on.
-
 Law: what is told has the same columns whichever input a row is from. Without a `select` the inputs have the same
 columns, in any order; with one, every expression has the same type over every input. The first and the last instant of
 a result are no columns of it here: they are the span of the row.
@@ -277,5 +275,5 @@ def slice_columns(query: BoundQuery) -> tuple[Column, ...]:
 
 
 def slice_ddl(query: BoundQuery) -> str:
-    """The same as Spark writes a schema."""
+    """The columns of a slice, as Spark writes a schema."""
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in slice_columns(query))

@@ -189,5 +189,5 @@ class Lookup:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """What it reads."""
+        """The names of what the lookup reads."""
         return tuple(dict.fromkeys((self.rows.input, self.versions.input)))

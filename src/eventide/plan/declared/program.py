@@ -188,7 +188,7 @@ class Program:
         return tuple(query for query in self.queries if query.stream == name)
 
     def with_query(self, query: Query) -> Program:
-        """The same, and one query more."""
+        """A copy of the program with one query more."""
         return replace(self, queries=(*self.queries, query))
 
     def without_query(self, name: str) -> Program:

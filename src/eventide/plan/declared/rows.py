@@ -169,7 +169,7 @@ class Queue(Rows):
 
     @property
     def passes_through(self) -> bool:
-        """Whoever reads this must not read the inputs in its place."""
+        """False: readers of a queue must not read its inputs in its place."""
         return False
 
 

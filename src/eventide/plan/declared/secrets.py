@@ -29,9 +29,10 @@ SECRET = (
 )
 NAME = re.compile(SECRET, re.IGNORECASE)
 TEXT = r"""('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")"""
-QUOTED = re.compile(rf"""([\w.\-`]*{SECRET}[\w.\-`]*['"`]?\s*[=:,]?\s*){TEXT}""", re.IGNORECASE)
+# What stands before such a word is left as it is: to look for it would take time that is cubic in the longest word.
+QUOTED = re.compile(rf"""({SECRET}[\w.\-`]*['"`]?\s*(?:[=:,]\s*)?){TEXT}""", re.IGNORECASE)
 IN_ADDRESS = re.compile(r"(?<=://)([^/\s:@'\"]*):([^/\s@'\"]+)@")
-IN_QUERY = re.compile(rf"([\w.\-]*{SECRET}[\w.\-]*=)[^&;\s'\"]+", re.IGNORECASE)
+IN_QUERY = re.compile(rf"({SECRET}[\w.\-]*=)[^&;\s'\"]+", re.IGNORECASE)
 
 
 ELSEWHERE = re.compile(r"secret\('(env|file):(.+)'\)", re.IGNORECASE | re.DOTALL)

@@ -100,7 +100,7 @@ class RowWindow:
 
     @property
     def over_numbers(self) -> Window:
-        """The same windows, over the numbers of the rows."""
+        """These windows, as windows over the numbers of the rows."""
         return Window(self.range, self.slide)
 
 

@@ -1,7 +1,5 @@
 """Aggregates and the order of values in DuckDB as in Spark.
 
-Aggregates in DuckDB as in Spark.
-
 Law: sums of whole numbers are BIGINT, sums and means of decimals have Spark's types, NULL is skipped. FILTER
 goes inside where one aggregate of Spark is more than one call in DuckDB.
 

@@ -36,7 +36,7 @@ Rule = Callable[[SparkToDuckDB, Any], str]
 
 
 def call(name: str, *arguments: str) -> str:
-    """The text of a call.
+    """The text of a function call in DuckDB.
 
     >>> call("ln", "x")
     'ln(x)'
@@ -45,7 +45,7 @@ def call(name: str, *arguments: str) -> str:
 
 
 def macro(name: str, *keys: str) -> Rule:
-    """The same arguments, given to a macro of `macros`."""
+    """The arguments of a call, given to a macro of `macros`."""
 
     def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         given = [node.args.get(key) for key in keys or ("this",)]

@@ -35,7 +35,7 @@ from eventide.plan.expressions.parse import SPARK, WRAPPERS, name_of
 
 @dataclass(frozen=True)
 class Partial:
-    """One column of a slice.
+    """One column of a slice: part of an aggregate.
 
     `reduce` is an aggregate over the stream's columns (`sum(v)`); `merge` is an aggregate over partial columns
     (`sum(p0)`) that gives the same column for all of them together, of the same type.

@@ -81,7 +81,7 @@ def decimal_result(precision: int, scale: int) -> tuple[int, int]:
 
 
 def decimal_type(precision: int, scale: int) -> str:
-    """The type's name.
+    """The name of a decimal type.
 
     >>> decimal_type(10, 2)
     'DECIMAL(10, 2)'
@@ -113,7 +113,7 @@ class SparkTypes:
         self.columns = {name.lower(): kind for name, kind in columns.items()}
 
     def of(self, node: exp.Expression | None) -> str | None:
-        """The type, or None."""
+        """The Spark type of an expression; None where its text does not tell it."""
         if node is None:
             return None
         if isinstance(node, exp.Cast):

@@ -1,7 +1,5 @@
 """Which expressions can fail, and Spark's order of evaluation kept on every engine.
 
-Spark's order of evaluation, written so that every engine keeps it.
-
 Law: the same value, and an error for the same rows. Spark skips the right side of AND, OR and of operators where the
 left side decides alone (FALSE, TRUE, NULL), the left side of a division by NULL, the place in an array that is NULL.
 DuckDB computes both sides of all rows, and ahead of COALESCE what occurs in it twice. CASE is in order on both engines.

@@ -122,7 +122,7 @@ class RowArgument:
 
 
 def row_arguments(aggregate: exp.Expression) -> tuple[RowArgument, ...]:
-    """All of them, in the order in which they are computed."""
+    """The arguments that are computed for each row, in their order."""
     condition: exp.Expression | None = None
     beside: list[exp.Expression] = []
     while isinstance(aggregate, WRAPPERS):
@@ -198,13 +198,13 @@ class RowExpressions:
 
     @cached_property
     def where(self) -> exp.Expression | None:
-        """The condition on rows."""
+        """The condition on rows, if there is one."""
         text = self.query.query.where
         return None if text is None else parsed(text, "a condition")
 
     @cached_property
     def groups(self) -> tuple[RowArgument, ...]:
-        """Groups that may fail."""
+        """The groups whose expressions may fail."""
         return self._that_may_fail(RowArgument(parsed(key.sql, "a group")) for key in self.query.keys)
 
     @cached_property

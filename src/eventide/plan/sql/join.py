@@ -50,7 +50,7 @@ def side_columns(bound: BoundJoin, side: int) -> tuple[Column, ...]:
 
 
 def met_columns(bound: BoundJoin, side: int) -> tuple[Column, ...]:
-    """The same, with the names that they have where rows meet."""
+    """The columns of a side by the names that they have where rows meet."""
     return tuple(Column(PREFIXES[side] + column.name, column.type) for column in side_columns(bound, side))
 
 

@@ -160,7 +160,7 @@ class Files:
         return {"file": self._listing.name_of(path), "offset": reader.offset, **self._opened_as().saved(path)}
 
     def seek(self, position: dict[str, Any]) -> None:
-        """Read on from there."""
+        """Read on from a saved position."""
         self._listing.restore(position)
         if position["open"] is not None:
             name = str(position["open"]["file"])

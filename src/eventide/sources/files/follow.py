@@ -77,12 +77,12 @@ class FileMark:
     """When it was last written to, in nanoseconds."""
 
     def saved(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The mark as plain data, for JSON."""
         return {**asdict(self), "names": None if self.names is None else list(self.names)}
 
     @staticmethod
     def restored(saved: dict[str, Any]) -> FileMark:
-        """From plain JSON."""
+        """A mark from plain data."""
         return FileMark(**{**saved, "names": None if saved["names"] is None else tuple(saved["names"])})
 
     def matches(self, path: str) -> bool:
@@ -245,7 +245,7 @@ class Follow:
         return self._caught_up
 
     def take(self, max_rows: int, wait: float) -> pa.Table | None:
-        """The next lines."""
+        """Take the next lines, as far as a round may."""
         deadline = time.monotonic() + wait
         while True:
             tables = self._rows(max_rows)

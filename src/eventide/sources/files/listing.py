@@ -79,7 +79,7 @@ class ReadFile:
         return self.number, self.size, self.modified
 
     def saved(self) -> list[Any]:
-        """As plain JSON."""
+        """The file as plain data, for JSON."""
         return [self.modified, self.size, self.number, self.digest]
 
 

@@ -35,7 +35,7 @@ BATCH = 131_072
 
 
 class FileReader(Protocol):
-    """One file, read forward."""
+    """Reads one file forward, from any place on."""
 
     @property
     def offset(self) -> int:

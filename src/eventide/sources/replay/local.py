@@ -53,11 +53,11 @@ class ReplayInput:
 
     @property
     def caught_up(self) -> bool:
-        """The same: a bounded run of a replay is the whole replay."""
+        """Whether the whole replay was taken, which is where a bounded run ends."""
         return self.ended
 
     def take(self, max_rows: int, wait: float) -> pa.Table | None:
-        """The rows that are due."""
+        """Take the rows that are due by the clock."""
         if self._start is None:
             self._start = self._clock()
         deadline = time.monotonic() + wait
@@ -79,7 +79,7 @@ class ReplayInput:
         return {"rows": self._rows, "start": self._start}
 
     def seek(self, position: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from a saved position."""
         self._rows = int(position["rows"])
         self._noted = self._rows
         self._start = None if position["start"] is None else int(position["start"])

@@ -45,7 +45,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._all = False
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """No row, and now."""
+        """The offset at the start: no row, and now."""
         return {"rows": 0, "start": time.time_ns() // 1000}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -57,7 +57,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._all = True
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """What is due."""
+        """The offset up to which rows are due."""
         elapsed = time.time_ns() // 1000 - start["start"]
         due = self._schedule.rows if self._all else self._schedule.due_by(elapsed)
         if isinstance(limit, ReadMaxRows):

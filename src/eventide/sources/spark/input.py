@@ -1,7 +1,5 @@
 """The input of a stream as a streaming DataFrame, with text that could not be read kept.
 
-The input of a declared stream as a streaming DataFrame.
-
 Law: `read_stream` gives exactly the declared columns, in order and with the declared types, and one more, `_malformed`:
 NULL for a good row, the raw text of one that could not be read. What can be told to be wrong before the stream starts
 (no such path, format or table, other columns, other types) is told before it starts.

@@ -278,7 +278,7 @@ SIMPLE: dict[pa.DataType, Convert] = {
 
 
 class QuickJson:
-    """Lines of JSON."""
+    """Parses many lines of JSON at once, in DuckDB."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._names = [column.name for column in columns]

@@ -48,7 +48,7 @@ def ends_of(block: bytes) -> NDArray[np.intp]:
 
 
 def normal(block: bytes) -> bytes:
-    """The same lines, each ended by one LF."""
+    """Lines with one LF at the end of each."""
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return block if block.endswith(b"\n") else block + b"\n"
@@ -98,7 +98,7 @@ class ByteReader(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Let go of what is read."""
         ...
 
 

@@ -104,7 +104,7 @@ FEW_LINES = 32
 
 
 class BlockParser(Protocol):
-    """Many lines at once."""
+    """Parses many lines at once."""
 
     def rows(self, lines: pa.Array, block: bytes) -> tuple[pa.Table, NDArray[np.bool_]]:
         """The rows of the lines that are sure, and which lines they are (NumPy booleans).
@@ -115,7 +115,7 @@ class BlockParser(Protocol):
 
 
 class LineParser(Protocol):
-    """One line at a time."""
+    """Parses one line at a time."""
 
     def rows(self, line: str) -> list[list[Any] | None]:
         """The rows of a line; None for a malformed one."""

@@ -201,7 +201,7 @@ class RowBoundStage:
         return self._counting.take(total)
 
     def snapshot(self) -> Snapshot:
-        """Both waits."""
+        """Both waits as plain data."""
         return {"before_counting": self._before_counting.snapshot(), "counting": self._counting.snapshot()}
 
     def restore(self, saved: Snapshot) -> None:
@@ -240,7 +240,7 @@ class DeclaredSkew:
 
     @property
     def unit(self) -> int:
-        """The clock unit in use.
+        """The unit of the clock that is in use.
 
         >>> from eventide.eventtime.policies.skew.per_source import distributed_sensors
         >>> DeclaredSkew(distributed_sensors([1], latency=[1_000_000])).unit

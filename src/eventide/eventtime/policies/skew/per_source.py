@@ -1,7 +1,5 @@
 """Skew from a few values per source, and the skew of two common systems.
 
-Skew computed from a few values per source, without storing every pair.
-
 In most systems the bound of a pair is a sum of what the sender brings and what the target brings (Srivastava and Widom,
 section 5.1; both systems of section 4 are so). A `TimeTerm` says
 
@@ -123,7 +121,7 @@ class TimeTerm:
         return np.array(self.rate) if any(rate != 1 for rate in self.rate) else None
 
     def bound(self, sender: int, target: int) -> TimeBound:
-        """The bound of one pair."""
+        """The bound of one pair of sources."""
         total = self.give[sender] + self.take[target]
         if self._pace is not None:
             total = ceil(min(total / self.rate[target], LONGEST))
@@ -144,7 +142,7 @@ class RowTerm:
     exceeded: float = 0.0
 
     def bound(self, sender: int, target: int) -> RowBound:
-        """The bound of one pair."""
+        """The bound of one pair of sources."""
         return RowBound(self.rows, self.out[sender] + self.into[target], self.exceeded)
 
 

@@ -24,12 +24,10 @@ import numpy as np
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.policies.slack import LargestTimes
 from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, reason_of
-
-KIND, VERSION = "cap", 1
 
 
 @dataclass(frozen=True)
@@ -63,18 +61,14 @@ class Cap:
 
     def resume(self, snapshot: Snapshot) -> CapGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = CapGenerator(self)
-        generator.inner = self.inner.resume(snapshot["inner"])
-        generator._held = LargestTimes.restored(generator._keep, snapshot["held"])
-        generator._largest = snapshot["largest"]
-        generator._clock = snapshot["clock"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(CapGenerator(self), snapshot, self.inner)
 
 
-class CapGenerator:
+class CapGenerator(SavedGenerator):
     """Remembers the largest time, and as many of the largest times as may be held, and one more."""
+
+    KIND, VERSION = "cap", 1
+    SAVED = ("inner", "_held", "_largest", "_clock", "_ratchet")
 
     def __init__(self, policy: Cap) -> None:
         self._policy = policy
@@ -126,15 +120,3 @@ class CapGenerator:
     def left_out(self) -> tuple[LeftOut, ...]:
         """Whoever the inner policy does not wait for, and those over whose heads a cap went."""
         return (*left_out_of(self.inner), *beyond(self._rule(), self._raised, self._promised))
-
-    def snapshot(self) -> Snapshot:
-        """The inner snapshot, the times held, the clock, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "inner": self.inner.snapshot(),
-            "held": self._held.snapshot(),
-            "largest": self._largest,
-            "clock": self._clock,
-            "ratchet": self._ratchet.snapshot(),
-        }

@@ -31,11 +31,9 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals, selected
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of
-
-KIND, VERSION = "future_guard", 1
 
 
 @dataclass(frozen=True)
@@ -67,18 +65,14 @@ class FutureGuard:
 
     def resume(self, snapshot: Snapshot) -> FutureGuardGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = FutureGuardGenerator(self)
-        generator.inner = self.inner.resume(snapshot["inner"])
-        generator.withheld = snapshot["withheld"]
-        generator._spoke_of = np.array(snapshot["spoke_of"], dtype=np.int64)
-        generator._clock = snapshot["clock"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(FutureGuardGenerator(self), snapshot, self.inner)
 
 
-class FutureGuardGenerator:
+class FutureGuardGenerator(SavedGenerator):
     """Counts the rows withheld, and remembers the time each source spoke of last (`NEVER` if it has not)."""
+
+    KIND, VERSION = "future_guard", 1
+    SAVED = ("inner", "withheld", "_spoke_of", "_clock", "_ratchet")
 
     def __init__(self, policy: FutureGuard) -> None:
         self._policy = policy
@@ -136,17 +130,5 @@ class FutureGuardGenerator:
         return reason_of(self.inner, source)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Whoever the inner policy does not wait for."""
+        """The sources that the inner policy does not wait for."""
         return left_out_of(self.inner)
-
-    def snapshot(self) -> Snapshot:
-        """The inner snapshot, the rows withheld, what each source spoke of, the clock, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "inner": self.inner.snapshot(),
-            "withheld": self.withheld,
-            "spoke_of": self._spoke_of.tolist(),
-            "clock": self._clock,
-            "ratchet": self._ratchet.snapshot(),
-        }

@@ -28,12 +28,10 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of, those
 from eventide.eventtime.sources import slowest
-
-KIND, VERSION = "idle", 1
 
 
 @dataclass(frozen=True)
@@ -62,18 +60,14 @@ class Idle:
 
     def resume(self, snapshot: Snapshot) -> IdleGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = IdleGenerator(self)
-        generator.inner = self.inner.resume(snapshot["inner"])
-        generator._heard = np.array(snapshot["heard"], dtype=np.int64)
-        generator._first_clock = snapshot["first_clock"]
-        generator._clock = snapshot["clock"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(IdleGenerator(self), snapshot, self.inner)
 
 
-class IdleGenerator:
+class IdleGenerator(SavedGenerator):
     """Remembers at which clock each source spoke last."""
+
+    KIND, VERSION = "idle", 1
+    SAVED = ("inner", "_heard", "_first_clock", "_clock", "_ratchet")
 
     def __init__(self, policy: Idle) -> None:
         self._after = policy.after
@@ -131,15 +125,3 @@ class IdleGenerator:
         """The idle ones, and whoever the inner policy does not wait for."""
         rule = Reason("idle after", "silent for {after:wait} or longer", {"after": self._after})
         return (*left_out_of(self.inner), *those(rule, self._heard <= shift(self._clock, -self._after)))
-
-    def snapshot(self) -> Snapshot:
-        """The inner snapshot, when each source spoke last, the clock, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "inner": self.inner.snapshot(),
-            "heard": self._heard.tolist(),
-            "first_clock": self._first_clock,
-            "clock": self._clock,
-            "ratchet": self._ratchet.snapshot(),
-        }

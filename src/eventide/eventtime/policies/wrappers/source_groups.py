@@ -132,7 +132,7 @@ class PerGroupGenerator:
         return reason_of(self._groups[self._group[source]], int(self._rank[source]))
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Whoever is not waited for within its group."""
+        """The sources that are not waited for within their group."""
         found = []
         for number, group in enumerate(self._groups):
             members = np.flatnonzero(self._group == number)
@@ -220,5 +220,5 @@ class MergedSourcesGenerator:
         return tuple(LeftOut(out.reason, np.flatnonzero(np.isin(self._group, out.sources))) for out in left)
 
     def snapshot(self) -> Snapshot:
-        """The inner state."""
+        """The state of the inner generator."""
         return {"kind": GROUPED_KIND, "version": GROUPED_VERSION, "inner": self._inner.snapshot()}

@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, Snapshot, resumed
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, reason_of
-
-KIND, VERSION = "timeout", 1
 
 
 @dataclass(frozen=True)
@@ -54,18 +52,14 @@ class Timeout:
 
     def resume(self, snapshot: Snapshot) -> TimeoutGenerator:
         """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = TimeoutGenerator(self)
-        generator.inner = self.inner.resume(snapshot["inner"])
-        generator._largest = snapshot["largest"]
-        generator._heard = snapshot["heard"]
-        generator._clock = snapshot["clock"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
+        return resumed(TimeoutGenerator(self), snapshot, self.inner)
 
 
-class TimeoutGenerator:
+class TimeoutGenerator(SavedGenerator):
     """Remembers the largest time, and when any row arrived last."""
+
+    KIND, VERSION = "timeout", 1
+    SAVED = ("inner", "_largest", "_heard", "_clock", "_ratchet")
 
     def __init__(self, policy: Timeout) -> None:
         self._after = policy.after
@@ -109,15 +103,3 @@ class TimeoutGenerator:
         """Whoever the inner policy does not wait for, and those over whose heads the timeout went."""
         rule = Reason("timeout", "everyone was silent for {after:wait}", {"after": self._after})
         return (*left_out_of(self.inner), *beyond(rule, self._timed_out, self._promised))
-
-    def snapshot(self) -> Snapshot:
-        """The inner snapshot, the largest time, since when it is silent, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "inner": self.inner.snapshot(),
-            "largest": self._largest,
-            "heard": self._heard,
-            "clock": self._clock,
-            "ratchet": self._ratchet.snapshot(),
-        }
