@@ -1,9 +1,9 @@
 """Eventide: a data stream management system whose subject is time.
 
 Rows say when something happened; they arrive late, out of order, from sources whose clocks disagree. A *heartbeat* says
-how far time has come: after heartbeat h, no row with time <= h is accepted. Queries begin with `stream`, over a
-streaming DataFrame of Spark's or over Arrow data; `sql` reads a script; `heartbeats` hands our heartbeats to a query
-that stays plain Spark.
+how far time has come: after heartbeat h, no row with time <= h is expected, and windows that end by then close. Queries
+begin with `stream`, over a streaming DataFrame of Spark's or over Arrow data; `sql` reads a script; `heartbeats` hands
+our heartbeats to a query that stays plain Spark.
 
 >>> import pyarrow as pa
 >>> import eventide

@@ -18,7 +18,10 @@ from eventide.testing.transcript_program import QUERY_KEYS, STREAM_KEYS, WINDOW_
 from eventide.testing.trial import Trial
 from tests.docs.blocks import Block, tagged
 
-WRITTEN = {block: yaml.safe_load(block.text) for block in tagged("yaml")}
+ALL = {block: yaml.safe_load(block.text) for block in tagged("yaml")}
+# What Prometheus reads to find an engine is no transcript.
+SCRAPING = {block: told for block, told in ALL.items() if "scrape_configs" in told}
+WRITTEN = {block: told for block, told in ALL.items() if block not in SCRAPING}
 WHOLE = [block for block, told in WRITTEN.items() if "rounds" in told]
 PARTS: dict[str, Any] = {
     key: part for block, told in WRITTEN.items() if block not in WHOLE for key, part in told.items()
@@ -35,6 +38,14 @@ ROWS = {
     "asks": [[65]],
 }
 PRODDING = {"ts": 600, "seen": 600, "ask": True}
+
+
+@pytest.mark.parametrize("block", SCRAPING, ids=str)
+def test_prometheus_is_given_the_token_of_an_engine_and_where_it_listens(block: Block) -> None:
+    for job in SCRAPING[block]["scrape_configs"]:
+        assert job["job_name"]
+        assert job["authorization"]["credentials_file"].endswith("endpoint.token")
+        assert all(":" in target for one in job["static_configs"] for target in one["targets"])
 
 
 @pytest.mark.parametrize("block", WHOLE, ids=str)

@@ -171,8 +171,8 @@ def expected(scenario: Scenario) -> list[Outcome]:
         outcome.rejected.update(tuple(row.values()) for row in one.rows if row["t"] is None)
     for question in scenario.questions:
         for outcome, answer in zip(story, answers(question, "t", scenario.promised()), strict=True):
-            outcome.final.update(_plain(question, result) for result in answer.final)
-            outcome.revised.update(_plain(question, result) for result in answer.revised)
+            outcome.final.update(plain(question, result) for result in answer.final)
+            outcome.revised.update(plain(question, result) for result in answer.revised)
             outcome.late.update((question.name, *row.values()) for row in answer.late)
     return story
 
@@ -194,7 +194,7 @@ def played(scenario: Scenario, trial: Trial) -> list[Outcome]:
     story = []
     for number in range(len(scenario.rounds)):
         play_round(scenario, number, trial)
-        story.append(_outcome(scenario, trial.output()))
+        story.append(outcome_of(scenario, trial.output()))
     return story
 
 
@@ -205,11 +205,13 @@ class SharedWorkbench(DuckDBExecutor):
         """The next scenario needs it."""
 
 
-def _plain(question: Question, result: Result) -> tuple[Any, ...]:
+def plain(question: Question, result: Result) -> tuple[Any, ...]:
+    """A result as outcomes have it."""
     return (question.name, result.start, result.end, result.rows, *result.group, *result.values)
 
 
-def _outcome(scenario: Scenario, taken: TrialOutput) -> Outcome:
+def outcome_of(scenario: Scenario, taken: TrialOutput) -> Outcome:
+    """What a round gave."""
     shown = {
         question.name: ["query", "window_start", "window_end", "rows", *question.groups]
         + [aggregate.name for aggregate in question.aggregates]

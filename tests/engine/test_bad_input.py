@@ -35,6 +35,12 @@ def session(request: pytest.FixtureRequest) -> SparkSession | None:
     return found
 
 
+spark_is_slow = pytest.mark.parametrize(
+    "session", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow])], indirect=True
+)
+"""For what is refused before an engine has anything to do: both say it by the same lines."""
+
+
 @pytest.fixture
 def inputs(tmp_path: Path) -> Path:
     put(tmp_path / "in", 0, [1, 12, 25])
@@ -45,6 +51,7 @@ def count(**changes: Any) -> Query:
     return replace(tumbling("q"), **changes)
 
 
+@spark_is_slow
 @pytest.mark.parametrize(
     "query",
     [
@@ -92,6 +99,7 @@ def test_a_window_that_holds_nothing_or_does_not_move_is_refused(kind: type[Wind
         kind(10, length)
 
 
+@spark_is_slow
 def test_a_checkpoint_of_another_query_is_refused_with_the_differences_and_stays_as_it_was(
     session: SparkSession | None, inputs: Path, tmp_path: Path
 ) -> None:

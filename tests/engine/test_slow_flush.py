@@ -1,4 +1,4 @@
-"""Slow flush: the same results and the same late rows as without, a few at a time, whole windows in order."""
+"""Slow flush: results a few at a time, whole windows in order; a window counts what comes before it is told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -17,43 +18,81 @@ from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
+from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns
-from eventide.plan.declared.window import Window
-from eventide.testing.oracle import Round
+from eventide.plan.declared.window import RowWindow, Window
+from eventide.testing.oracle import OracleAnswer, Round, answers
+from eventide.testing.questions import Question
 from eventide.testing.trial import Trial
-from tests.engine.scenarios import Outcome, Scenario, played, scenarios
+from tests.engine.scenarios import Outcome, Scenario, outcome_of, plain, play_round, scenarios
 
 S = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t", policy=FixedDelay(0))
 SUMS = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
 HOURS = Query("hours", "sums", Window(40), named_as(n="count(*)"))
 
 
-def outcomes(scenario: Scenario, duckdb_executor: DuckDBExecutor, flush_rows: int | None) -> list[Outcome]:
+class Played(NamedTuple):
+    """What a scenario gave, and up to where the windows of each question had been emitted after each round."""
+
+    outcomes: list[Outcome]
+    emitted: list[dict[str, int]]
+
+
+def play(scenario: Scenario, duckdb_executor: DuckDBExecutor, flush_rows: int | None) -> Played:
+    found = Played([], [])
     with (
         tempfile.TemporaryDirectory() as folder,
         Trial(scenario.program, Path(folder), duckdb_executor=duckdb_executor, flush_rows=flush_rows) as trial,
     ):
-        return played(scenario, trial)
+        for number in range(len(scenario.rounds)):
+            play_round(scenario, number, trial)
+            found.outcomes.append(outcome_of(scenario, trial.output()))
+            found.emitted.append(
+                {question.name: trial.emitted_before(question.name) for question in scenario.questions}
+            )
+    return found
+
+
+def answered_when_emitted(scenario: Scenario, question: Question, emitted: list[dict[str, int]]) -> list[OracleAnswer]:
+    """Brute force, told of each window by when it was emitted: until then it counts what comes for it."""
+    rounds = [
+        replace(one, heartbeat=None if to[question.name] in (NEVER, FOREVER) else to[question.name] - 1)
+        for one, to in zip(scenario.promised(), emitted, strict=True)
+    ]
+    return answers(question, "t", rounds)
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios(), most=st.integers(1, 4))
-def test_the_same_is_told_a_few_results_at_a_time(
+def test_windows_are_told_a_few_results_at_a_time_and_count_what_comes_before_they_are(
     duckdb_executor: DuckDBExecutor, scenario: Scenario, most: int
 ) -> None:
     # A window that waits takes in what would have revised it, so the two differ where windows are retained.
     questions = tuple(replace(question, retain=0) for question in scenario.questions)
     rounds = (*(one for one in scenario.rounds if not one.end), Round(end=True))
     scenario = replace(scenario, questions=questions, rounds=rounds)
-    at_once, slowly = outcomes(scenario, duckdb_executor, None), outcomes(scenario, duckdb_executor, most)
-    assert [outcome.late for outcome in slowly] == [outcome.late for outcome in at_once]
-    assert sum((o.final for o in slowly), Counter()) == sum((o.final for o in at_once), Counter())
+    slowly = play(scenario, duckdb_executor, most)
+    at_once = play(replace(scenario, restarts=frozenset()), duckdb_executor, None).outcomes
     for question in questions:
-        ends = [[result[2] for result in o.final.elements() if result[0] == question.name] for o in slowly]
+        told = [[row for row in o.final.elements() if row[0] == question.name] for o in slowly.outcomes]
+        late = [Counter({row: n for row, n in o.late.items() if row[0] == question.name}) for o in slowly.outcomes]
+        if isinstance(question.window, RowWindow):
+            # Windows over a count of rows go by the order of time, whatever waits.
+            whole = sum((o.final for o in at_once), Counter())
+            assert Counter(row for rows in told for row in rows) == Counter(
+                {row: n for row, n in whole.items() if row[0] == question.name}
+            )
+        else:
+            expected = answered_when_emitted(scenario, question, slowly.emitted)
+            assert [Counter(rows) for rows in told] == [
+                Counter(plain(question, result) for result in answer.final) for answer in expected
+            ]
+            assert late == [Counter((question.name, *row.values()) for row in answer.late) for answer in expected]
+        ends = [[row[2] for row in rows] for rows in told]
         for results in ends[:-1]:
             assert len(results) <= most or len(set(results)) == 1
         for before, after in pairwise(filter(None, ends)):

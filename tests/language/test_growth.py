@@ -48,3 +48,10 @@ def test_ten_times_as_many_statements_are_about_ten_times_the_work(what: str) ->
     few, many = SCRIPTS[what](10), SCRIPTS[what](100)
     read_script(few)
     assert calls_to_read(many) < 12 * calls_to_read(few)
+
+
+def test_a_struct_in_a_struct_is_read_once_for_each_level() -> None:
+    """`struct(` was tried as a type in two ways on every level: twenty of them took minutes to be read."""
+    few, many = (f"{STREAM.format('')}SELECT ts, {'struct(' * n}v{')' * n} AS x FROM S;" for n in (4, 8))
+    read_script(few)
+    assert calls_to_read(many) < 3 * calls_to_read(few)

@@ -1,7 +1,7 @@
 """What a batch query over the rows that were accepted says of a program of several streams.
 
 Law: at the end of a bounded run, however it was run, each step has told what a batch query gives over the rows that
-were neither rejected nor late for whoever reads them.
+were neither rejected nor late for whoever reads them; a row that is late for some windows is in all others.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.eventtime.instant import NEVER
 from eventide.plan.binding import through
 from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.program import Operator, Program
@@ -39,15 +40,16 @@ class Row:
         return {**dict(self.values), "window_start": self.start, "window_end": self.end}[name]
 
 
-Late = Counter[tuple[str, str, int]]
-"""Rows that were late, by (reader, stream, value)."""
+Late = Counter[tuple[str, str, int, int | None]]
+"""Rows that were late, by (reader, stream, value, answered): windows that end by `answered` miss it, or all if None."""
 
 
 class BatchOracle:
     """What each step tells in the end, of the rows of each stream that were accepted by somebody."""
 
     def __init__(self, program: Program, rows: Mapping[str, Iterable[Row]], late: Late) -> None:
-        self._streams, self._late = {name: list(found) for name, found in rows.items()}, late
+        self._streams = {name: list(found) for name, found in rows.items()}
+        self._late = {(reader, name, value): answered for reader, name, value, answered in late}
         self.told: dict[str, list[Row]] = {}
         for step in program.steps:
             self.told[step.name] = self._answer(program, step)
@@ -58,7 +60,14 @@ class BatchOracle:
 
     def _answer(self, program: Program, step: Query | Operator) -> list[Row]:
         if isinstance(step, Query):
-            return windows_of(step, [row for name in through(program, step) for row in self._accepted(step.name, name)])
+            return windows_of(
+                step,
+                [
+                    (row, self._answered(step.name, name, row))
+                    for name in through(program, step)
+                    for row in self._accepted(step.name, name)
+                ],
+            )
         if isinstance(step, Rows):
             rows = [row for name in step.inputs for row in self._accepted(step.name, name)]
             names = [one.name for one in step.select] or COLUMNS
@@ -78,8 +87,13 @@ class BatchOracle:
         return [
             row
             for row in self._streams.get(name, ())
-            if not (late[reader, name, row["v"]] or late[manager, name, row["v"]])
+            if late.get((reader, name, row["v"]), NEVER) is not None and (manager, name, row["v"]) not in late
         ]
+
+    def _answered(self, reader: str, name: str, row: Row) -> int:
+        """The windows of a reader that end by then do not count the row."""
+        answered = None if name in self.told else self._late.get((reader, name, row["v"]))
+        return NEVER if answered is None else answered
 
 
 def names_of(step: Query | Operator) -> list[str]:
@@ -93,17 +107,19 @@ def shown(row: Row) -> tuple[Any, ...]:
     return (row.start, row.end, *(value for name, value in row.values))
 
 
-def windows_of(query: Query, rows: Sequence[Row]) -> list[Row]:
-    """The results of a query over all its rows."""
+def windows_of(query: Query, taken: Sequence[tuple[Row, int]]) -> list[Row]:
+    """The results of a query over all its rows, each with the end up to which windows miss it."""
+    rows = [row for row, _ in taken]
     held: dict[tuple[int, int], list[Row]] = {}
     if isinstance(query.window, RowWindow):
         rows = sorted(rows, key=lambda row: (row.time, *(row[group.name] for group in query.groups), row["v"]))
         for start in range(0, len(rows), query.window.slide):
             held[start, start + query.window.range] = list(rows[start : start + query.window.range])
-    for row in rows if not isinstance(query.window, RowWindow) else ():
+    for row, answered in taken if not isinstance(query.window, RowWindow) else ():
         same = isinstance(query.window, SameWindow)
         for window in [(row.start, row.end)] if same else windows_holding(_time(query), row.time):
-            held.setdefault(window, []).append(row)
+            if window[1] > answered:
+                held.setdefault(window, []).append(row)
     found = []
     for (start, end), inside in held.items():
         groups: dict[tuple[Any, ...], list[Row]] = {}

@@ -261,7 +261,8 @@ class Player:
                 continue
             for row in pq.read_table(io.BytesIO(data)).to_pylist():
                 if folder == LATE:
-                    late[row["_query"], stream, row["v"]] += 1
+                    answered = row["_answered"] if row["_counted"] else None
+                    late[row["_query"], stream, row["v"], answered] += 1
                 else:
                     rejected[stream] += 1
         return Outcome({step.name: self._told(step) for step in self.story.program.steps}, late, rejected)

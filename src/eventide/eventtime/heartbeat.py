@@ -1,8 +1,9 @@
 """Heartbeats, the interfaces of policies, how generators are saved, and the ratchet that never goes back.
 
-**The heartbeat law.** After a heartbeat h of a source, no row with time <= h is accepted from that source. A heartbeat
-never goes back. The *combined* heartbeat holds for all sources together; it is never above what the policy would
-stake on every one of them.
+**The heartbeat law.** A heartbeat h of a source is the promise that no row with time <= h comes from that source any
+more. Windows close by it, and rows go on in the order of time. A row that comes all the same breaks the promise: it is
+late for every window that was answered by it, and counts in those that are still open. A heartbeat never goes back. The
+*combined* heartbeat holds for all sources together; it is never above what the policy would stake on every one of them.
 
 Configuration, running logic and saved state are three types: a `Policy` is a frozen declaration; it starts a
 `HeartbeatGenerator`, the running object; a `Snapshot` is plain data from which the same policy resumes an equal one.

@@ -6,10 +6,10 @@ The laws, for each query on its own. Before a round the heartbeat of its stream 
 bounded run ends).
 
 - A row **counts** for the windows that hold it, if it passes the filter. One that no window holds is nobody's.
-- Panes are gcd(RANGE, SLIDE) wide. The **bound** is the start of the first pane that is open: the last edge of a pane
-  that is not after h + 1. A row is **late** when its pane is closed, that is, starts before the bound.
-- A window is **retained** until the bound is RETAIN or more beyond its end. Where the query retains windows, a row of a
-  closed pane is not late while a window that holds it is retained; it counts for the retained ones only.
+- A window is **answered** when its last instant is at or before h. A row is **late** for a window that holds it and was
+  answered, and counts in all others that hold it; it is in the late table if it is late for one of them.
+- Panes are gcd(RANGE, SLIDE) wide. The **bound** is the last edge of a pane that is not after h + 1. A window is
+  **retained** until the bound is RETAIN or more beyond its end: a row is not late for it, and counts in it.
 - A window gives its **final** result, one for each group of its rows, in the round with h < window end - 1 <= h'.
 - A group of a closed window is **revised** in every round that brings it a row.
 - An **empty** window, if asked for, gives a result too, once a window before it holds a row; at the end of a bounded
@@ -140,13 +140,13 @@ class _OverTime:
             holding = windows_holding(self.window, row[self.time])
             if not holding:
                 continue
-            bound = NEVER if before == NEVER else self._pane(before + 1)
-            if self._pane(row[self.time]) < bound:
-                retain = self.question.retain
-                holding = [window for window in holding if retain and window[1] + retain > bound]
-                if not holding:
-                    found.late.append(row)
-            for window in holding:
+            bound, retain = NEVER if before == NEVER else self._pane(before + 1), self.question.retain
+            counting = [
+                window for window in holding if window[1] - 1 > before or (retain and window[1] + retain > bound)
+            ]
+            if len(counting) < len(holding):
+                found.late.append(row)
+            for window in counting:
                 self.held.setdefault(window, []).append(row)
                 if window[1] - 1 <= before:
                     touched.setdefault(window, []).append(row)

@@ -178,6 +178,10 @@ class Trial:
         """What is kept for each query, as the engine's status tells it."""
         return {query.name: asdict(query) for query in self._engine.status().queries}
 
+    def emitted_before(self, query: str) -> int:
+        """Every window of a query that ends by then has been emitted."""
+        return int(self._engine.state.operators[query].snapshot()["emitted_before"])
+
     def _started(self) -> Engine:
         backend: Backend
         if self._spark is None:

@@ -43,7 +43,8 @@ class Late:
     """The rows of a port that came too late: a condition over its columns (`plan.port`), and how many they are.
 
     `tables` are small ones that the condition speaks of, joined by `join`; `behind` is the SQL of the heartbeat of a
-    row's own source, where that may be further than the combined one.
+    row's own source, where that may be further than the combined one. Rows that are late for windows: `answered` is the
+    SQL of the end of the last window that was answered, `counted` that of whether a later window counts the row.
     """
 
     rows: int
@@ -51,6 +52,19 @@ class Late:
     join: str = ""
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     behind: str | None = None
+    answered: str | None = None
+    counted: str = "FALSE"
+
+    @classmethod
+    def of_windows(cls, rows: int, missed: int, counted: int, begins: int = NEVER) -> Late:
+        """Rows whose pane is in a window that ends by `missed`; from the pane `counted` on, later windows count them.
+
+        Those before `begins` were never its own, so they are not late.
+        """
+        edge = {"edge": one_row(missed=missed, counted=counted, begins=begins)}
+        condition = "timed.__pane < edge.__missed AND timed.__pane >= edge.__begins"
+        later = "timed.__pane >= edge.__counted"
+        return cls(rows, condition, "CROSS JOIN edge", edge, answered="edge.__missed", counted=later)
 
     @classmethod
     def before(cls, rows: int, column: str, first: int, begins: int = NEVER) -> Late:

@@ -1,11 +1,11 @@
 """Aggregates that close source by source: the groups of a source end with that source's own heartbeat.
 
 Laws. Time is *closed* for a source by its own heartbeat or by the combined one, whichever is later. *Late row*: a row
-is late when its pane was closed for its own source by a round before. *Final*: a group is emitted once for each window,
-in the round in which time is closed for its source beyond the window's end; results of one window may come in many
-rounds. Where they would be too many for one round, those of the windows that end first are emitted (`slow_flush`).
-*Promise*: for whoever reads this one the combined heartbeat counts, which is never after that of a source, or the end
-of the last window emitted while others wait.
+is late for the windows that hold it and were emitted for its own source by a round before. *Final*: a group is emitted
+once for each window, in the round in which time is closed for its source beyond the window's end; results of one window
+may come in many rounds. Where they would be too many for one round, those of the windows that end first are emitted
+(`flushed`). *Promise*: for whoever reads this one the combined heartbeat counts, which is never after that of a
+source, or the end of the last window emitted while others wait.
 
 Group-wise heartbeats are punctuations `[time <= t, sensor = 7]` (prodding thesis, section 6, after Tucker). Which panes
 of which sources hold something is known to the driver; whether a slice is closed is a join with a small table.
@@ -29,6 +29,7 @@ from eventide.engine.operators.windows import (
     closed_by_each,
     closing_by_source,
     flushed,
+    last_ending_by_source,
     needed_by_source,
     open_frontier,
 )
@@ -126,29 +127,35 @@ class PerSourceAggregate(SliceAggregate):
         )
         pairs = self.executor.table(Statement(_pairs_text(self.query)), {"found": numbered})
         panes, by, weights = (pairs.column(name).to_numpy() for name in ("__pane", BY, "n"))
-        closed = self._closed(self.heartbeats, self.closed_before, int(by.max()) + 1)
-        shut = panes < closed[by]
-        if not shut.any():
+        emitted = grown(self.emitted, int(by.max()) + 1, self.emitted_before)
+        missed = last_ending_by_source(self.query.panes, emitted)
+        late, shut = panes < missed[by], panes < self.begins
+        if not (late | shut).any():
             run = replace(self, slices=self.slices.add(numbered), held=self.held.add(panes, by))
             return run, Ingested(rows.weight)
+        counted = np.maximum(needed_by_source(self.query.panes, emitted), self.begins)
         # Rows of before the query began were never its own, so they are not late for it.
-        late_rows = int(weights[shut & (panes >= self.begins)].sum())
-        limits = pa.table({BY: np.arange(len(closed)), "__first": closed})
+        wanted, late_rows = int(weights[~shut].sum()), int(weights[late & ~shut].sum())
+        shut = panes < counted[by]
+        limits = pa.table({BY: np.arange(len(counted)), "__first": counted})
         accepted = self.executor.relation(Statement(OPEN), {"found": numbered, "closed": limits}, numbered.layout)
-        late = self._late(late_rows, sources, closed) if late_rows else None
         run = replace(self, slices=self.slices.add(accepted), held=self.held.add(panes[~shut], by[~shut]))
-        return run, Ingested(int(weights[~shut].sum()) + late_rows, late)
+        return run, Ingested(wanted, self._late(late_rows, sources, missed, counted) if late_rows else None)
 
-    def _late(self, rows: int, sources: pa.Table, closed: Instants) -> Late:
+    def _late(self, rows: int, sources: pa.Table, missed: Instants, counted: Instants) -> Late:
         by = sources.column(BY).to_numpy()
         own = grown(self.heartbeats, int(by.max()) + 1, NEVER)[by]
-        limits = sources.append_column("__first", pa.array(closed[np.minimum(by, len(closed) - 1)]))
+        # Sources without rows in this round may have higher numbers.
+        place = np.minimum(by, len(missed) - 1)
+        limits = sources.append_column("__missed", pa.array(missed[place]))
+        limits = limits.append_column("__counted", pa.array(counted[place]))
         limits = limits.append_column("__behind", pa.array(own, mask=(own <= -EDGE) | (own >= EDGE)))
         named = enumerate(self.query.stream.source)
         same = " AND ".join(f"timed.{quoted(name)} <=> sources.__s{place}" for place, name in named)
         since = f" AND __pane >= {self.begins}" if self.begins != NEVER else ""
         join = f"JOIN sources ON {same}"
-        return Late(rows, f"__pane < sources.__first{since}", join, {"sources": limits}, "sources.__behind")
+        condition, later = f"__pane < sources.__missed{since}", "__pane >= sources.__counted"
+        return Late(rows, condition, join, {"sources": limits}, "sources.__behind", "sources.__missed", later)
 
     # Windows close
 

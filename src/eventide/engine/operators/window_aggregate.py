@@ -1,13 +1,14 @@
 """Aggregates over windows of time: slices come in, windows close, what is done with is forgotten.
 
-Laws. *Late row*: a row is late when its pane was closed by a round before; a row whose pane is open counts, however far
-behind its source's heartbeat it is. *Final*: a window is emitted once, in the round whose heartbeat passes its end, or
-later where that would be too many results for one round (see `slow_flush`); then `emitted_before` is behind
+Laws. *Late row*: a row is late for a window that holds it and was emitted by a round before, and for no other; it
+counts in every window that is still open, however far behind the heartbeat it is. A heartbeat closes windows: that a
+row is at or before it says nothing by itself. *Final*: a window is emitted once, in the round whose heartbeat passes
+its end, or later where that would be too many results for one round (see `flushed`); then `emitted_before` is behind
 `closed_before`. *Promise*: every later result has its last instant after the frontier's time; it is the heartbeat of
-whoever reads this one. *Revised*: with `retain`, a late row of a pane that a retained window holds is ingested after
-all, and its group is emitted again for every window that was emitted, holds it and is retained; a window is retained
-until time is closed `retain` beyond its end. *Set aside*: a window that meets a hole of what it reads waits until that
-is settled, also when time is closed beyond it (see `holes`); the promise is before the first such window.
+whoever reads this one. *Revised*: with `retain`, a row is not late for a window that is retained: its group is emitted
+again for every window that was emitted, holds it and is retained; a window is retained until time is closed `retain`
+beyond its end. *Set aside*: a window that meets a hole of what it reads waits until that is settled, also when time is
+closed beyond it (see `holes`); the promise is before the first such window.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from eventide.engine.operators.windows import (
     first_start,
     flushed,
     holding,
+    last_ending_by,
     meeting,
     missing_starts,
     needed_from,
@@ -100,29 +102,34 @@ class WindowAggregate(SliceAggregate):
     # Rows come in
 
     @property
-    def _edge(self) -> int:
-        """Panes before this take no rows any more, not even to revise."""
+    def _over_and_done(self) -> int:
+        """Windows that end by then were emitted and are not retained: they take no rows, not even to revise."""
         retain = self.query.query.retain
-        edge = needed_from(self.query.panes, self.closed_before, retain) if retain else self.closed_before
-        # What was set aside comes from a queue, which has refused all that was late.
-        return min([max(edge, self.begins), *(hole.start for hole in self.holes)])
+        if not retain or self.closed_before in (NEVER, FOREVER):
+            return self.emitted_before
+        return min(self.emitted_before, self.closed_before - retain)
 
     def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[WindowAggregate, Ingested]:
-        """Add slices; those of closed panes are late, unless they can revise."""
-        low = rows.least("__pane")
-        if low is None or low >= self.closed_before:
+        """Add slices to the windows that are open, or can be revised; a row is late for all others that hold it."""
+        window, low = self.query.panes, rows.least("__pane")
+        emitted = last_ending_by(window, self.emitted_before)
+        if low is None or low >= max(emitted, self.begins):
             return replace(self, slices=self.slices.add(rows)), Ingested(rows.weight)
-        edge = self._edge
-        accepted = from_time(self.executor, rows, edge, "__pane")
-        wanted, late, revising = rows.weight, None, 0
-        if self.begins != NEVER and low < self.begins:
-            # Rows of before the query began were never its own, so they are not late for it.
-            wanted -= self._weight(rows, low, self.begins)
-        if wanted > accepted.weight:
-            late = Late.before(wanted - accepted.weight, "__pane", edge, self.begins)
+        done = self._over_and_done
+        # What was set aside comes from a queue, which has refused all that was late.
+        aside = [hole.start for hole in self.holes]
+        counted = min([max(first_ending_after(window, done), self.begins), *aside])
+        missed = min([last_ending_by(window, done), *aside])
+        accepted = from_time(self.executor, rows, counted, "__pane")
+        # Rows of before the query began were never its own, so they are not late for it.
+        foreign = self._weight(rows, low, self.begins) if low < self.begins else 0
+        wanted, late, revising = rows.weight - foreign, None, 0
+        if low < missed and self.begins < missed:
+            late_rows = self._weight(rows, max(low, self.begins), missed)
+            late = Late.of_windows(late_rows, missed, counted, self.begins) if late_rows else None
         run = replace(self, slices=self.slices.add(accepted))
-        if self.query.query.retain and (accepted.least("__pane") or 0) < self.closed_before:
-            revising = self._weight(accepted, edge, self.closed_before)
+        if self.query.query.retain and (accepted.least("__pane") or 0) < emitted:
+            revising = self._weight(accepted, counted, emitted)
             run = replace(run, changed=(*self.changed, accepted)) if revising else run
         return run, Ingested(wanted, late, revising)
 
@@ -214,7 +221,7 @@ class WindowAggregate(SliceAggregate):
             return []
         changed = Segments(slices.layout, self.changed)
         panes = changed.panes
-        panes = panes[panes < self.closed_before]
+        panes = panes[panes < last_ending_by(self.query.panes, self.emitted_before)]
         again = holding(self.query.panes, panes, self.closed_before - self.query.query.retain, self.emitted_before)
         if again.num_rows == 0:
             return []

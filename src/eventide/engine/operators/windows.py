@@ -1,17 +1,16 @@
 """Which windows close and in how many steps, which panes they are made of, and which panes nobody needs any more.
 
-Laws. Time before the *bound* is closed: panes that start before it take no more rows, and every window that ends at or
-before it is complete. A pane is needed as long as one of its windows ends after the bound, or is retained. *Holes*: a
+Laws. Time before the *bound* is closed: every window that ends at or before it is complete. A pane takes rows, and is
+needed, as long as one of its windows ends after the bound, or is retained. *Holes*: a
 window that meets a hole, time that was set aside and is open although the bound has passed it, is not emitted, and all
 its panes are kept, until no hole meets it any more; windows beside it are emitted in their time. A hole is made of
 whole panes (prodding thesis, section 6.2 (a): range punctuations). *By source*: the same with a bound for each source
 instead of one for all; arrays have one place for each pane of a source, and nothing loops over sources.
 *Slow flush*: when many windows close at once, the first so many are emitted whole that their results are at most
-`limit` rows; one window is always emitted, however many rows it has. The others wait for the next rounds. They are over
-all the same: no row is ingested for them any more. A promise to readers must not run ahead of what waits, so it is that
-of the last window emitted, as an aggregation of Gigascope keeps the temporal values of the last tuple that it flushed
-(section 4.4). How many rows a window has is known when it is computed. So the first one is, then as many as are likely
-to fit.
+`limit` rows; one window is always emitted, however many rows it has. The others wait for the next rounds, and count the
+rows that come meanwhile. A promise to readers must not run ahead of what waits, so it is that of the last window
+emitted, as an aggregation of Gigascope keeps the temporal values of the last tuple that it flushed (section 4.4). How
+many rows a window has is known when it is computed. So the first one is, then as many as are likely to fit.
 
 >>> w = Window(range=20, slide=10)
 >>> closing(w, np.array([0, 10, 20]), after=NEVER, bound=30).to_pydict()["window_end"]
@@ -107,6 +106,16 @@ def first_ending_after(window: Window, bound: int) -> int:
         return bound
     latest = bound - window.range
     return latest - (latest - window.offset) % window.slide + window.slide
+
+
+def last_ending_by(window: Window, bound: int) -> int:
+    """The end of the last window that ends by the bound: panes before it are in a window that does.
+
+    >>> last_ending_by(Window(10, 5), 9), last_ending_by(Window(10, 5), 10), last_ending_by(Window(10, 15), 30)
+    (5, 10, 25)
+    """
+    first = first_ending_after(window, bound)
+    return first if first in (NEVER, FOREVER) else first + window.range - window.slide
 
 
 def ends_of(window: Window) -> WindowEnds:
@@ -210,11 +219,25 @@ def needed_by_source(window: Window, bounds: Instants) -> Instants:
     >>> needed_by_source(Window(20, 10), np.array([30, FOREVER])).tolist() == [20, FOREVER]
     True
     """
-    done = within_edges(bounds)
-    latest = done - window.range
-    needed = latest - (latest - window.offset) % window.slide + window.slide
-    needed = np.minimum(needed, done) if window.slide > window.range else needed
-    return np.where((bounds == NEVER) | (bounds == FOREVER), bounds, needed)
+    needed = _first_by_source(window, bounds)
+    return np.minimum(needed, bounds) if window.slide > window.range else needed
+
+
+def last_ending_by_source(window: Window, bounds: Instants) -> Instants:
+    """For each bound, the end of the last window that ends by it.
+
+    >>> last_ending_by_source(Window(10, 5), np.array([9, NEVER])).tolist() == [5, NEVER]
+    True
+    """
+    ends = _first_by_source(window, bounds) + (window.range - window.slide)
+    return np.where((bounds == NEVER) | (bounds == FOREVER), bounds, ends)
+
+
+def _first_by_source(window: Window, bounds: Instants) -> Instants:
+    """For each bound, the start of the first window that ends after it."""
+    latest = within_edges(bounds) - window.range
+    first = latest - (latest - window.offset) % window.slide + window.slide
+    return np.where((bounds == NEVER) | (bounds == FOREVER), bounds, first)
 
 
 def closing_by_source(

@@ -113,8 +113,9 @@ class HeartbeatStep:
         """The late rows themselves, each with why it is late."""
         bound = fail_safe_form(way.bound) if fail_safe else way.bound
         heartbeat = min(self.time_of(source) for source in self.plan.judged_by(way))
-        text = late_text(bound, late.condition, late.join, late.behind)
-        fetch_text = late_rows_text(bound, text, late.behind is not None)
+        beside = {"behind": late.behind, "answered": late.answered, "counted": late.counted}
+        text = late_text(bound, late.condition, late.join, **beside)
+        fetch_text = late_rows_text(bound, text, late.behind is not None, late.answered is not None)
         tables = {**late.tables, "names": sources, "beat": one_row(heartbeat=shown_heartbeat(heartbeat))}
         layout = late_layout(bound.stream)
         return side_rows(self.executor, bound.stream, fetch_text, layout, late.rows, round, tables)

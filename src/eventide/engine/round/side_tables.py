@@ -1,9 +1,10 @@
 """Side tables: rows that did not go into a result, as Parquet files of the checkpoint, by round.
 
 Law: a row that a query wanted and could not take is in the late table, with its source, the heartbeat it came behind
-and by how much; a row that no query can take is in the rejects table, with the reason. A round run again takes the
-place of what it wrote before. Rows that are with the driver are `ROUND.parquet`; those on the cluster stay in the files
-that Spark's executors wrote, which get the names `ROUND-0.parquet` and so on: the driver reads none of them.
+and by how much; one that misses some of its windows is there too, and says which were answered without it; a row that
+no query can take is in the rejects table, with the reason. A round run again takes the place of what it wrote before.
+Rows that are with the driver are `ROUND.parquet`; those on the cluster stay in the files that Spark's executors wrote,
+which get the names `ROUND-0.parquet` and so on: the driver reads none of them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from eventide.storage.storage import Storage
 
 LATE, REJECTS = "late", "rejects"
 ROUND = re.compile(r"(\d+)(?:-\d+)?\.parquet$")
-CLOSED = "its pane was closed"
+ANSWERED, CLOSED = "a window that holds it was answered", "its time was closed"
 REASONS = Statement("SELECT _reason, count(*) AS n FROM found GROUP BY _reason")
 LOST = Statement("SELECT * FROM found WHERE __lost IS NOT NULL")
 
@@ -89,7 +90,7 @@ def late_layout(stream: Stream) -> Layout:
     """The columns of late rows."""
     time = "BIGINT" if stream.time_kind is TimeKind.SEQUENCE else "TIMESTAMP"
     added = {"_query": "STRING", "_source": "STRING", "_time": time, "_heartbeat": time, "_late_by": "BIGINT"}
-    added |= {"_reason": "STRING", "_round": "BIGINT"}
+    added |= {"_answered": time, "_counted": "BOOLEAN", "_reason": "STRING", "_round": "BIGINT"}
     return Layout((*stream.columns, *(Column(name, kind) for name, kind in added.items())))
 
 
@@ -114,10 +115,10 @@ def with_round(sql: str) -> str:
     return f"SELECT found.*, constants.__round AS _round FROM ({sql}) found CROSS JOIN constants"
 
 
-def late_rows_text(query: BoundQuery, sql: str, own: bool) -> str:
+def late_rows_text(query: BoundQuery, sql: str, own: bool, of_windows: bool) -> str:
     """Late rows with why they are: the heartbeat of all, in the table `beat`, or a later one of their `own` source.
 
-    `names` has the names of their sources.
+    `names` has the names of their sources. `of_windows`: they are late for windows that were answered.
     """
     stream = query.stream
     instant = "{}" if stream.time_kind is TimeKind.SEQUENCE else "timestamp_micros({})"
@@ -128,7 +129,9 @@ def late_rows_text(query: BoundQuery, sql: str, own: bool) -> str:
         "_time": instant.format("late.__t"),
         "_heartbeat": instant.format(behind),
         "_late_by": f"{behind} - late.__t",
-        "_reason": f"'{CLOSED}'",
+        "_answered": instant.format("late.__answered" if of_windows else "CAST(NULL AS BIGINT)"),
+        "_counted": "late.__counted",
+        "_reason": f"'{ANSWERED if of_windows else CLOSED}'",
     }
     same = " AND ".join(f"late.{quoted(name)} <=> names.__s{place}" for place, name in enumerate(stream.source))
     columns = [f"late.{quoted(column.name)}" for column in stream.columns]

@@ -252,6 +252,10 @@ class Spark4(Spark):
             return super().expression(instance, token, comments)
 
         def _parse_types(self, *given: Any, **options: Any) -> exp.Expr | None:
+            here, after = self._curr, self._next
+            if here and after and here.text.upper() == "STRUCT" and after.text == "(":
+                # A call: no type of Spark's has parentheses there, and to try each in two ways doubles with the depth.
+                return None
             found: exp.Expr | None = super()._parse_types(*given, **options)
             wrong = wrong_type(found) if isinstance(found, exp.DataType) else None
             if wrong is not None:

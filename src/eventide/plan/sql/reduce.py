@@ -234,14 +234,15 @@ def shaped_text(sql: str, columns: Sequence[str], renames: Mapping[str, str], st
     return f"SELECT {', '.join(shown)} FROM ({sql}){' CROSS JOIN stamps' if stamps else ''}"
 
 
-def late_text(query: BoundQuery, condition: str, join: str = "", behind: str | None = None) -> str:
+def late_text(query: BoundQuery, condition: str, join: str = "", **beside: str | None) -> str:
     """The rows that a query or port wants and for which a condition holds over `__pane`, `__t`, `__k0`, ...
 
-    With `__t`, and as `__behind` the heartbeat of their own source where that is asked for; `join` brings tables in.
+    With `__t`, and what is asked for `beside`, such as `__behind`, the heartbeat of their own source; `join` brings
+    tables in.
     """
     where = "" if (wanted := wants(query)) is None else f" AND {wanted}"
     columns = [f"timed.{quoted(column.name)}" for column in query.stream.columns]
-    columns += ["__t", *([] if behind is None else [f"{behind} AS __behind"])]
+    columns += ["__t", *(f"{sql} AS __{name}" for name, sql in beside.items() if sql is not None)]
     keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)] if query.operator is not None else []
     rows = ", ".join(["*", f"{pane_sql(query)} AS __pane", *keys])
     timed_rows = f"(SELECT {rows} FROM timed WHERE __t IS NOT NULL{where}) timed"
