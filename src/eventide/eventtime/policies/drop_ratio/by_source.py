@@ -1,0 +1,232 @@
+"""The first candidate of `DRATIO p`: every source is judged by itself, and the least of their promises counts.
+
+For every source two promises are weighed, each with a slack read off a ladder of records (`record_ladder.py`) that
+assumes no distribution:
+
+- *own progress*: the next row of the source will not lie further behind its largest time than rung k of what rows did
+  so far. The slack is signed: a source that speaks every 500 ms lets one promise the next 490 ms at once.
+- *its clock*: in silence the source's clock runs on, so `largest time + elapsed - slack` is promised too, as by the
+  on-demand timestamps of Stream Mill (section 5); six rungs safer, because rows that were held up are lost together,
+  and only for silence that is proven or staked (`silence.py`).
+
+A source promises the larger of the two; the combined heartbeat is the least over the sources that are not gone. What
+would be lost to it is booked (`loss_account.py`), and the balance sets the rung. Sources with fewer than 192 rows are
+judged by the worse of their own ladder and that of all rows.
+
+Law: rows lost over any stretch of n rows are at most p * (n + constant) plus one round, as long as the safest rung (no
+row later than the latest remembered) loses nothing; so the share lost tends to p or less, and per source to 1.3 p.
+
+>>> candidate = BySource(0.01)
+>>> for second in range(40):
+...     candidate.observe(Arrivals.of_row(clock=second, source=0, time=10 * second))
+>>> candidate.heartbeats(39).combined  # the next row is due at 400
+399
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
+from eventide.eventtime.policies.drop_ratio.progress import Progress
+from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
+from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, Stamped
+from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
+
+_FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would promise them all.
+_YOUNG_ROWS = 192
+_CLOCK_RUNGS = 6
+
+# The ladder judges two kinds of residual, against the source's largest time and against its clock. Its first place is
+# that of all sources together; source s has place s + 1.
+_EVERYONE = 0
+_EVERY_RUNG = np.arange(SAFEST + 1)
+
+
+@dataclass(frozen=True)
+class _Promises:
+    """What can be said of every source before the clock is known: it changes with rows only."""
+
+    ahead: Instants
+    """How far past its largest time the source's own progress promises."""
+    clock_slack: Instants
+    stamped: Stamped
+    purse: LossBudget
+    gone_after: Instants
+    """The silence after which the source is not waited for; below zero for one that has not spoken."""
+
+
+class BySource:
+    """Progress, ladder, silences and account of all sources; nothing is kept per row."""
+
+    def __init__(self, ratio: float) -> None:
+        self.account = LossAccount(ratio)
+        self._clock = -EDGE
+        self.progress = Progress(0)
+        self._ladder = RecordLadder(places=1, kinds=2, safe_from=self.account.nominal_rung)
+        self._silence = Silence(0)
+        self._ratchet = Ratchet()
+        self._promises: _Promises | None = None
+        self._answered = NEVER
+
+    @property
+    def shown(self) -> int:
+        """The combined heartbeat shown last."""
+        return self._ratchet.shown.combined
+
+    def observe(self, arrivals: Arrivals) -> None:
+        """Book what the round lost, learn how late its rows were, and note how far it came."""
+        arrivals = arrivals.within_edges()
+        if arrivals.clock < self._clock:
+            arrivals = replace(arrivals, clock=self._clock)
+        self._clock = arrivals.clock
+        if arrivals.total == 0:
+            return
+        promised = self._current_promises()
+        self._grow(int(arrivals.source[-1]) + 1)
+        late = arrivals.earliest <= self._ratchet.shown.combined
+        lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
+        self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
+        self._learn(arrivals, promised)
+        self.progress.note(arrivals, self._silence.longest)
+        self._promises, self._answered = None, NEVER
+
+    def _grow(self, places: int) -> None:
+        if places > len(self.progress.rows):
+            self.progress.grow(places)
+            self._silence.grow(places)
+            self.account.grow(places)
+            self._ladder.grow(1 + places)
+
+    def _learn(self, arrivals: Arrivals, promised: _Promises) -> None:
+        source = arrivals.sources
+        earliest, second = arrivals.earliest_by_source, arrivals.second_earliest_by_source
+        known = self.progress.rows[source] > 0
+        if not known.all():
+            source, earliest, second = source[known], earliest[known], second[known]
+            if not len(source):
+                return
+        largest = self.progress.largest[source]
+        expected = self.progress.expected(source, self._clock)
+        self._silence.end(source, expected - largest, expected - earliest > promised.clock_slack[source])
+
+        # Rows that were held up come one behind the other, and are lost together to what was promised before the first
+        # of them: so each is compared with how far the clock had ever been taken to be, not with its forerunner.
+        reference = np.stack((largest, self.progress.furthest(source, self._clock)))
+        behind = reference - earliest
+        next_behind = np.where(second == FOREVER, ABSENT, reference - second)
+        together = np.concatenate((behind, next_behind), axis=1)
+        two = np.partition(together, -2, axis=1)[:, -2:]
+        self._ladder.add(
+            np.concatenate(([_EVERYONE], source + 1)),
+            np.concatenate(([len(source)], np.ones(len(source), dtype=np.int64))),
+            np.concatenate((two[:, 1:], behind), axis=1),
+            np.concatenate((two[:, :1], next_behind), axis=1),
+        )
+
+    def _current_promises(self) -> _Promises:
+        if self._promises is None:
+            progress, account = self.progress, self.account
+            own, clock = self._read_ladder(account.rungs())
+            extent = progress.largest - progress.first
+            gone_after = self._silence.gone_after(progress.heard - progress.born, extent)
+            self._promises = _Promises(
+                ahead=np.where(own == UNKNOWN, 0, -own),
+                clock_slack=clock,
+                stamped=Stamped(progress.rows, progress.mean_crowd(), extent),
+                purse=account.purse(),
+                gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
+            )
+        return self._promises
+
+    def _read_ladder(self, rungs: NDArray[np.int64]) -> tuple[Instants, Instants]:
+        """Slack against own progress and against the clock, of each source at its rung."""
+        wanted = np.stack((rungs, np.minimum(rungs + _CLOCK_RUNGS, SAFEST)))
+        own = self._ladder.rung(wanted, np.arange(1, len(rungs) + 1))
+        young = (self._ladder.seen[1:] < _YOUNG_ROWS) | (wanted == SAFEST)
+        if young.any():
+            every = np.stack((_EVERY_RUNG, _EVERY_RUNG))
+            table = self._ladder.rung(every, np.full(len(_EVERY_RUNG), _EVERYONE))
+            common = np.take_along_axis(table, wanted, axis=1)
+            worse = np.where(own == UNKNOWN, common, np.where(common == UNKNOWN, own, np.maximum(own, common)))
+            own = np.where(young, worse, own)
+        return own[0], own[1]
+
+    def heartbeats(self, clock: int) -> Heartbeats:
+        """The least over the sources of what each promises at this clock."""
+        self._clock = max(self._clock, min(max(clock, -EDGE), EDGE))
+        if self.account.rows < _FIRST_ROWS or (self._promises is not None and self._clock == self._answered):
+            return self._ratchet.shown
+        self._answered = self._clock
+        awaited, _, ahead, _ = self._judged()
+        promise = self.progress.largest + np.minimum(ahead, 2 * EDGE) - 1
+        combined = int(promise.min(where=awaited, initial=FOREVER))
+        return self._ratchet.lift(NEVER if combined == FOREVER else combined, promise)
+
+    def _judged(self) -> tuple[NDArray[np.bool_], Instants, Instants, Instants]:
+        """Of every source: whether it is awaited, how long silent, how far ahead it promises, what is trusted."""
+        promises = self._current_promises()
+        silent = self._clock - self.progress.heard
+        awaited = silent <= promises.gone_after
+        trusted = self._silence.trusted(silent, promises.stamped, promises.purse, awaited)
+        # An unknown slack is so large that the clock promises nothing.
+        return awaited, silent, np.maximum(promises.ahead, trusted - promises.clock_slack), trusted
+
+    def ceiling(self, stake: NDArray[np.float64]) -> Instants:
+        """How far time may come beyond each source, if so many rows of it may be lost were it only held up."""
+        stamped = self._current_promises().stamped
+        return self.progress.largest + np.minimum(stamped.reach(stake), EDGE) - 1
+
+    def awaited(self) -> NDArray[np.bool_]:
+        """The sources that are not gone at the clock last seen."""
+        silent: Instants = self._clock - self.progress.heard
+        return silent <= self._current_promises().gone_after
+
+    def why(self, source: int) -> Reason:
+        """The slack that its rows need, or how much of its silence may be trusted."""
+        if self.account.rows < _FIRST_ROWS:
+            text = "{rows:count} of the {first:count} rows have come before which nothing is promised"
+            return Reason("drop ratio", text, {"rows": self.account.rows, "first": _FIRST_ROWS}, common=True)
+        if source >= len(self.progress.rows) or self.progress.rows[source] == 0:
+            return NOT_EXPECTED
+        _, silent, ahead, trusted = (array[source] for array in self._judged())
+        slack = {"ratio": self.account.drop_ratio, "slack": max(0, int(-ahead))}
+        if trusted >= silent:
+            return Reason("drop ratio", "losing at most {ratio:share}, {slack:length} behind", slack)
+        text = "losing at most {ratio:share}, its silence is trusted for {trusted:wait}"
+        return Reason("drop ratio", text, {"ratio": self.account.drop_ratio, "trusted": int(trusted)})
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The sources that are gone: silent for ten times longer than ever before."""
+        gone = Reason("gone", "silent far longer than ever before")
+        unheard = self.progress.rows == 0
+        return (*those(gone, ~self._judged()[0] & ~unheard), *those(NOT_EXPECTED, unheard))
+
+    def snapshot(self) -> Snapshot:
+        """All of it as plain data."""
+        return {
+            "clock": self._clock,
+            "progress": self.progress.snapshot(),
+            "ladder": self._ladder.snapshot(),
+            "silence": self._silence.snapshot(),
+            "account": self.account.snapshot(),
+            "ratchet": self._ratchet.snapshot(),
+        }
+
+    @classmethod
+    def restored(cls, ratio: float, saved: Snapshot) -> BySource:
+        """The candidate that `snapshot` described."""
+        candidate = cls(ratio)
+        candidate._clock = saved["clock"]
+        candidate.progress = Progress.restored(saved["progress"])
+        candidate._ladder = RecordLadder.restored(saved["ladder"])
+        candidate._silence = Silence.restored(saved["silence"])
+        candidate.account = LossAccount.restored(ratio, saved["account"])
+        candidate._ratchet = Ratchet.restored(saved["ratchet"])
+        return candidate
