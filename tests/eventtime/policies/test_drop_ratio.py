@@ -206,7 +206,7 @@ def test_heartbeats_never_go_back_and_a_snapshot_at_any_point_changes_nothing(ro
 
 def test_a_damaged_snapshot_is_refused_with_the_way_out() -> None:
     saved = after_rows(every_ten(1, 20)).snapshot()
-    saved["by_source"]["ladder"] |= {"seen": {"dtype": "<i8", "shape": [9], "data": "eJw="}}
+    saved["ladder"] = {**saved["ladder"], "seen": {"dtype": "<i8", "shape": [9], "data": "eJw="}}
     with pytest.raises(SnapshotError, match="take the snapshot before it"):
         DropRatio(0.01).resume(saved)
 

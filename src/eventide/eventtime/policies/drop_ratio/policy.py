@@ -1,27 +1,25 @@
 """`DRATIO p`: heartbeats as early as a permitted share of lost rows allows. Eventide's own policy, and its default.
 
-No parameter but the drop ratio. Two candidates run side by side on every stream, each with its own account of what it
-would have lost, and the one behind which rows wait less is followed:
+No parameter but the drop ratio. For every source two promises are weighed, each with a slack read off a ladder of
+records (`record_ladder.py`) that assumes no distribution:
 
-- *each source by itself* (`by_source.py`): the least of what every source promises. Fast where sources are in order,
-  or periodic, or apart from each other.
-- *all sources together* (`combined.py`): the largest time less a slack that the share p of all rows exceeded. Fast
-  where sources are many and alike, disordered within themselves, silent for long, or of uneven rates.
+- *own progress*: the next row of the source will not lie further behind its largest time than rung k of what rows did
+  so far. The slack is signed: a source that speaks every 500 ms lets one promise the next 490 ms at once.
+- *its clock*: in silence the source's clock runs on, so `largest time + elapsed - slack` is promised too, as by the
+  on-demand timestamps of Stream Mill (section 5); six rungs safer, because rows that were held up are lost together,
+  and only for silence that is proven or staked (`silence.py`).
 
-Law: a candidate is followed only while what it would have lost is within its budget (`budget.py`). What the policy
-itself lost is a third account; while that is overdrawn, the lower of the two heartbeats is followed. A heartbeat never
-goes back, so a change of candidates costs nothing but waiting.
+A source promises the larger of the two; the combined heartbeat is the least over the sources that are not gone. What is
+then lost is booked (`loss_account.py`), and the balance sets the rung: an integral control with a bound that holds on
+any stream. Sources with fewer than 192 rows are judged by the worse of their own ladder and that of all rows.
 
-The second candidate is new to a stream and knows nothing of single sources. So it has to be better by a tenth, and by
-as much more as it is unproven: its lag counts `1 + 1,000 / rows` times. And a *ceiling* holds it: it never goes so far
-beyond a source that, were the source only held up, more rows would be lost than the reserve has, or than the source
-may lose.
+**The guarantee.** Rows lost over any stretch of n rows are at most p * (n + constant) plus one round, as long as the
+safest rung (no row later than the latest remembered) loses nothing; so the share lost tends to p or less, and per
+source to 1.3 p or less. **The limits.** Nobody can foresee the first time that a source is later than ever before: a
+growing lateness is followed, not foreseen. A source that is first seen with rows older than the heartbeat loses them. A
+source whose clock is set back loses the rows it stamps twice. The first 1,000 rows are a warm-up.
 
-**The limits.** Nobody can foresee the first time that a source is later than ever before: a growing lateness is
-followed, not foreseen. A source that is first seen with rows older than the heartbeat loses them. A source whose clock
-is set back loses the rows it stamps twice. The first 1,000 rows are a warm-up.
-
-`docs/time-core/drop-ratio.md` has the guarantee, its proof, and the measurements.
+`docs/time-core/drop-ratio.md` has the derivation and the measurements.
 
 >>> generator = DropRatio(0.01).start()
 >>> for second in range(40):
@@ -35,28 +33,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.arrays import grown, packed, unpacked
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
-from eventide.eventtime.instant import EDGE, FOREVER
-from eventide.eventtime.policies.drop_ratio.budget import Budget
-from eventide.eventtime.policies.drop_ratio.by_source import BySource
-from eventide.eventtime.policies.drop_ratio.combined import Combined
-from eventide.eventtime.policies.drop_ratio.lag_meter import LagMeter
-from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
+from eventide.eventtime.policies.drop_ratio.progress import Progress
+from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
+from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, Stamped
+from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
 
-KIND, VERSION = "drop_ratio", 2
+KIND, VERSION = "drop_ratio", 1
 
-_BETTER_BY = 0.9
-_UNPROVEN_ROWS = 1_000
-_RESERVE_ROWS = 10_000
-_LEAST_RESERVE_ROWS = 1_000
-_SOURCE_CREDIT_ROWS = 1_000
-_SOURCE_SHARE = 2
-_RARE_ROWS = 2_000
-"""A source all of whose rows are within the allowance of so many holds nobody up."""
+_FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would promise them all.
+_YOUNG_ROWS = 192
+_CLOCK_RUNGS = 6
+
+# The ladder judges two kinds of residual, against the source's largest time and against its clock. Its first place is
+# that of all sources together; source s has place s + 1.
+_EVERYONE = 0
+_EVERY_RUNG = np.arange(SAFEST + 1)
 
 
 @dataclass(frozen=True)
@@ -83,137 +81,168 @@ class DropRatio:
         """A heartbeat generator that continues from `snapshot`."""
         check_snapshot(snapshot, KIND, VERSION)
         generator = DropRatioGenerator(self)
-        generator.account = Budget.restored(self.ratio, snapshot["account"])
-        generator._reserve = snapshot["reserve"]
-        generator._lost_by_source = unpacked(snapshot["lost_by_source"])
         generator._clock = snapshot["clock"]
-        generator._by_source = BySource.restored(self.ratio, snapshot["by_source"])
-        generator._combined = Combined.restored(self.ratio, snapshot["combined"])
-        generator._budget = Budget.restored(self.ratio, snapshot["budget"])
-        generator._lags = [LagMeter.restored(saved) for saved in snapshot["lags"]]
+        generator._progress = Progress.restored(snapshot["progress"])
+        generator._ladder = RecordLadder.restored(snapshot["ladder"])
+        generator._silence = Silence.restored(snapshot["silence"])
+        generator.account = LossAccount.restored(self.ratio, snapshot["account"])
         generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        generator.together = snapshot["together"]
         return generator
 
 
+@dataclass(frozen=True)
+class _Promises:
+    """What can be said of every source before the clock is known: it changes with rows only."""
+
+    ahead: Instants
+    """How far past its largest time the source's own progress promises."""
+    clock_slack: Instants
+    stamped: Stamped
+    purse: LossBudget
+    gone_after: Instants
+    """The silence after which the source is not waited for; below zero for one that has not spoken."""
+
+
 class DropRatioGenerator:
-    """Both candidates, what each would have lost and how long rows wait behind it, and what was really lost."""
+    """Progress, ladder, silences and account of all sources; nothing is kept per row."""
 
     def __init__(self, policy: DropRatio) -> None:
-        self.account = Budget(policy.ratio)
-        self.together = False
-        """Whether all sources are judged together at the moment, and not each by itself."""
-        self._reserve = 0.0
-        self._lost_by_source = np.zeros(0)
+        self.account = LossAccount(policy.ratio)
         self._clock = -EDGE
-        self._by_source = BySource(policy.ratio)
-        self._combined = Combined(policy.ratio)
-        self._budget = Budget(policy.ratio)  # Of the first candidate; the second keeps its own.
-        self._lags = [LagMeter(), LagMeter()]
+        self._progress = Progress(0)
+        self._ladder = RecordLadder(places=1, kinds=2, safe_from=self.account.nominal_rung)
+        self._silence = Silence(0)
         self._ratchet = Ratchet()
-        self._answered: int | None = None
-
-    @property
-    def candidates(self) -> tuple[int, int]:
-        """The combined heartbeats of both candidates: each source by itself, all sources together."""
-        return self._by_source.shown, self._combined.shown
+        self._promises: _Promises | None = None
+        self._answered = NEVER
 
     def observe(self, arrivals: Arrivals) -> None:
-        """Book what the round lost to what was shown, and let both candidates learn from it."""
+        """Book what the round lost, learn how late its rows were, and note how far it came."""
         arrivals = arrivals.within_edges()
         if arrivals.clock < self._clock:
             arrivals = replace(arrivals, clock=self._clock)
         self._clock = arrivals.clock
         if arrivals.total == 0:
             return
-        self._book(arrivals)
-        self._budget.book(arrivals.total, _late_rows(arrivals, self._by_source.shown))
-        for meter, shown in zip(self._lags, self.candidates, strict=True):
-            meter.observe(arrivals, shown)
-        self._by_source.observe(arrivals)
-        self._combined.observe(arrivals, self._by_source.progress.largest)
-        self._answered = None
+        promised = self._current_promises()
+        self._grow(int(arrivals.source[-1]) + 1)
+        late = arrivals.earliest <= self._ratchet.shown.combined
+        lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
+        self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
+        self._learn(arrivals, promised)
+        self._progress.note(arrivals, self._silence.longest)
+        self._promises, self._answered = None, NEVER
 
-    def _book(self, arrivals: Arrivals) -> None:
-        late = arrivals.sum_by_source(np.where(arrivals.earliest <= self._ratchet.shown.combined, arrivals.rows, 0))
-        lost = float(late.sum())
-        self.account.book(arrivals.total, lost)
-        earned = self._reserve + self.account.ratio * arrivals.total
-        self._reserve = min(earned, self.account.ratio * max(_RESERVE_ROWS, self.account.rows / 10)) - lost
-        self._lost_by_source = grown(self._lost_by_source, int(arrivals.source[-1]) + 1, 0.0)
-        self._lost_by_source[arrivals.sources] += late
+    def _grow(self, places: int) -> None:
+        if places > len(self._progress.rows):
+            self._progress.grow(places)
+            self._silence.grow(places)
+            self.account.grow(places)
+            self._ladder.grow(1 + places)
+
+    def _learn(self, arrivals: Arrivals, promised: _Promises) -> None:
+        source = arrivals.sources
+        earliest, second = arrivals.earliest_by_source, arrivals.second_earliest_by_source
+        known = self._progress.rows[source] > 0
+        if not known.all():
+            source, earliest, second = source[known], earliest[known], second[known]
+            if not len(source):
+                return
+        largest = self._progress.largest[source]
+        expected = self._progress.expected(source, self._clock)
+        self._silence.end(source, expected - largest, expected - earliest > promised.clock_slack[source])
+
+        # Rows that were held up come one behind the other, and are lost together to what was promised before the first
+        # of them: so each is compared with how far the clock had ever been taken to be, not with its forerunner.
+        reference = np.stack((largest, self._progress.furthest(source, self._clock)))
+        behind = reference - earliest
+        next_behind = np.where(second == FOREVER, ABSENT, reference - second)
+        together = np.concatenate((behind, next_behind), axis=1)
+        two = np.partition(together, -2, axis=1)[:, -2:]
+        self._ladder.add(
+            np.concatenate(([_EVERYONE], source + 1)),
+            np.concatenate(([len(source)], np.ones(len(source), dtype=np.int64))),
+            np.concatenate((two[:, 1:], behind), axis=1),
+            np.concatenate((two[:, :1], next_behind), axis=1),
+        )
+
+    def _current_promises(self) -> _Promises:
+        if self._promises is None:
+            progress, account = self._progress, self.account
+            own, clock = self._read_ladder(account.rungs())
+            extent = progress.largest - progress.first
+            gone_after = self._silence.gone_after(progress.heard - progress.born, extent)
+            self._promises = _Promises(
+                ahead=np.where(own == UNKNOWN, 0, -own),
+                clock_slack=clock,
+                stamped=Stamped(progress.rows, progress.mean_crowd(), extent),
+                purse=account.purse(),
+                gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
+            )
+        return self._promises
+
+    def _read_ladder(self, rungs: NDArray[np.int64]) -> tuple[Instants, Instants]:
+        """Slack against own progress and against the clock, of each source at its rung."""
+        wanted = np.stack((rungs, np.minimum(rungs + _CLOCK_RUNGS, SAFEST)))
+        own = self._ladder.rung(wanted, np.arange(1, len(rungs) + 1))
+        young = (self._ladder.seen[1:] < _YOUNG_ROWS) | (wanted == SAFEST)
+        if young.any():
+            every = np.stack((_EVERY_RUNG, _EVERY_RUNG))
+            table = self._ladder.rung(every, np.full(len(_EVERY_RUNG), _EVERYONE))
+            common = np.take_along_axis(table, wanted, axis=1)
+            worse = np.where(own == UNKNOWN, common, np.where(common == UNKNOWN, own, np.maximum(own, common)))
+            own = np.where(young, worse, own)
+        return own[0], own[1]
 
     def heartbeats(self, clock: int) -> Heartbeats:
-        """The heartbeat of the candidate that is followed; of every source what it promises by itself."""
+        """The least over the sources of what each promises at this clock."""
         self._clock = max(self._clock, min(max(clock, -EDGE), EDGE))
-        if self._answered == self._clock:
+        if self.account.rows < _FIRST_ROWS or (self._promises is not None and self._clock == self._answered):
             return self._ratchet.shown
         self._answered = self._clock
-        alone = self._by_source.heartbeats(self._clock)
-        both = (alone.combined, self._combined.lift(self._ceiling()))
-        for meter, heartbeat in zip(self._lags, both, strict=True):
-            meter.release(self._clock, heartbeat)
-        self.together = self._choose(both)
-        return self._ratchet.lift(both[self.together], alone.by_source)
+        awaited, _, ahead, _ = self._judged()
+        promise = self._progress.largest + np.minimum(ahead, 2 * EDGE) - 1
+        combined = int(promise.min(where=awaited, initial=FOREVER))
+        return self._ratchet.lift(NEVER if combined == FOREVER else combined, promise)
 
-    def _choose(self, heartbeats: tuple[int, int]) -> bool:
-        """Whether to follow the second candidate."""
-        if self.account.overdrawn:
-            return heartbeats[1] < heartbeats[0]
-        overdrawn = (self._budget.overdrawn, self._combined.budget.overdrawn)
-        if overdrawn[0] and overdrawn[1]:
-            return self._combined.budget.balance > self._budget.balance
-        if overdrawn[0] or overdrawn[1]:
-            return overdrawn[0]
-        alone, together = (meter.mean(self._clock) for meter in self._lags)
-        unproven = 1 + _UNPROVEN_ROWS / max(self.account.rows, 1)
-        return self._lags[1].measured and together * unproven < _BETTER_BY * alone
-
-    def _ceiling(self) -> int:
-        """The highest heartbeat that stakes no more rows of any source than it, and all of them, may still lose."""
-        rows = self._by_source.progress.rows
-        if not len(rows):
-            return FOREVER
-        ratio = self.account.ratio
-        reserve = max(self._reserve, ratio * min(self.account.rows, _LEAST_RESERVE_ROWS))
-        own = _SOURCE_SHARE * ratio * (rows + _SOURCE_CREDIT_ROWS) - self._lost_by_source
-        stake = np.maximum(np.minimum(own, reserve), 0.0)
-        holds = self._by_source.awaited() & (rows >= ratio * _RARE_ROWS) & (rows > 1)
-        return int(self._by_source.ceiling(stake).min(where=holds, initial=FOREVER))
+    def _judged(self) -> tuple[NDArray[np.bool_], Instants, Instants, Instants]:
+        """Of every source: whether it is awaited, how long silent, how far ahead it promises, what is trusted."""
+        promises = self._current_promises()
+        silent = self._clock - self._progress.heard
+        awaited = silent <= promises.gone_after
+        trusted = self._silence.trusted(silent, promises.stamped, promises.purse, awaited)
+        # An unknown slack is so large that the clock promises nothing.
+        return awaited, silent, np.maximum(promises.ahead, trusted - promises.clock_slack), trusted
 
     def why(self, source: int) -> Reason:
-        """The slack that a share of all rows exceeded, or what holds this source by itself."""
-        if not self.together:
-            return self._by_source.why(source)
-        if source >= len(self._by_source.progress.rows) or self._by_source.progress.rows[source] == 0:
+        """The slack that its rows need, or how much of its silence may be trusted."""
+        if self.account.rows < _FIRST_ROWS:
+            text = "{rows:count} of the {first:count} rows have come before which nothing is promised"
+            return Reason("drop ratio", text, {"rows": self.account.rows, "first": _FIRST_ROWS}, common=True)
+        if source >= len(self._progress.rows) or self._progress.rows[source] == 0:
             return NOT_EXPECTED
-        slack = self._combined.slack()
-        late, rows = self._combined.exceeded(slack)
-        text = "losing at most {ratio:share}, {slack:length} behind: only {late:count} of {rows:count} rows came later"
-        amounts = {"ratio": self.account.ratio, "slack": max(0, slack), "late": late, "rows": rows}
-        return Reason("drop ratio", text, amounts, common=True)
+        _, silent, ahead, trusted = (array[source] for array in self._judged())
+        slack = {"ratio": self.account.drop_ratio, "slack": max(0, int(-ahead))}
+        if trusted >= silent:
+            return Reason("drop ratio", "losing at most {ratio:share}, {slack:length} behind", slack)
+        text = "losing at most {ratio:share}, its silence is trusted for {trusted:wait}"
+        return Reason("drop ratio", text, {"ratio": self.account.drop_ratio, "trusted": int(trusted)})
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """The sources that are gone: silent for ten times longer than ever before."""
-        return self._by_source.left_out()
+        gone = Reason("gone", "silent far longer than ever before")
+        unheard = self._progress.rows == 0
+        return (*those(gone, ~self._judged()[0] & ~unheard), *those(NOT_EXPECTED, unheard))
 
     def snapshot(self) -> Snapshot:
         """All of it as plain data; a resumed heartbeat generator gives the same heartbeats."""
         return {
             "kind": KIND,
             "version": VERSION,
-            "account": self.account.snapshot(),
-            "together": self.together,
-            "reserve": self._reserve,
-            "lost_by_source": packed(self._lost_by_source),
             "clock": self._clock,
-            "by_source": self._by_source.snapshot(),
-            "combined": self._combined.snapshot(),
-            "budget": self._budget.snapshot(),
-            "lags": [meter.snapshot() for meter in self._lags],
+            "progress": self._progress.snapshot(),
+            "ladder": self._ladder.snapshot(),
+            "silence": self._silence.snapshot(),
+            "account": self.account.snapshot(),
             "ratchet": self._ratchet.snapshot(),
         }
-
-
-def _late_rows(arrivals: Arrivals, heartbeat: int) -> float:
-    return float(arrivals.rows[arrivals.earliest <= heartbeat].sum())
