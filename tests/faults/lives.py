@@ -1,0 +1,108 @@
+"""Lives of the program, in each of which one operation on its files goes wrong, or none.
+
+Law: a life is a fork of this process, so a start costs little; that is why this process itself never touches Arrow,
+DuckDB or a thread. What a reader could see after a life that did not come to its end is laid aside in `deaths/N`.
+
+`python -m tests.faults.lives FOLDER FAULT...`, with the shim preloaded, lives them one after the other in one folder,
+and ends with a line of JSON: how each of them ended. A fault is `KIND:NUMBER[:ERROR]`, such as `k:17` or `e:3:ENOSPC`;
+`none` is a life without one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.crash.lives import DEATHS, SEEN
+from benchmarks.harness import REPOSITORY
+from eventide.errors import EventideError
+from tests.faults.program import engine
+
+NONE = "none"
+SAID, TOLD = "said", "told"
+
+
+@dataclass(frozen=True)
+class Life:
+    """How a life ended: `ended`, `killed`, `refused` (with what it said), or `broke` (with a traceback)."""
+
+    fault: str
+    end: str
+    said: str = ""
+
+
+def lived(shim: Path, folder: Path, faults: Sequence[str]) -> list[Life]:
+    """Live once with each of these faults."""
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(shim),
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *sys.path]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.lives", str(folder), *faults],
+        cwd=REPOSITORY,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return [Life(**life) for life in json.loads(done.stdout.splitlines()[-1])]
+
+
+def _live(folder: Path, fault: str) -> Life:
+    said = folder / SAID
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            _one_life(folder, fault, said)
+            code = 0
+        except EventideError as error:
+            said.write_text(str(error))
+            code = 3
+        except BaseException:
+            said.write_text(traceback.format_exc())
+        finally:
+            os._exit(code)
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if status == 0:
+        return Life(fault, "ended", said.read_text() if said.exists() else "")
+    death = len(list((folder / DEATHS).glob("*")))
+    for seen in filter(Path.exists, (folder / name for name in SEEN)):
+        shutil.copytree(seen, folder / DEATHS / str(death) / seen.relative_to(folder))
+    if status < 0:
+        return Life(fault, "killed", str(-status))
+    return Life(fault, "refused" if status == 3 else "broke", said.read_text())
+
+
+def _one_life(folder: Path, fault: str, said: Path) -> None:
+    logging.basicConfig(filename=said, filemode="w", level=logging.WARNING, format="%(message)s", force=True)
+    kind, _, rest = fault.partition(":")
+    number, _, error = rest.partition(":")
+    if fault != NONE:
+        arm = ctypes.CDLL(None).faults_arm
+        arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_char, ctypes.c_int, ctypes.c_char_p]
+        # What is seen and said is not the program's own.
+        told = str(folder.parent / f"{folder.name}.{TOLD}")
+        arm(str(folder).encode(), int(number), kind.encode(), getattr(errno, error or "EIO"), told.encode())
+    engine(folder).run()
+
+
+def main() -> None:
+    """Live."""
+    folder, faults = Path(sys.argv[1]), sys.argv[2:]
+    print(json.dumps([asdict(_live(folder, fault)) for fault in faults]))
+
+
+if __name__ == "__main__":
+    main()
