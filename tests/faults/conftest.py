@@ -1,18 +1,17 @@
-"""The shim between the program and its files, compiled where there is a compiler of C; and an undisturbed run."""
+"""The shim between the program and its files, compiled where there is a compiler of C; and undisturbed runs."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks.crash.outcome import Outcome
-from tests.faults.lives import Life, lived
-from tests.faults.program import record
+from tests.faults.calm import Calm
+from tests.faults.program import EVERY, FEW
 
-NEVER_MET = "d:1000000"
 SOURCE = Path(__file__).with_name("shim.c")
 
 
@@ -20,23 +19,22 @@ SOURCE = Path(__file__).with_name("shim.c")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled shim."""
     compiler = shutil.which("cc")
+    if sys.platform != "linux":
+        pytest.skip("the shim between a program and its files is one for Linux")
     if compiler is None:
-        pytest.skip("there is no compiler of C on this machine")
+        pytest.skip("there is no compiler of C (`cc`) on this machine")
     made = tmp_path_factory.mktemp("shim") / "shim.so"
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(SOURCE), "-ldl"], check=True)
     return made
 
 
 @pytest.fixture(scope="session")
-def calm(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run in which nothing goes wrong; its operations are in a file beside it."""
-    folder = tmp_path_factory.mktemp("calm") / "run"
-    record(folder)
-    assert lived(shim, folder, [NEVER_MET]) == [Life(NEVER_MET, "ended")]
-    return folder
+def whole(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Calm:
+    """A run of all queries."""
+    return Calm.of(shim, tmp_path_factory.mktemp("whole") / "run", EVERY)
 
 
 @pytest.fixture(scope="session")
-def undisturbed(calm: Path) -> Outcome:
-    """What a run shows in which nothing goes wrong."""
-    return Outcome.of(calm)
+def small(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Calm:
+    """A run of a few queries."""
+    return Calm.of(shim, tmp_path_factory.mktemp("small") / "run", FEW)

@@ -3,9 +3,9 @@
 Law: a life is a fork of this process, so a start costs little; that is why this process itself never touches Arrow,
 DuckDB or a thread. What a reader could see after a life that did not come to its end is laid aside in `deaths/N`.
 
-`python -m tests.faults.lives FOLDER FAULT...`, with the shim preloaded, lives them one after the other in one folder,
-and ends with a line of JSON: how each of them ended. A fault is `KIND:NUMBER[:ERROR]`, such as `k:17` or `e:3:ENOSPC`;
-`none` is a life without one.
+`python -m tests.faults.lives FOLDER FAULT [FOLDER FAULT]...`, with the shim preloaded, lives them one after the other,
+each in its folder, and ends with a line of JSON: how each of them ended. A fault is `KIND:NUMBER[:ERROR]`, such as
+`k:17` or `e:3:ENOSPC`; `none` is a life without one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ import shutil
 import subprocess
 import sys
 import traceback
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.crash.lives import DEATHS, SEEN
 from benchmarks.harness import REPOSITORY
 from eventide.errors import EventideError
-from tests.faults.program import engine
+from tests.faults.program import engine, program
 
 NONE = "none"
 SAID, TOLD = "said", "told"
@@ -41,15 +40,15 @@ class Life:
     said: str = ""
 
 
-def lived(shim: Path, folder: Path, faults: Sequence[str]) -> list[Life]:
-    """Live once with each of these faults."""
+def lived(shim: Path, *lives: tuple[Path, str]) -> list[Life]:
+    """Live once in each of these folders, with its fault."""
     environment = {
         **os.environ,
         "LD_PRELOAD": str(shim),
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *sys.path]),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.lives", str(folder), *faults],
+        [sys.executable, "-m", "tests.faults.lives", *(str(part) for life in lives for part in life)],
         cwd=REPOSITORY,
         env=environment,
         stdout=subprocess.PIPE,
@@ -59,8 +58,15 @@ def lived(shim: Path, folder: Path, faults: Sequence[str]) -> list[Life]:
     return [Life(**life) for life in json.loads(done.stdout.splitlines()[-1])]
 
 
+def beside(folder: Path, what: str) -> Path:
+    """A file about the lives in a folder, out of reach of what goes wrong there."""
+    return folder.with_name(f"{folder.name}.{what}")
+
+
 def _live(folder: Path, fault: str) -> Life:
-    said = folder / SAID
+    said = beside(folder, SAID)
+    # Read here, it need not be read in the life.
+    program(folder)
     process = os.fork()
     if process == 0:
         code = 1
@@ -92,16 +98,15 @@ def _one_life(folder: Path, fault: str, said: Path) -> None:
     if fault != NONE:
         arm = ctypes.CDLL(None).faults_arm
         arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_char, ctypes.c_int, ctypes.c_char_p]
-        # What is seen and said is not the program's own.
-        told = str(folder.parent / f"{folder.name}.{TOLD}")
-        arm(str(folder).encode(), int(number), kind.encode(), getattr(errno, error or "EIO"), told.encode())
+        told = beside(folder, TOLD)
+        arm(str(folder).encode(), int(number), kind.encode(), getattr(errno, error or "EIO"), str(told).encode())
     engine(folder).run()
 
 
 def main() -> None:
     """Live."""
-    folder, faults = Path(sys.argv[1]), sys.argv[2:]
-    print(json.dumps([asdict(_live(folder, fault)) for fault in faults]))
+    lives = zip(sys.argv[1::2], sys.argv[2::2], strict=True)
+    print(json.dumps([asdict(_live(Path(folder), fault)) for folder, fault in lives]))
 
 
 if __name__ == "__main__":

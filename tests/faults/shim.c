@@ -136,10 +136,8 @@ ONE_HANDLE(ftruncate, "truncate", (int handle, off_t length), handle, (handle, l
 WRITE(write, (int handle, const void *data, size_t length), (handle, data, length), (handle, data, length / 2))
 WRITE(pwrite, (int handle, const void *data, size_t length, off_t place), (handle, data, length, place),
       (handle, data, length / 2, place))
-#ifndef __APPLE__
 WRITE(pwrite64, (int handle, const void *data, size_t length, off64_t place), (handle, data, length, place),
       (handle, data, length / 2, place))
-#endif
 
 #define OPEN(name)                                                                                                     \
     int name(const char *path, int flags, ...) {                                                                       \

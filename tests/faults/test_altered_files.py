@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.crash.differences import Differences, differences
-from benchmarks.crash.outcome import Outcome
-from tests.choice import chosen
-from tests.faults.lives import NONE, TOLD, Life, lived
+from eventide.report.stopped_run import verify
+from eventide.storage.storage import Storage
+from tests.faults.calm import Calm
+from tests.faults.lives import NONE, Life, lived
 from tests.faults.program import CHECKPOINT, record
 
 KILLED_IN = 4
@@ -50,14 +51,12 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.fixture(scope="module")
-def killed(shim: Path, calm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def killed(shim: Path, whole: Calm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as an engine left it that was killed when it had begun a round."""
-    told = (calm.parent / f"{calm.name}.{TOLD}").read_text().splitlines()
-    intent = f"rename {CHECKPOINT}/intents/{KILLED_IN:010d}.json"
-    [number] = [line.split()[0] for line in told if line.endswith(intent)]
+    begun = whole.operations.index(("rename", f"{CHECKPOINT}/intents/{KILLED_IN:010d}.json"))
     folder = tmp_path_factory.mktemp("killed") / "run"
-    record(folder)
-    assert [life.end for life in lived(shim, folder, [f"k:{int(number) + 1}"])] == ["killed"]
+    record(folder, whole.queries)
+    assert [life.end for life in lived(shim, (folder, f"k:{begun + 1}"))] == ["killed"]
     return folder
 
 
@@ -67,52 +66,55 @@ def state_files(folder: Path) -> list[str]:
     return sorted(str(file.relative_to(folder)) for file in found)
 
 
-def verdict(shim: Path, killed: Path, name: str, how: str, folder: Path, undisturbed: Outcome) -> str:
-    """What became of a life that found this file damaged in this way."""
-    shutil.copytree(killed, folder)
-    DAMAGE[how](folder / name)
-    [life] = lived(shim, folder, [NONE])
-    what = f"{name} {how}: {life}"
+def verdicts(shim: Path, killed: Path, names: list[str], how: str, where: Path, calm: Calm) -> dict[str, str]:
+    """What became of lives each of which found one of these files damaged in this way."""
+    folders = {name: where / str(place) / "run" for place, name in enumerate(names)}
+    for name, folder in folders.items():
+        shutil.copytree(killed, folder)
+        DAMAGE[how](folder / name)
+    lives = lived(shim, *((folder, NONE) for folder in folders.values()))
+    found = zip(folders.items(), lives, strict=True)
+    return {name: _verdict(name, f"{name} {how}: {life}", life, folder, calm) for (name, folder), life in found}
+
+
+def _verdict(name: str, what: str, life: Life, folder: Path, calm: Calm) -> str:
     assert life.end in ("ended", "refused"), what
     if life.end == "refused":
-        assert Path(name).name in life.said, what
+        assert name.partition("/")[2] in life.said, what
         assert "Restore these files from a copy" in life.said, what
         return "refused"
-    assert differences(folder, undisturbed) == Differences(), what
-    return "warned" if Path(name).name in life.said else "right"
+    assert differences(folder, calm.outcome) == Differences(), what
+    return "warned" if name.partition("/")[2] in life.said else "right"
 
 
-REPRESENTATIVE: dict[str, str] = {"rounds": "swapped", "intents": "altered", "slices": "cut short"}
-
-
-@pytest.mark.parametrize("kind", chosen(REPRESENTATIVE, lambda kind: kind == "rounds"))
-def test_the_newest_file_of_each_kind_is_not_believed_when_it_is_damaged(
-    kind: str, shim: Path, killed: Path, tmp_path: Path, undisturbed: Outcome
-) -> None:
-    newest = [name for name in state_files(killed) if name.startswith(f"{CHECKPOINT}/{kind}/")][-1]
-    found = verdict(shim, killed, newest, REPRESENTATIVE[kind], tmp_path / "run", undisturbed)
-    assert found in ("warned", "refused")
+def damaged(killed: Path, how: str) -> list[str]:
+    """Which files are damaged so: each is altered, and meets one of the other kinds of damage; records meet all."""
+    files = state_files(killed)
+    if how == "altered":
+        return files
+    turn = list(DAMAGE).index(how)
+    return [name for place, name in enumerate(files) if "/rounds/" in name or place % (len(DAMAGE) - 1) == turn - 1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGE)
 def test_no_damaged_state_file_changes_a_result_in_silence(
-    how: str, shim: Path, killed: Path, tmp_path: Path, undisturbed: Outcome
+    how: str, shim: Path, killed: Path, tmp_path: Path, whole: Calm
 ) -> None:
-    found = {
-        name: verdict(shim, killed, name, how, tmp_path / str(place), undisturbed)
-        for place, name in enumerate(state_files(killed))
-    }
+    found = verdicts(shim, killed, damaged(killed, how), how, tmp_path, whole)
     assert {"warned", "refused"} <= set(found.values())
     if how != "removed":
         records = [verdict for name, verdict in found.items() if "/rounds/" in name]
         assert records == ["warned"] * len(records)
 
 
-def test_lives_tell_how_they_ended(shim: Path, tmp_path: Path) -> None:
-    """The harness itself: what is killed, refused and whole is told apart."""
-    record(tmp_path / "run")
-    lives = lived(shim, tmp_path / "run", ["k:3", "e:30:ENOSPC", NONE])
-    assert [life.end for life in lives] == ["killed", "refused", "ended"]
-    assert lives[0] == Life("k:3", "killed", "9")
-    assert "No space left on device" in lives[1].said
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["altered", "cut short"])
+def test_a_checkpoint_is_looked_over_before_it_is_needed(how: str, killed: Path, tmp_path: Path) -> None:
+    """All that a start would find, `eventide checkpoint verify` finds."""
+    for place, name in enumerate(state_files(killed)):
+        folder = tmp_path / str(place)
+        shutil.copytree(killed / CHECKPOINT, folder / CHECKPOINT)
+        DAMAGE[how](folder / name)
+        damage = verify(Storage.at(folder / CHECKPOINT, make=False)).damage
+        assert any(name.partition("/")[2] in wrong for wrong in damage), name
