@@ -155,6 +155,7 @@ def test_what_cannot_have_heartbeats_is_refused(spark: SparkSession, tmp_path: P
         eventide.heartbeats(story.rows(), "ts", policy="1%")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_two_queries_over_one_frame_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import StreamingQueryException
 

@@ -192,6 +192,7 @@ def test_who_a_row_is_about_is_no_source_and_a_status_no_amount(tmp_path: Path) 
     assert roles_of(look_at(str(tmp_path / "orders.csv"))) == Roles("ts", None, None, "amount")
 
 
+@pytest.mark.slow
 def test_init_and_profile_say_the_same_of_the_same_file_and_ratio(tmp_path: Path, here: Here) -> None:
     """They went in rounds of different lengths, and told 0.32 % and 0.83 %."""
     shuffled = [(7 * i) % 4_000 // 40 * 40 + i % 40 for i in range(4_000)]

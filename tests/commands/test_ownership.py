@@ -39,6 +39,16 @@ def test_another_checkpoint_is_refused_with_the_way_out_and_nothing_is_lost(
     assert results(script) == 4
 
 
+@pytest.mark.parametrize("second", [("--checkpoint", "other"), ()], ids=["another", "none"])
+def test_another_engine_is_refused_before_it_starts(second: tuple[str, ...], script: Path, here: Here) -> None:
+    """On Spark all results of the local engine in the directory were deleted, and the other way round."""
+    assert run(here, "--checkpoint", "state").code == 0
+    ran = here("run", "q.sql", "--engine", "spark", "--bounded", *second)
+    assert (ran.code, "starting Spark" in ran.err) == (2, False)
+    assert "or say --replace to delete them" in ran.err
+    assert results(script) == 4
+
+
 def test_its_own_checkpoint_goes_on_and_replace_takes_the_directory_over(script: Path, here: Here) -> None:
     assert run(here, "--checkpoint", "state").code == 0
     assert run(here, "--checkpoint", "state").code == 0

@@ -19,6 +19,7 @@ from eventide.engine.spark.backend import SparkBackend, SparkExecutor
 from eventide.plan.declared.join import JoinKind
 from eventide.plan.declared.query import named_as
 from eventide.plan.sql.join import driver_exact
+from tests.choice import chosen
 from tests.engine import test_joins, test_lookups
 from tests.engine.join_oracle import Row
 from tests.engine.operators_alone import BACKEND, emitted, executing
@@ -48,21 +49,21 @@ class SparkAlone(SparkBackend):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", chosen(STARTS, lambda name: name != "band"))
 def test_spark_joins_as_duckdb_does(name: str, spark: SparkSession) -> None:
     told = []
     for backend in (BACKEND, SparkAlone(spark)):
         with executing(backend) as executor:
-            run, chosen = STARTS[name](executor), random.Random(7)
+            run, pick = STARTS[name](executor), random.Random(7)
             tables = []
             for number in range(2):
                 executor.files.begin(number)
                 rows = [
                     Row(
                         side,
-                        10 * number + chosen.randrange(12),
-                        chosen.choice([None, 1, 2]),
-                        chosen.choice([None, 0, 1, 2]),
+                        10 * number + pick.randrange(12),
+                        pick.choice([None, 1, 2]),
+                        pick.choice([None, 0, 1, 2]),
                     )
                     for side in (0, 1)
                     for _ in range(8)

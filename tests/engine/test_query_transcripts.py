@@ -78,7 +78,7 @@ BY_SPARK_SQL = [
     if str(transcript) in SPLIT_ON_THE_CLUSTER | RESTARTED_ON_THE_CLUSTER
     or str(transcript).startswith(("join", "lookup", "merge", "by_source", "sideline", "slow_flush"))
 ]
-ALWAYS_BY_SPARK_SQL = {("join_full", Variant.WRITTEN), ("lookup", Variant.WRITTEN)}
+ALWAYS_BY_SPARK_SQL = {("lookup", Variant.WRITTEN)}
 
 
 def named(case: tuple[Transcript, Variant]) -> tuple[str, Variant]:

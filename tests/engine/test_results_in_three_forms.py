@@ -78,6 +78,7 @@ class Looking:
         pass
 
 
+@pytest.mark.slow
 def test_batches_frames_and_parts_are_the_same_results(spark: SparkSession, tmp_path: Path) -> None:
     script, looking = read_script(SCRIPT), Looking()
     sinks = dict.fromkeys((step.name for step in script.program.steps), looking)

@@ -30,6 +30,14 @@ def test_what_cannot_be_read_is_shown_back(sql: str, shown: str) -> None:
     assert shown in str(error.value)
 
 
+def test_what_is_nested_too_deeply_is_refused_in_words() -> None:
+    """Sixty calls inside each other were a RecursionError."""
+    few, many = ("abs(" * depth + "x" + ")" * depth for depth in (20, 1000))
+    assert columns_in(parsed(few, "query 'q'")) == ("x",)
+    with pytest.raises(DeclarationError, match="query 'q': this is nested too deeply: compute parts of it in a query"):
+        parsed(many, "query 'q'")
+
+
 def test_a_quote_that_comes_twice_stands_for_itself() -> None:
     assert parsed("'it''s'", "q").name == "it's"
     assert parsed('"say ""hi"""', "q").name == 'say "hi"'

@@ -118,6 +118,7 @@ def test_a_sink_stands_being_killed_and_leaves_nothing_unfinished(name: str, tmp
     assert not [file for file in tmp_path.rglob("*") if file.name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_a_directory_in_an_object_store_stands_that_its_writer_is_killed(store: ObjectStore) -> None:
     place = in_store(store)
     check_sink_killed(place.make, place.read)

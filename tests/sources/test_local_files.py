@@ -206,7 +206,7 @@ def test_what_cannot_be_kept_is_refused(given: Input, told: str) -> None:
     ("given", "told"),
     [
         (Input("csv", "no/such"), "nothing at no/such"),
-        (Input("kafka"), "the local engine cannot read kafka: use the Spark engine"),
+        (Input("rate"), "the local engine cannot read rate: use the Spark engine"),
         (Input("parqet", "."), "no format 'parqet': did you mean parquet?"),
     ],
 )

@@ -6,8 +6,8 @@ late for every window that was answered by it, and counts in those that are stil
 *combined* heartbeat holds for all sources together; it is never above what the policy would stake on every one of them.
 
 Configuration, running logic and saved state are three types: a `Policy` is a frozen declaration; it starts a
-`HeartbeatGenerator`, the running object; a `Snapshot` is plain data, and arrays
-(`Packed`), from which the same policy resumes an equal one.
+`HeartbeatGenerator`, the running object; a `Snapshot` is plain data, and arrays (`Packed`), from which the same policy
+resumes an equal one.
 
 **The ratchet.** Whatever a policy computes, the heartbeats it shows only go forward; what is promised for all sources
 together is promised for each of them; a source that is discovered later joins at the combined heartbeat, so it can

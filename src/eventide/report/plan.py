@@ -134,6 +134,9 @@ class _TypeLookup:
             self.unknown = True
             raise
 
+    def types_of(self, stream: Stream, several: Sequence[str]) -> list[str]:
+        return self.backend.types_of(stream, several)
+
 
 TIMES = {
     Timestamps.INTERNAL: "the clock of the round in which a row arrives",

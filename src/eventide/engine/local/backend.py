@@ -50,13 +50,18 @@ class LocalBackend:
 
     def type_of(self, stream: Stream, sql: str) -> str:
         """The Spark type of an expression."""
+        return self.types_of(stream, [sql])[0]
+
+    def types_of(self, stream: Stream, several: Sequence[str]) -> list[str]:
+        """The Spark types of expressions, by one statement."""
+        asked = ", ".join(f"{sql} AS __type{place}" for place, sql in enumerate(several))
         try:
             empty = {f"empty_{stream.name}": _none(stream)}
-            answer = self.duckdb_executor.ask(f"SELECT {sql} AS x FROM empty_{stream.name}", empty)
+            answer = self.duckdb_executor.ask(f"SELECT {asked} FROM empty_{stream.name}", empty)
         except (duckdb.Error, DataFaultError) as error:
-            reason = first_line(error)
-            raise DeclarationError(f"cannot tell what {sql!r} over stream {stream.name!r} is: {reason}") from error
-        return with_type(sql, spark_type_of(answer.schema.field(0).type))
+            reason, what = first_line(error), ", ".join(several)
+            raise DeclarationError(f"cannot tell what {what!r} over stream {stream.name!r} is: {reason}") from error
+        return [with_type(sql, spark_type_of(kind)) for sql, kind in zip(several, answer.schema.types, strict=True)]
 
     def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
         """Give the rows of a round as Arrow tables with the declared columns, and perhaps `_malformed`."""

@@ -91,6 +91,10 @@ class Backend(BatchSql, Protocol):
         """The Spark type of an expression over a stream, or a DeclarationError that shows it."""
         ...
 
+    def types_of(self, stream: Stream, several: Sequence[str]) -> list[str]:
+        """The Spark types of expressions over a stream, by one statement; a DeclarationError if one has none."""
+        ...
+
     def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
         """Give the rows of a round, by stream; streams not mentioned have none. `few`: they are expected to be few."""
         ...

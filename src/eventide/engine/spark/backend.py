@@ -85,15 +85,21 @@ class SparkBackend:
 
     def type_of(self, stream: Stream, sql: str) -> str:
         """The Spark type of an expression, as Spark tells it."""
+        return self.types_of(stream, [sql])[0]
+
+    def types_of(self, stream: Stream, several: Sequence[str]) -> list[str]:
+        """The Spark types of expressions, by one statement."""
         from pyspark.errors import PySparkException
 
+        asked = ", ".join(f"{sql} AS __type{place}" for place, sql in enumerate(several))
         try:
-            found = self.spark.sql(f"SELECT {sql} AS x FROM eventide_empty_{stream.name}").schema[0].dataType
+            schema = self.spark.sql(f"SELECT {asked} FROM eventide_empty_{stream.name}").schema
         except PySparkException as error:
             raise DeclarationError(
-                f"Spark does not accept {sql!r} over stream {stream.name!r}: {first_line(error)}"
+                f"Spark does not accept {', '.join(several)!r} over stream {stream.name!r}: {first_line(error)}"
             ) from error
-        return spark_type(with_type(sql, found.simpleString()))
+        kinds = [field.dataType.simpleString() for field in schema.fields]
+        return [spark_type(with_type(sql, kind)) for sql, kind in zip(several, kinds, strict=True)]
 
     def bring(self, batch: Mapping[str, Any], few: bool = False) -> None:
         """Remember the rows of a round; few of them are read as one partition, which needs no shuffle."""

@@ -23,6 +23,7 @@ from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
+from eventide.engine.spark.moved_inputs import follow_moves
 from eventide.errors import EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
@@ -103,7 +104,8 @@ class SparkEngine(Running):
         )
         self._log = SparkLog(self.engine.checkpoint.storage)
         # A frame of the user's may have done anything to the rows of its files.
-        self._knows_files = by_files and not given and self.engine.checkpoint.storage.near
+        self._declared_alone = not given
+        self._knows_files = by_files and self._declared_alone and self.engine.checkpoint.storage.near
         self._query: StreamingQuery | None = None
         self._outage = "", 0.0
         """What was said of sources that do not answer, and when."""
@@ -116,6 +118,7 @@ class SparkEngine(Running):
             log.warning("%s; it goes on being tried", sentence)
         try:
             self._log.take_back(self.engine.last_batch)
+            self._follow_moves()
             with self.exclusively():
                 self.noted(self.engine.resume())
             self._query = self._started(bounded)
@@ -126,6 +129,10 @@ class SparkEngine(Running):
             raise
         self.in_thread("eventide", lambda: self._watch(bounded))
         return self
+
+    def _follow_moves(self) -> None:
+        checkpoint, streams = self.engine.checkpoint.storage, self.engine.program.streams
+        follow_moves(self.spark, checkpoint, streams, self._declared_alone)
 
     def _not_answering(self) -> list[str]:
         """A sentence for each source that does not answer."""

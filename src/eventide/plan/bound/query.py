@@ -22,7 +22,7 @@ from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import WINDOW_START, Derived, Least, Stream, TimeKind
 from eventide.plan.declared.temporal import least_of
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
-from eventide.plan.expressions.aggregate_call import Partial, Split, order_key
+from eventide.plan.expressions.aggregate_call import Partial, Split, call_from, order_key
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.expressions.spark_dialect import SPARK
@@ -175,6 +175,23 @@ def bind(query: Query, stream: Stream, type_of: TypeOf) -> BoundQuery:
                 f"query {query.name!r} cannot order by {one.sql!r}: values of {value.type} do not compare"
             )
     return bound
+
+
+def inside_aggregates(query: Query) -> tuple[str, ...]:
+    """What the aggregates of a query are given and filter by, as far as it can be read.
+
+    >>> from eventide.plan.declared.query import named_as
+    >>> inside_aggregates(Query("q", "s", Window(1), named_as(x="sum(v + 1) FILTER (WHERE ok) / count(*)", n="max(v)")))
+    ('v + 1', 'ok', 'v')
+    """
+    found: dict[str, None] = {}
+    for sql in [*(item.sql for item in query.select), *(one.sql for one in query.order), query.having or "NULL"]:
+        try:
+            calls = [call_from(call) for call in aggregates_in(parsed(sql, "a selected expression"))]
+        except DeclarationError:
+            continue
+        found |= dict.fromkeys(text for call in calls for text in (*call.arguments, call.where or "*") if text != "*")
+    return tuple(found)
 
 
 def _knowing_groups(type_of: TypeOf, groups: dict[str, str]) -> TypeOf:

@@ -89,9 +89,13 @@ def _divide(self: SparkToDuckDB, node: exp.Expression, tried: bool = False) -> s
         return self.refuse(f"the division {node.sql(SPARK)}, whose digits do not fit DECIMAL(38),")
     a, b = f"CAST({a} AS DECIMAL({left[0]}, {left[1]}))", f"CAST({b} AS DECIMAL({right[0]}, {right[1]}))"
     shift = 10 ** (scale + right[1] - left[1])
-    huge = f"spark_huge_half_up(spark_unscaled({a}) * CAST({shift} AS HUGEINT), spark_unscaled({b}))"
-    answer = f"CAST(spark_scaled(CAST({huge} AS TEXT), {scale}) AS DECIMAL({precision}, {scale}))"
-    return f"CASE WHEN {b} = 0 AND {a} IS NOT NULL THEN {zero} WHEN {b} <> 0 THEN {answer} END"
+    huge = f"spark_huge_half_up(__of.a * CAST({shift} AS HUGEINT), __of.b)"
+    # A macro is a text: what it names several times is written, and bound, so often, for each level of divisions inside
+    # each other. The parameter of a lambda is computed once.
+    digits = f"list_transform([CAST({huge} AS TEXT)], lambda __digits: spark_scaled(__digits, {scale}))[1]"
+    answer = f"CAST({digits} AS DECIMAL({precision}, {scale}))"
+    cases = f"CASE WHEN __of.b = 0 AND __of.a IS NOT NULL THEN {zero} WHEN __of.b <> 0 THEN {answer} END"
+    return f"list_transform([{{'a': spark_unscaled({a}), 'b': spark_unscaled({b})}}], lambda __of: {cases})[1]"
 
 
 def _whole_divide(self: SparkToDuckDB, node: exp.IntDiv) -> str:

@@ -48,7 +48,7 @@ from eventide.plan.duckdb.generator import SparkToDuckDB
 from eventide.plan.duckdb.numbers import NUMBER_RULES
 from eventide.plan.duckdb.regex import PATTERN_RULES
 from eventide.plan.expressions.columns import Column
-from eventide.plan.expressions.parse import name_of
+from eventide.plan.expressions.parse import TOO_DEEP, name_of
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.expressions.spark_types import DOUBLES, SparkTypes, common
 
@@ -176,6 +176,8 @@ def _read(spark_sql: str) -> exp.Expression:
         tree = sqlglot.parse_one(spark_sql, read=SPARK)
     except SqlglotError as error:
         raise DeclarationError(f"cannot read this SQL\n    {spark_sql}") from error
+    except RecursionError as error:
+        raise DeclarationError(f"this is nested too deeply: {TOO_DEEP}\n    {spark_sql[:200]}") from error
     assert isinstance(tree, exp.Expression)
     return tree
 
@@ -185,6 +187,8 @@ def _to_duckdb(tree: exp.Expression, columns: tuple[Column, ...]) -> str:
     saying.types = SparkTypes({column.name: column.type for column in columns})
     try:
         return str(saying.generate(written_out(tree, saying.types), copy=False))
+    except RecursionError as error:
+        raise DeclarationError(f"the local engine cannot say this, it is nested too deeply: {TOO_DEEP}") from error
     except UnsupportedError as error:
         raise DeclarationError(f"{str(error).rstrip('.')} exists only on Spark: use the Spark engine") from error
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, SqlglotError) as error:

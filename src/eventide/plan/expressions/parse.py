@@ -38,6 +38,9 @@ OTHER_AGGREGATES = frozenset(
 )  # fmt: skip
 """Names of Spark's aggregate functions that the parser may not know as such."""
 
+TOO_DEEP = "compute parts of it in a query of their own, and read that one"
+"""The way out of a text whose reading needs more calls inside each other than Python makes."""
+
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 """What may stand around the call of an aggregate and belongs to it."""
 
@@ -53,7 +56,9 @@ def parsed(sql: str, what: str) -> exp.Expression:
             ^^^^^
     """
     try:
-        statements = _statements(sql)
+        return _one_expression(sql, what)
+    except RecursionError as error:
+        raise DeclarationError(f"{what}: this is nested too deeply: {TOO_DEEP}\n    {sql[:200]}") from error
     except ParseError as error:
         first = error.errors[0]
         raise DeclarationError(_shown(sql, what, first)) from error
@@ -61,6 +66,10 @@ def parsed(sql: str, what: str) -> exp.Expression:
         raise DeclarationError(
             f"{what}: cannot read this SQL, perhaps a quote or a comment is not closed\n    {sql}"
         ) from error
+
+
+def _one_expression(sql: str, what: str) -> exp.Expression:
+    statements = _statements(sql)
     select = statements[0] if len(statements) == 1 else None
     if not isinstance(select, exp.Select) or len(select.expressions) != 1 or _more_than_expression(select):
         raise DeclarationError(f"{what}: this must be one expression\n    {sql}")

@@ -173,13 +173,7 @@ class SparkTypes:
 
     def as_decimal(self, node: exp.Expression) -> tuple[int, int] | None:
         """Precision and scale of a decimal, or of a whole number that meets one."""
-        bare = node.unnest()
-        if isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdigit():
-            return max(1, len(bare.name.lstrip("0"))), 0
-        kind = self.of(node)
-        if kind is None:
-            return None
-        return (DIGITS[kind], 0) if kind in DIGITS else decimal_of(kind)
+        return _decimal(node, self.of(node))
 
     def _column(self, column: exp.Column) -> str | None:
         if column.table and column.table.lower() in self.columns:
@@ -200,7 +194,8 @@ class SparkTypes:
         return f"STRUCT<{', '.join(fields)}>"
 
     def _arithmetic(self, node: exp.Expression) -> str | None:
-        kinds = [self.of(node.this), self.of(node.expression)]
+        own = [self.of(node.this), self.of(node.expression)]
+        kinds = own
         if "STRING" in kinds and kinds != ["STRING", "STRING"]:
             kinds = [common(kinds), common(kinds)]
         if any(kind is None or (kind not in RANKS and decimal_of(kind) is None) for kind in kinds):
@@ -208,12 +203,23 @@ class SparkTypes:
         if any(kind in ("FLOAT", "DOUBLE") for kind in kinds):
             return "FLOAT" if kinds == ["FLOAT", "FLOAT"] and not isinstance(node, exp.Div) else "DOUBLE"
         if any(kind is not None and decimal_of(kind) for kind in kinds):
-            left, right = self.as_decimal(node.this), self.as_decimal(node.expression)
+            # To ask for the types once more would double the work with each level of a nested expression.
+            left, right = _decimal(node.this, own[0]), _decimal(node.expression, own[1])
             if left is None or right is None:
                 return None
             wanted = unbounded(node, left, right)
             return None if wanted is None else decimal_type(*decimal_result(*wanted))
         return "DOUBLE" if isinstance(node, exp.Div) else common(kinds)
+
+
+def _decimal(node: exp.Expression, kind: str | None) -> tuple[int, int] | None:
+    """The digits of a part of that type beside a decimal; a whole number that is written out has those it shows."""
+    bare = node.unnest()
+    if isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdigit():
+        return max(1, len(bare.name.lstrip("0"))), 0
+    if kind is None:
+        return None
+    return (DIGITS[kind], 0) if kind in DIGITS else decimal_of(kind)
 
 
 def common(kinds: Iterable[str | None]) -> str | None:

@@ -89,6 +89,10 @@ def parsed_value(frame: DataFrame, columns: Sequence[Column], kind: str, options
     )
 
 
+EVERY_AGE = {"maxFileAge": "1000000d"}
+"""Spark passes over files that are older than another one by seven days, without a word: all that come after one whose
+time, by somebody's wrong clock, is in the future. Its log names every file for ever; to remember them costs no more."""
+
 LOCAL = "file:"
 """How Spark begins the name of a file that the driver can see itself."""
 
@@ -97,6 +101,8 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
     """A streaming DataFrame with the declared columns and `_malformed`."""
     given = input_of(stream)
     limits = limit_options(given)
+    if given.format in FILES and not any(name.lower() == "maxfileage" for name, _ in given.options):
+        limits |= EVERY_AGE
     owner = f"stream {stream.name!r}"
     with translated_errors(spark, owner, given.format, given.path):
         if given.format in ("csv", "json"):
