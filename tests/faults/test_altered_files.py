@@ -87,13 +87,19 @@ def _verdict(name: str, what: str, life: Life, folder: Path, calm: Calm) -> str:
     return "warned" if name.partition("/")[2] in life.said else "right"
 
 
+MEET = {
+    "altered": slice(None),
+    "cut short": slice(0, None, 3),
+    "removed": slice(1, None, 3),
+    "swapped": slice(1, None, 2),
+}
+"""Which files meet which damage: each is altered, most meet something else as well, and records meet everything."""
+
+
 def damaged(killed: Path, how: str) -> list[str]:
-    """Which files are damaged so: each is altered, and meets one of the other kinds of damage; records meet all."""
+    """The files that are damaged so."""
     files = state_files(killed)
-    if how == "altered":
-        return files
-    turn = list(DAMAGE).index(how)
-    return [name for place, name in enumerate(files) if "/rounds/" in name or place % (len(DAMAGE) - 1) == turn - 1]
+    return sorted({*files[MEET[how]], *(name for name in files if "/rounds/" in name)})
 
 
 @pytest.mark.slow
@@ -102,7 +108,9 @@ def test_no_damaged_state_file_changes_a_result_in_silence(
     how: str, shim: Path, killed: Path, tmp_path: Path, whole: Calm
 ) -> None:
     found = verdicts(shim, killed, damaged(killed, how), how, tmp_path, whole)
-    assert {"warned", "refused"} <= set(found.values())
+    assert "warned" in found.values()
+    if how == "altered":
+        assert "refused" in found.values()
     if how != "removed":
         records = [verdict for name, verdict in found.items() if "/rounds/" in name]
         assert records == ["warned"] * len(records)
