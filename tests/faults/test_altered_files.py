@@ -7,7 +7,7 @@ an undisturbed run shows, or refuses with the name of the file and the way out; 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -60,9 +60,9 @@ def killed(shim: Path, whole: Calm, tmp_path_factory: pytest.TempPathFactory) ->
     return folder
 
 
-def state_files(folder: Path) -> list[str]:
-    """The records, the intents, and the files that they stand on."""
-    found = [file for kind in ("rounds", "intents", "slices") for file in (folder / CHECKPOINT / kind).rglob("*.*")]
+def state_files(folder: Path, kinds: Iterable[str] = ("rounds", "intents", "slices")) -> list[str]:
+    """The records, the intents, and the files that they stand on; or those of other folders of the checkpoint."""
+    found = [file for kind in kinds for file in (folder / CHECKPOINT / kind).rglob("*.*")]
     return sorted(str(file.relative_to(folder)) for file in found)
 
 
@@ -119,8 +119,10 @@ def test_no_damaged_state_file_changes_a_result_in_silence(
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["altered", "cut short"])
 def test_a_checkpoint_is_looked_over_before_it_is_needed(how: str, killed: Path, tmp_path: Path) -> None:
-    """All that a start would find, `eventide checkpoint verify` finds."""
-    for place, name in enumerate(state_files(killed)):
+    """All that a start would find, `eventide checkpoint verify` finds; and half a table of late or rejected rows."""
+    side_tables = state_files(killed, ("late", "rejects"))
+    assert {name.split("/")[1] for name in side_tables} == {"late", "rejects"}
+    for place, name in enumerate((*state_files(killed), *(side_tables if how == "cut short" else ()))):
         folder = tmp_path / str(place)
         shutil.copytree(killed / CHECKPOINT, folder / CHECKPOINT)
         DAMAGE[how](folder / name)

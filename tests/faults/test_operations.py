@@ -76,7 +76,8 @@ def test_a_disk_that_fails_for_good_is_told_with_the_way_out(
     error: str, shim: Path, small: Calm, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    lives = survived(shim, small, folder, [f"f:{number}:{error}" for number in operations(small)[::4]])
+    numbers = (*range(LOCKED), *operations(small)[::4])
+    lives = survived(shim, small, folder, [f"f:{number}:{error}" for number in numbers])
     assert {life.end for life in lives[:-1]} == {"refused"}
     for life in lives[:-1]:
         check_way_out(life, folder)
