@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
+from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.engine import Engine
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.reduce import Reducer
@@ -26,6 +27,7 @@ from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.plan.duckdb.transpile import same_answer
 from eventide.sinks.memory import Memory
+from eventide.sources.batches import Batches
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, played
 
@@ -140,6 +142,17 @@ def test_more_empty_windows_than_a_round_tells_are_never_late_above(tmp_path: Pa
             engine.round({}, clock=0)
     told = [(row["windows"], row["n"]) for row in sink.rows("above")]
     assert told == [(50_000, 1), (50_000, 0), (50_000, 0), (50_000, 0), (50_000, 1)]
+
+
+def test_a_bounded_run_tells_every_empty_window_however_many_there_are(tmp_path: Path) -> None:
+    """Of 250,001 windows 100,001 were told: no round follows the end, in which the others could be."""
+    sink = Memory()
+    query = Query("q", "s", Window(1, empty=True), named_as(n="count(*)"))
+    inputs = {"s": Batches(STREAM, [rows(0, 250_000)["s"]])}
+    LocalEngine(Program((STREAM,), (query,)), str(tmp_path), {"q": sink}, inputs).run(bounded=True)
+    told = sink.table("q")
+    assert told.column("window_start").to_pylist() == list(range(250_001))
+    assert sum(told.column("n").to_pylist()) == 2
 
 
 def test_results_are_reduced_in_duckdb_where_it_says_the_same_as_spark(tmp_path: Path) -> None:

@@ -124,8 +124,9 @@ def test_a_moved_folder_is_counted_once_by_spark(way: str, spark: SparkSession, 
         return sum(row["n"] for row in sink.rows("q") if row["window_start"] == window)
 
     put(here, 1, [1, 2, 3, 11])
-    # By another's clock in the future: files that came later were passed over for ever.
-    os.utime(here / "0001.parquet", (time.time() + 400 * DAY,) * 2)
+    if way == "a folder":
+        # By another's clock in the future: files that came later were passed over for ever.
+        os.utime(here / "0001.parquet", (time.time() + 400 * DAY,) * 2)
     assert counted(here, 0) == 3
     here.rename(there)
     put(there, 2, [12, 21])

@@ -86,6 +86,25 @@ def test_a_file_of_results_that_somebody_removed_is_noticed(ran: Path) -> None:
     assert verify(Storage.at(ran / "state", make=False)).damage == []
 
 
+@pytest.mark.parametrize("how", ["torn", "flipped"])
+def test_a_damaged_file_of_late_rows_is_found_and_named(ran: Path, how: str) -> None:
+    """A late table of which half was gone passed for whole, until somebody read it."""
+    put(ran / "in", 9, [1])
+    run(ran)
+    [late] = (ran / "state/late/s").iterdir()
+    assert lines(verify(Storage.at(ran / "state", make=False)))[0].endswith(
+        "3 files of results, 1 of late and rejected rows: all as they were written"
+    )
+    data = bytearray(late.read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    data[footer - 1] ^= 1
+    late.write_bytes(data if how == "flipped" else data[: len(data) // 2])
+    (said,) = verify(Storage.at(ran / "state", make=False)).damage
+    assert said.startswith(f"late/s/{late.name} is damaged (")
+    late.unlink()
+    assert verify(Storage.at(ran / "state", make=False)).damage == [], "who has no use for it may remove it"
+
+
 def test_results_that_go_to_another_directory_from_now_on_are_not_looked_for_there(ran: Path) -> None:
     put(ran / "in", 9, [95])
     assert run(ran, "elsewhere").status().warnings == ()

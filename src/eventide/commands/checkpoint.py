@@ -34,6 +34,8 @@ round 9']
         f"file{'' if found.state_files == 1 else 's'} ({size_words(found.state_bytes)}), {found.result_files} "
         f"file{'' if found.result_files == 1 else 's'} of results"
     )
+    if found.side_files:
+        counts += f", {found.side_files} of late and rejected rows"
     whole = "all as they were written" if not found.damage else f"{len(found.damage)} complaints"
     if found.last is None:
         end = "no round can be continued from: restore what is named above from a copy"

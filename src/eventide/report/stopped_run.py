@@ -3,8 +3,9 @@
 Laws. Nothing is written, made or locked, so an engine may be at work on it. What is read is one committed round, whole:
 where the engine has meanwhile removed a file of it, a newer round is there and is read instead.
 
-*Verification* looks at every record, every state file by its checksum, and the files of results. What is missing
-because the engine has meanwhile committed another round is no damage: then all is looked at again.
+*Verification* looks at every record, every state file by its checksum, whether the files of results are there, and
+whether those of late and rejected rows can be read to their end; the latter may be removed by who has no use for them.
+What is missing because the engine has meanwhile committed another round is no damage: then all is looked at again.
 
 >>> last_record(Storage.at("no-such-checkpoint", make=False))
 Traceback (most recent call last):
@@ -28,6 +29,7 @@ from eventide.engine.checkpoint.record import DamagedError, Intent, RoundRecord,
 from eventide.engine.checkpoint.written_results import missing_words, rounds_of
 from eventide.engine.introspection.open_windows import OpenQuery, open_of_record
 from eventide.engine.introspection.why import ProgressReport
+from eventide.engine.round.side_tables import LATE, REJECTS
 from eventide.errors import CheckpointError, EngineError
 from eventide.eventtime.instant import Instants
 from eventide.eventtime.scheduling.options import Scheduling
@@ -37,7 +39,7 @@ from eventide.plan.declared.fingerprint import described, refuse_changes
 from eventide.plan.declared.join import Lookup
 from eventide.plan.declared.program import Program, reads
 from eventide.sinks.directory import Directory
-from eventide.storage.storage import MissingFileError, Storage
+from eventide.storage.storage import MissingFileError, Storage, line
 
 ROUND = re.compile(r"rounds/(\d+)\.json")
 ATTEMPTS = 20
@@ -165,6 +167,7 @@ class Verification:
     last: int | None = None
     newest: int | None = None
     damage: list[str] = field(default_factory=list)
+    side_files: int = 0
 
 
 def verify(storage: Storage) -> Verification:
@@ -213,6 +216,7 @@ def _verified(storage: Storage, names: list[str]) -> Verification:
     found.damage += [wrong for wrong in known.values() if wrong is not None]
     if newest is not None:
         _look_at_results(newest, found)
+    _look_at_side_tables(storage, found)
     return found
 
 
@@ -239,3 +243,23 @@ def _look_at_results(record: RoundRecord, found: Verification) -> None:
         found.result_files += len(rounds) - len(missing)
         if missing:
             found.damage.append(missing_words(query, written, list(missing.values())))
+
+
+def _look_at_side_tables(storage: Storage, found: Verification) -> None:
+    # Not loaded with the commands: a run may have no such rows.
+    import pyarrow.parquet as pq
+
+    for name in (*storage.list(LATE), *storage.list(REJECTS)):
+        try:
+            with storage.opened(name) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
+                for _ in file.iter_batches():
+                    pass
+        except (EngineError, OSError, pa.ArrowException) as error:
+            # A round that is run again takes back what it had written.
+            if name not in storage.list(name.partition("/")[0]):
+                continue
+            found.damage.append(
+                f"{name} is damaged ({line(error)}): its round is committed, and it is not written again. Restore it "
+                "from a copy, or remove it"
+            )
+        found.side_files += 1

@@ -75,7 +75,7 @@ class SideTables:
         import pyarrow.parquet as pq
 
         sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
+        pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
         self._storage.write(name, sink.getvalue())
         self._written.add(name)
 

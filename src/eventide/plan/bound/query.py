@@ -32,6 +32,7 @@ ORDER = "__order"
 """What results are ordered by is computed beside them, as `__order0`, `__order1`, ..."""
 
 EVERY_ROW = "count(*)"
+OF_A_COLUMN = re.compile(r"\w+\(`?\w+`?\)")
 ROWS = "__rows"
 """The number of rows that went into a result; every slice counts its rows, so COUNT(*) needs no partial."""
 
@@ -178,14 +179,16 @@ def bind(query: Query, stream: Stream, type_of: TypeOf) -> BoundQuery:
 
 
 def inside_aggregates(query: Query) -> tuple[str, ...]:
-    """What the aggregates of a query are given and filter by, as far as it can be read.
+    """What the aggregates of a query are given and filter by, as far as it can be read; not columns that stand alone.
 
     >>> from eventide.plan.declared.query import named_as
-    >>> inside_aggregates(Query("q", "s", Window(1), named_as(x="sum(v + 1) FILTER (WHERE ok) / count(*)", n="max(v)")))
-    ('v + 1', 'ok', 'v')
+    >>> inside_aggregates(Query("q", "s", Window(1), named_as(x="sum(v + 1) FILTER (WHERE ok) / count(*)", n="max(w)")))
+    ('v + 1', 'ok')
     """
     found: dict[str, None] = {}
     for sql in [*(item.sql for item in query.select), *(one.sql for one in query.order), query.having or "NULL"]:
+        if OF_A_COLUMN.fullmatch(sql) is not None:
+            continue
         try:
             calls = [call_from(call) for call in aggregates_in(parsed(sql, "a selected expression"))]
         except DeclarationError:
