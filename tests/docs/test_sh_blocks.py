@@ -22,7 +22,7 @@ FILES: dict[str, Callable[[Path], None]] = {"sensors.csv": sensors, "trades.csv.
 PRINTED = {
     "make demo": "examples.demo",
     "make test": "pytest",
-    'make test ARGS="--all tests/faults"': "pytest -n 2 --all tests/faults",
+    'make test ARGS="--all tests/faults"': "--all tests/faults",
     "make check test": "ruff check",
     "make search SEEDS=2000 FIRST=10000": "tests.simulation --seeds 2000 --first 10000",
     "check": "1 stream, 1 query, no errors",
