@@ -29,12 +29,11 @@ kafka: $(READY) ## a Kafka broker to try things with, until Ctrl-C; says how it 
 postgres: $(READY) ## a PostgreSQL to try things with, until Ctrl-C; says how it is reached
 	@$(BIN)/python -m scripts.postgres_server
 
-# Three processes on two cores: the one that has Spark waits for its JVM, and others for what they have started.
 test: $(CLASSES) ## run the tests and every example in a docstring; some minutes
-	$(BIN)/python -m pytest -n 3 $(ARGS)
+	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 test-all: $(CLASSES) ## the tests that are slow as well: what a release runs
-	$(BIN)/python -m pytest -n 3 --all $(ARGS)
+	$(BIN)/python -m pytest -n 2 --all $(ARGS)
 
 search: $(READY) ## play SEEDS random stories of whole programs and check as many scripts, from FIRST on
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
