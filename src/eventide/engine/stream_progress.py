@@ -165,6 +165,8 @@ class StreamProgress:
     """The sources that were declared over."""
     moved: int = NEVER
     """The clock at which the heartbeat moved last."""
+    arrivals: Arrivals | None = None
+    """The cells of the last round that had rows."""
     leap: int | None = None
     """An arrival time far beyond the clock, which no later round has confirmed yet."""
 
@@ -236,6 +238,7 @@ class StreamProgress:
             lows, highs = _int64(cells, "__lo"), _int64(cells, "__hi")
             self.latest = max(self.latest, int(highs.max()))
             arrivals = arrivals_of(clock, self._numbers(cells, source_columns), _int64(cells, "__n"), lows, highs)
+        self.arrivals = arrivals
         self.hearing.note(arrivals)
         self.over[arrivals.sources[arrivals.sources < len(self.over)]] = False
         self.generator.observe(arrivals)
@@ -353,7 +356,8 @@ class StreamProgress:
         over[saved.get("over", [])] = True
         moved = saved.get("moved", NEVER)
         beat, clock, latest = saved["heartbeat"], saved["clock"], saved["latest"]
-        return cls(stream, generator, sources, beat, clock, latest, losses, hearing, over, moved, saved.get("leap"))
+        leap = saved.get("leap")
+        return cls(stream, generator, sources, beat, clock, latest, losses, hearing, over, moved, leap=leap)
 
 
 def policy_of(stream: Stream) -> Policy:

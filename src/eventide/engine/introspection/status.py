@@ -29,6 +29,7 @@ from eventide.engine.introspection.why_data import left_out_data, next_data, ope
 from eventide.engine.operators.frontier import after
 from eventide.engine.operators.operator import Operator
 from eventide.engine.round.placement import place, size_words, state_bytes, state_rows
+from eventide.engine.round.report import Work
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import EDGE, NEVER, Instants
@@ -94,7 +95,8 @@ class StreamStatus:
 class QueryStatus:
     """A query: where its state is and how large, how far it is closed, and what its next window or row waits for.
 
-    `early` tells how its early answers have done, where someone has asked for some.
+    `early` tells how its early answers have done, where someone has asked for some. `rows_in`, `rows_out` and `seconds`
+    are its work since the start.
     """
 
     name: str
@@ -105,9 +107,18 @@ class QueryStatus:
     bound: int | None
     waits_for: dict[str, Any] | None = None
     early: dict[str, Any] | None = None
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
 
     @classmethod
-    def of(cls, operator: Operator, progress: ProgressReport | None = None, on_cluster: bool = False) -> QueryStatus:
+    def of(
+        cls,
+        operator: Operator,
+        progress: ProgressReport | None = None,
+        on_cluster: bool = False,
+        work: Work | None = None,
+    ) -> QueryStatus:
         """The status of an operator; `on_cluster`: what it keeps is there, also if that is nothing now."""
         opened, waits_for = operator.open(), None
         closed = after(operator.frontier.time) if opened is None else opened.closed_before
@@ -122,6 +133,7 @@ class QueryStatus:
             state_bytes(operator),
             _known(closed),
             waits_for,
+            **asdict(work or Work()),
         )
 
 
@@ -187,10 +199,11 @@ SEPARATOR = "\x1f"
 class SourceTimes:
     """The sources of a stream by number: what each has promised, the largest time it spoke of, when it was heard.
 
-    `rules` is the rule by which a source is left out, empty where it is waited for; `clock` is that of the round.
+    `left_out` is 0 for a source that is waited for; for others the number of its rule, `rules` from 1 on. `clock` is
+    that of the round.
 
-    >>> never = np.array([5, 5, 5])
-    >>> times = SourceTimes(pa.array(["a", "b", "c"]), np.array([70, 20, 80]), never, never, ("", "", ""), 9, 20)
+    >>> never, nobody = np.array([5, 5, 5]), np.zeros(3, dtype=np.intp)
+    >>> times = SourceTimes(pa.array(["a", "b", "c"]), np.array([70, 20, 80]), never, never, nobody, (), 9, 20)
     >>> times.name(times.holds), [times.name(one) for one in times.furthest_behind(2)]
     ('b', ['b', 'a'])
     """
@@ -199,11 +212,26 @@ class SourceTimes:
     heartbeats: Instants
     largest: Instants
     heard: Instants
+    left_out: NDArray[np.intp]
     rules: tuple[str, ...]
     clock: int
     heartbeat: int
     ahead: int | None = None
     """Rows whose time is so far ahead of the clock are from the future, where the stream says so."""
+
+    @classmethod
+    def of(cls, time: StreamProgress, heartbeats: Instants, moment: int) -> SourceTimes:
+        """The sources of a stream that has given these heartbeats; copies of what the next round changes."""
+        count = len(heartbeats)
+        numbers, rules = np.zeros(count, dtype=np.intp), []
+        for out in time.left_out():
+            rules.append(out.reason.rule)
+            left = out.sources[out.sources < count]
+            numbers[left[numbers[left] == 0]] = len(rules)
+        largest, heard = (grown(one, count, NEVER)[:count].copy() for one in (time.hearing.largest, time.hearing.heard))
+        ahead = None if time.stream.future is None else int(time.stream.future.ahead)
+        names = time.sources if time.stream.source else pa.array([time.stream.name])
+        return cls(names, heartbeats, largest, heard, numbers, tuple(rules), moment, time.heartbeat, ahead)
 
     def __len__(self) -> int:
         return len(self.heartbeats)
@@ -212,10 +240,16 @@ class SourceTimes:
         """The name of a source as a person reads it."""
         return str(self.names[source]).replace(SEPARATOR, "|") if source < len(self.names) else f"source {source}"
 
+    def rule(self, source: int) -> str | None:
+        """The rule by which a source is left out; None where it is waited for."""
+        number = int(self.left_out[source])
+        return self.rules[number - 1] if number else None
+
     @cached_property
     def waited_for(self) -> NDArray[np.bool_]:
         """Which sources somebody waits for."""
-        return np.array([not rule for rule in self.rules], dtype=np.bool_)
+        found: NDArray[np.bool_] = self.left_out == 0
+        return found
 
     def furthest_behind(self, most: int) -> list[int]:
         """So many sources: those that are waited for first, the least far of them first."""
@@ -238,16 +272,7 @@ class SourceTimes:
 def source_times(standing: ProgressReport, stream: Stream) -> SourceTimes:
     """The sources of a stream as of the last round; none where rows are stamped with the clock."""
     time, said = standing.as_it_is(stream)
-    count = len(said)
-    rules = [""] * count
-    for out in standing.left_out(stream):
-        for source in out.sources[out.sources < count].tolist():
-            rules[source] = rules[source] or out.reason.rule
-    largest, heard = (grown(one, count, NEVER)[:count] for one in (time.hearing.largest, time.hearing.heard))
-    ahead = None if stream.future is None else int(stream.future.ahead)
-    moment = time.moment_of(standing.record.clock)
-    names = time.sources if stream.source else pa.array([stream.name])
-    return SourceTimes(names, said, largest, heard, tuple(rules), moment, time.heartbeat, ahead)
+    return SourceTimes.of(time, said, time.moment_of(standing.record.clock))
 
 
 log = logging.getLogger(__name__)

@@ -139,11 +139,11 @@ class ProgressReport:
     _now: dict[str, tuple[StreamProgress, Instants]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def windows(self, query: str) -> list[OpenWindow]:
-        """Every open window of a query that holds rows, with what it waits for."""
+    def windows(self, query: str, most: int | None = None) -> list[OpenWindow]:
+        """Every open window of a query that holds rows, or the first so many of them, with what each waits for."""
         opened = self.open(self.program.query(query).name)
         found: list[OpenWindow] = []
-        for start, end in opened.open():
+        for start, end in opened.open()[:most]:
             # What the clock alone does not close in the end, it does not close further on either.
             by_clock = not found or found[-1].closes_at is not None
             found.append(self._window(opened, start, end, by_clock))

@@ -113,6 +113,8 @@ class RunningOperators:
     rejected: dict[str, list[Relation]] = field(default_factory=dict)
     passed: dict[str, tuple[int, float]] = field(default_factory=dict)
     """How many rows each operator gave to its readers, and how many seconds these took for them."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How many seconds each operator took to emit."""
 
     @property
     def operators(self) -> dict[str, Operator]:
@@ -144,7 +146,9 @@ class RunningOperators:
                 # It has emitted what it may in this round.
                 return False
         inputs = self.step.inputs(name, self.frontiers, self.ingestion)
+        begun = time.perf_counter()
         output = self._advanced(name, inputs, limit)
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
         self.heartbeats[name] = least_time(one.frontier for one in inputs)
         self.frontiers[name] = self.operators[name].frontier
         self.step.limits.remember(name, self.frontiers[name])

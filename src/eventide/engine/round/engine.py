@@ -33,7 +33,7 @@ from eventide.engine.round.engine_state import EngineState
 from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.round.placement import DRIVER_MEMORY, place
 from eventide.engine.round.reduce import Reducer, ReduceStep
-from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
+from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport, Work
 from eventide.engine.round.side_tables import SideTables
 from eventide.engine.round.steps import FEW_ROWS, RoundSteps
 from eventide.engine.scheduling.queue_pace import QueuePace
@@ -94,6 +94,8 @@ class Engine:
         self._trace = trace
         self.pace = pace or QueuePace()
         self.seconds: dict[str, float] = {}
+        self.work: dict[str, Work] = {}
+        """What every stream and operator has done since the start."""
         self.last_rows = FEW_ROWS
         self._has_run = False
         self._asker = IdlePoller(self.scheduling.timestamps)
@@ -253,7 +255,10 @@ class Engine:
         progress = state.progress(self.program, self.scheduling)
         streams = tuple(state.stream_status[one.name].with_left_out(progress, one) for one in self.program.streams)
         there = self.on_cluster()
-        queries = tuple(QueryStatus.of(one, progress, name in there) for name, one in state.operators.items())
+        work = self.work
+        queries = tuple(
+            QueryStatus.of(one, progress, name in there, work.get(name)) for name, one in state.operators.items()
+        )
         queries = self.early.with_early(queries)
         seconds, words = dict(self.seconds), self.scheduling.words
         return Status(

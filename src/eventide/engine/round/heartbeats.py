@@ -37,7 +37,8 @@ TimeOf = Callable[[str], int]
 class Ingestion:
     """What the rows of a round have become: operators that ingested them, heartbeats, and late rows by stream.
 
-    `idle` are the streams without rows that may be asked for their time, each with the clock that it goes by.
+    `idle` are the streams without rows that may be asked for their time, each with the clock that it goes by. `wanted`
+    is how many rows of each stream went into a reader of it, into the one that wanted most.
     """
 
     operators: dict[str, Operator]
@@ -45,6 +46,7 @@ class Ingestion:
     idle: dict[str, int] = field(default_factory=dict)
     late: dict[str, list[Relation]] = field(default_factory=dict)
     rows_in: dict[str, int] = field(default_factory=dict)
+    wanted: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class HeartbeatStep:
         for way in self.plan.ways_from(name):
             ingested = ingest(found, way, reduction.relations[way.name], sources)
             stream.losses.count(ingested.wanted, ingested.late_rows)
+            found.wanted[name] = max(found.wanted.get(name, 0), ingested.wanted)
             stream.losses.revising += ingested.revising
             if ingested.late is not None:
                 late = self._late(way, ingested.late, reduction.fail_safe, sources, round)

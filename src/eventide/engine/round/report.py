@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.eventtime.arrivals import Arrivals
 from eventide.results.results import Results
 
 STEPS = ("reduce", "heartbeats", "advance", "prod", "emit", "commit")
@@ -37,11 +38,43 @@ class RoundInput:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What an operator, or the reading of a stream, did in a round or in several: rows in and out, and its seconds.
+
+    The statistics that Gigascope's heartbeats carry: selectivity, rate, cost of a row (Gigascope paper, section 6.3).
+
+    >>> work = Work(100, 20, 0.002).and_then(Work(100, 20, 0.002))
+    >>> work, work.selectivity, work.seconds_per_row
+    (Work(rows_in=200, rows_out=40, seconds=0.004), 0.2, 2e-05)
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+
+    def and_then(self, other: Work) -> Work:
+        """Both together."""
+        return Work(self.rows_in + other.rows_in, self.rows_out + other.rows_out, self.seconds + other.seconds)
+
+    @property
+    def selectivity(self) -> float | None:
+        """Rows out per row in; None before the first row."""
+        return self.rows_out / self.rows_in if self.rows_in else None
+
+    @property
+    def seconds_per_row(self) -> float | None:
+        """Seconds per row in; None before the first row."""
+        return self.seconds / self.rows_in if self.rows_in else None
+
+
+@dataclass(frozen=True)
 class RoundReport:
     """A round that was committed: its results by query, how many rows came to each operator, how many were late by
     stream, and how many were rejected by reason.
 
     `rows` is how many rows of streams were read, wanted or not; `ending`: it was the last round of a bounded run.
+    `work` is that of each stream and operator, `sinks` the seconds that the sink of each query took. `arrivals` are the
+    cells of each stream that had rows, `late_by_source` counts late rows that the driver has seen.
     """
 
     number: int
@@ -54,6 +87,10 @@ class RoundReport:
     seconds: Mapping[str, float] = field(default_factory=dict)
     rows: int = 0
     ending: bool = False
+    work: Mapping[str, Work] = field(default_factory=dict)
+    sinks: Mapping[str, float] = field(default_factory=dict)
+    arrivals: Mapping[str, Arrivals] = field(default_factory=dict)
+    late_by_source: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def late_rows(self) -> int:
         """Rows that went to the late table."""

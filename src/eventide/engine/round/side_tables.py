@@ -167,6 +167,24 @@ def reasons_of(executor: Executor, rejected: Iterable[Sequence[Relation]]) -> di
     return found
 
 
+def late_by_source(late: Mapping[str, Sequence[Relation]]) -> dict[str, dict[str, int]]:
+    """How many late rows each source had, by stream, of those that are with the driver.
+
+    >>> layout = Layout((Column("_source", "STRING"),))
+    >>> late_by_source({"s": [Relation.of_table(layout, pa.table({"_source": ["a", "b", "a"]}))]})
+    {'s': {'a': 2, 'b': 1}}
+    """
+    found: dict[str, dict[str, int]] = {}
+    for stream, parts in late.items():
+        for part in parts:
+            if part.table is not None and part.rows:
+                counts = found.setdefault(stream, {})
+                for value in pc.value_counts(part.table.column("_source")).to_pylist():
+                    name = stream if value["values"] is None else value["values"]
+                    counts[name] = counts.get(name, 0) + value["counts"]
+    return found
+
+
 def _lost(executor: Executor, outputs: Iterable[Segments], always: bool) -> Iterable[dict[str, Any]]:
     for output in outputs:
         for part in output.parts:

@@ -19,8 +19,8 @@ from eventide.engine.relations.relation import Relation
 from eventide.engine.round.advance import RunningOperators
 from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
 from eventide.engine.round.reduce import Reduction
-from eventide.engine.round.report import RoundInput, RoundReport
-from eventide.engine.round.side_tables import LATE, REJECTS, reasons_of
+from eventide.engine.round.report import RoundInput, RoundReport, Work
+from eventide.engine.round.side_tables import LATE, REJECTS, late_by_source, reasons_of
 from eventide.results.results import Results
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class RoundSteps:
 
         engine.executor.files.begin(given.number)
         with step("reduce"):
-            reductions = self._reduce(given)
+            reductions, reading = self._reduce(given)
         with step("heartbeats"):
             ingestion = self._heartbeats(given, reductions)
         with step("advance"):
@@ -61,7 +61,7 @@ class RoundSteps:
             early = engine.early.run(given, reductions, advanced)
         rejected = self._rejected(reductions, advanced)
         with step("emit"):
-            self._emit(given, early.results, ingestion.late, rejected)
+            sinks = self._emit(given, early.results, ingestion.late, rejected)
             # Rows on the cluster may go with the commit.
             reasons = reasons_of(engine.executor, rejected.values())
         with step("commit"):
@@ -72,6 +72,11 @@ class RoundSteps:
             engine.last_rows = rows
         for name in given.budgets:
             engine.pace.learn(name, *advanced.passed.get(name, (0, 0.0)))
+        work = self._work(reductions, reading, advanced)
+        engine.work = {
+            **engine.work,
+            **{name: engine.work.get(name, Work()).and_then(one) for name, one in work.items()},
+        }
         return RoundReport(
             given.number,
             given.clock,
@@ -83,21 +88,31 @@ class RoundSteps:
             seconds,
             rows,
             given.ending,
+            work,
+            sinks,
+            {name: one for name in reductions if (one := engine.streams[name].arrivals) is not None},
+            late_by_source(ingestion.late),
         )
 
-    def _reduce(self, given: RoundInput) -> dict[str, Reduction]:
+    def _reduce(self, given: RoundInput) -> tuple[dict[str, Reduction], dict[str, float]]:
+        """What was read of each stream, and the seconds that it took."""
         engine = self.engine
         engine.backend.bring(given.rows, few=engine.last_rows < FEW_ROWS)
         names = [stream.name for stream in engine.program.streams if stream.name in given.rows]
 
+        seconds: dict[str, float] = {}
+
         def reduced(name: str) -> Reduction:
+            started = time.perf_counter()
             operators = {way.name: engine.state.operators[way.step] for way in engine.plan.ways_from(name)}
-            return engine.reduce_step.run(
+            reduction = engine.reduce_step.run(
                 engine.reducers[name], operators, engine.streams[name], given.clock, given.number
             )
+            seconds[name] = time.perf_counter() - started
+            return reduction
 
         found = engine.backend.together([partial(reduced, name) for name in names])
-        return dict(zip(names, found, strict=True))
+        return dict(zip(names, found, strict=True)), seconds
 
     def _heartbeats(self, given: RoundInput, reductions: Mapping[str, Reduction]) -> Ingestion:
         engine = self.engine
@@ -107,6 +122,17 @@ class RoundSteps:
         asking, last = engine.scheduling.timestamps, engine.state.clock
         step = HeartbeatStep(engine.plan, engine.streams, engine.executor, engine.state.reached, asking, last)
         return step.run(given, reductions, operators)
+
+    @staticmethod
+    def _work(
+        reductions: Mapping[str, Reduction], reading: Mapping[str, float], advanced: RunningOperators
+    ) -> dict[str, Work]:
+        """What was done for each stream and operator; out of a stream come the rows that its readers want."""
+        rows_in, wanted = advanced.ingestion.rows_in, advanced.ingestion.wanted
+        found = {name: Work(one.cells.rows, wanted.get(name, 0), reading[name]) for name, one in reductions.items()}
+        for name, seconds in advanced.seconds.items():
+            found[name] = Work(rows_in.get(name, 0), advanced.outputs[name].final.rows, seconds)
+        return found
 
     @staticmethod
     def _rejected(reductions: Mapping[str, Reduction], advanced: RunningOperators) -> dict[str, list[Relation]]:
@@ -122,14 +148,19 @@ class RoundSteps:
         results: Mapping[str, Results],
         late: Mapping[str, list[Relation]],
         rejected: Mapping[str, list[Relation]],
-    ) -> None:
+    ) -> dict[str, float]:
+        """Show results and write side tables; the seconds of each sink."""
         engine = self.engine
+        seconds: dict[str, float] = {}
         for name, shown in results.items():
             if name in engine.sinks:
+                started = time.perf_counter()
                 engine.sinks[name].emit(shown)
+                seconds[name] = time.perf_counter() - started
         for kind, tables in ((LATE, late), (REJECTS, rejected)):
             for name, parts in tables.items():
                 engine.side_tables.write(kind, name, given.number, parts)
+        return seconds
 
     def _commit(self, given: RoundInput, advanced: RunningOperators, early: EarlyOutcome) -> None:
         engine = self.engine
