@@ -35,7 +35,7 @@ from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Stream, Timestamps
 from eventide.plan.declared.temporal import FIXED, Bucket, Temporal, truncated
 from eventide.plan.declared.window import TUMBLING, RowWindow, SameWindow, Window
-from eventide.plan.expressions.across_rows import WINDOWS, refused_call
+from eventide.plan.expressions.parse import WINDOWS, refused_call
 
 CLAUSES = ("RANGE", "SLIDE", "OFFSET")
 

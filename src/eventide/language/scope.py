@@ -1,21 +1,14 @@
-"""Relations that a SELECT can read, what it sees of them, and the time that several have in common.
+"""What a SELECT can read, the columns that it sees, and the expression that each name in it stands for.
 
-What a SELECT may read by name, and what it then sees: columns, the rows that pass, and which columns carry time.
-
-Law: a column carries time where it is computed from the time of its row and nothing else (`plan.temporal`). It is told
-by an expression over one name, TIME, whatever the column is called that tells the time below.
+Laws. A column carries time where it is computed from the time of its row and nothing else (`plan.declared.temporal`);
+how is told by an expression over one name, TIME, whatever the time column below is called. A name is a column of what
+is read, or the name of an input and a column of that input; a column that several inputs of a join have must say which
+it means. A name that nobody knows is an error at its place, with the nearest known name.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> clock = Clock(TimeKind.SEQUENCE, {"ts": exp.column(TIME), "tb": parsed(f"{TIME} div 60", "q")})
 >>> int(clock.of(parsed("tb + 1", "q")).value(120)), clock.of(parsed("speed", "q"))
 (3, None)
-
-The time of several inputs together: which columns carry it in all of them, in the same way.
-
-Names in expressions: each column becomes the expression that it stands for.
-
-Law: a name is a column of what is read, or the name of the input and a column of that; a column that several inputs of
-a join have must say which it means. What nobody knows is an error at its place, with the nearest name.
 """
 
 from __future__ import annotations

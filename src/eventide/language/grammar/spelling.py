@@ -1,23 +1,13 @@
-"""Names, numbers and lengths as people spell them.
+"""How people spell names, numbers and units, and what they meant where they mistyped or come from another system.
 
-The known name that was probably meant.
+Laws. A length of time is a whole number of microseconds; a plain number is in the stream's own units, the numbers of a
+sequence or seconds. A hint stands beside an error that is there anyway: it goes by the word that cannot be read and
+those before it, and never changes what is read.
 
 >>> nearest("trafic", ["traffic", "cars"]), nearest("x", ["traffic"])
 ('traffic', None)
-
-Numbers and lengths as people write them: `60s`, `10 min`, `5 minutes`, `100 ROWS`, `5%`.
-
-Law: a length of time is a whole number of microseconds; a plain number is in the stream's own units, the numbers of a
-sequence or seconds.
-
 >>> micros(1.5, "min"), UNITS["hours"]
 (90000000, 3600000000)
-
-What someone who comes from another system, or mistyped, probably meant.
-
-Law: a hint is told beside an error that is there anyway. It goes by the word that could not be read and those before
-it, and never changes what is read.
-
 >>> meant_by(["CREATE"], "VIEW"), meant_by(["FROM", "traffic", "RANGE"], "5")
 ('a view is a query here: CREATE QUERY name AS SELECT ..', 'a window stands in brackets: [RANGE 5 minutes]')
 >>> meant_by(["RANGE", "5"], "minuts"), meant_by(["SELECT", "a", "FORM"], "traffic"), meant_by(["SELECT"], "x")
