@@ -19,9 +19,8 @@ from benchmarks.prodding.streams import SECOND
 from eventide.engine.spark.engine import SparkEngine
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.launch.spark_session import local_session
-from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program
-from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.query import Prods, Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.results.error import errors

@@ -20,9 +20,8 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.eventtime.early.triggers import Earliness
 from eventide.eventtime.policies.punctuated import Punctuated
-from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program
-from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.query import Prods, Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.results.error import errors

@@ -26,8 +26,8 @@ from benchmarks.spark_native import __main__ as spark_native
 from benchmarks.spark_native.latency import NativeFiles, closers, eventide_files
 from benchmarks.spark_native.sides import SIDES, Task
 from benchmarks.spark_native.throughput import Throughput
+from eventide.engine.round.reduce import cell_width
 from eventide.eventtime.arrivals import Arrivals
-from eventide.plan.sql.arrivals import cell_width
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,8 @@ from eventide.engine.round.engine_state import restored, saved_data, state_files
 from eventide.engine.round.placement import placed
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import IDENTITY
-from eventide.plan.sql.reduce import MALFORMED, batch_view, kept_text
+from eventide.plan.sql.reduce import kept_text
+from eventide.plan.sql.stream_rows import MALFORMED, batch_view
 from eventide.storage.storage import Storage
 
 BACKEND = LocalBackend()

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from eventide.duckdb.functions import register
-from eventide.plan.aggregates.split import split
+from eventide.plan.bound.aggregates import split
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.aggregate_call import Split
 from eventide.plan.expressions.columns import Column, columns, spark_type

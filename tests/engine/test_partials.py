@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.plan.aggregates.split import over_rows, split
+from eventide.plan.bound.aggregates import over_rows, split
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.aggregate_call import Split
 from eventide.plan.expressions.parse import parsed

@@ -18,9 +18,8 @@ from eventide.engine.round.engine import Engine
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.early.triggers import Earliness
 from eventide.eventtime.policies.fixed_delay import FixedDelay
-from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program
-from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.query import Prods, Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.sinks.memory import Memory

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from eventide.duckdb.executor import DuckDBExecutor
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.punctuated import Punctuated
-from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program
-from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.query import Prods, Query, named_as
 from eventide.plan.declared.rows import Sideline, queued
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window

@@ -9,9 +9,8 @@ import pytest
 
 from eventide.engine.round.engine import Engine
 from eventide.language.script import read_script
-from eventide.plan.declared.early import Prods
 from eventide.plan.declared.program import Program
-from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.query import Prods, Query, named_as
 from eventide.plan.declared.rows import Sideline, queued
 from eventide.plan.declared.window import Window
 from tests.engine.cluster_here import ClusterHere

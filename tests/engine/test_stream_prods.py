@@ -19,14 +19,13 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.punctuated import Punctuated
-from eventide.plan.declared.early import Prods
 from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.program import Program
-from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.query import Prods, Query, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
-from eventide.plan.sql.prod_rows import MOST, asked_by
+from eventide.plan.sql.stream_rows import MOST, asked_by
 from eventide.sinks.memory import Memory
 from eventide.testing.trial import Trial
 from tests.engine.test_file_reduce import put

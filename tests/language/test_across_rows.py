@@ -8,8 +8,8 @@ from eventide.plan.bound.query import bind
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream
 from eventide.plan.declared.window import Window
-from eventide.plan.expressions.across_rows import REFUSED
 from eventide.plan.expressions.columns import columns
+from eventide.plan.expressions.parse import REFUSED
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k STRING, v INT, xs ARRAY<INT>) TIMESTAMP BY ts FROM json 'in'; "
 VALUES = Stream("s", columns("ts BIGINT, v INT, xs ARRAY<INT>"), time="ts")

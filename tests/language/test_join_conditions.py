@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.language.from_clause.join_conditions import JoinInput, take_apart
-from eventide.language.from_clause.join_scope import qualified
-from eventide.language.scope.relations import over_stream
+from eventide.language.join_conditions import JoinInput, take_apart
+from eventide.language.join_scope import qualified
+from eventide.language.scope import over_stream
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.expressions.parse import parsed
 

@@ -9,7 +9,7 @@ import pytest
 from eventide.errors import LanguageError
 from eventide.eventtime.early.triggers import Earliness
 from eventide.language.script import read_script
-from eventide.plan.declared.early import Prods
+from eventide.plan.declared.query import Prods
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k STRING, v INT) TIMESTAMP BY ts;\n"
 NUMBERS = "CREATE STREAM s (t BIGINT, v INT) TIMESTAMP BY t;\n"

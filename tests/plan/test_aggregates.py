@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventide.plan.aggregates.split import over_rows, split
+from eventide.plan.bound.aggregates import over_rows, split
 
 KINDS = {"i": "INT", "b": "BIGINT", "d": "DOUBLE", "m": "DECIMAL(10, 2)", "huge": "DECIMAL(38, 18)", "s": "STRING"}
 

@@ -20,13 +20,14 @@ from eventide.plan.bound.query import BoundQuery, bind
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream
 from eventide.plan.declared.window import Window
-from eventide.plan.duckdb.macros import MACROS
+from eventide.plan.duckdb.generator import MACROS
 from eventide.plan.expressions.columns import columns
 from eventide.plan.expressions.parse import SPARK, parsed
 from eventide.plan.expressions.spark_types import SparkTypes
 from eventide.plan.sql.evaluation_order import in_evaluation_order, may_fail
 from eventide.plan.sql.failing_rows import RowExpressions, fail_safe_form, fails
-from eventide.plan.sql.reduce import MALFORMED, batch_view, broken_text
+from eventide.plan.sql.reduce import broken_text
+from eventide.plan.sql.stream_rows import MALFORMED, batch_view
 from eventide.sources.arrow_types import arrow_type
 from tests.plan.spark_model import COLUMNS, Row, Word, fails_for, rows, words
 

@@ -12,13 +12,12 @@ from eventide.api.arguments import Expression, Length, condition_text, length, v
 from eventide.api.nodes import NOWHERE, Node, alias_of, level_of, name_of
 from eventide.api.rows import EventRows
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.from_clause.join_forms import with_version
-from eventide.language.from_clause.join_scope import called, joined_output, kind_of, see
-from eventide.language.from_clause.joins import JoinReader, JoinStep
+from eventide.language.expression_text import column_of, conjuncts, unused
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.scope.expression_text import column_of, conjuncts, unused
-from eventide.language.scope.relations import Clock, NamedInput, Pending, Scope, ScopeRelation, common_clock
-from eventide.language.scope.resolver import Resolver
+from eventide.language.join_forms import with_version
+from eventide.language.join_scope import called, joined_output, kind_of, see
+from eventide.language.joins import JoinReader, JoinStep
+from eventide.language.scope import Clock, NamedInput, Pending, Resolver, Scope, ScopeRelation, common_clock
 from eventide.plan.declared.join import JoinKind
 from eventide.plan.declared.query import RESERVED
 from eventide.plan.declared.rows import Rows

@@ -21,9 +21,9 @@ from sqlglot import exp
 from eventide.api.query import ContinuousQuery
 from eventide.api.rows import EventRows
 from eventide.api.stream import EventStream
-from eventide.language.scope.relations import Scope, ScopeRelation, over, over_stream
-from eventide.language.select.aggregate_query import clock_of_results
-from eventide.language.select.group_by import Group, with_time
+from eventide.language.aggregate_query import clock_of_results
+from eventide.language.group_by import Group, with_time
+from eventide.language.scope import Scope, ScopeRelation, over, over_stream
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import parsed
 

@@ -14,7 +14,7 @@ from eventide.api.query import ContinuousQuery, QueueOptions
 from eventide.api.rows import EventRows
 from eventide.api.startable import UNNAMED, Startable
 from eventide.errors import DeclarationError
-from eventide.language.scope.expression_text import unused
+from eventide.language.expression_text import unused
 from eventide.plan.binding import through
 from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.program import Operator, Program

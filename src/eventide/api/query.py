@@ -15,8 +15,7 @@ from eventide.api.rows import ReadableRows
 from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
-from eventide.plan.declared.early import Prods
-from eventide.plan.declared.query import Query, order_by
+from eventide.plan.declared.query import Prods, Query, order_by
 from eventide.plan.declared.rows import Sideline
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.expressions.columns import Column

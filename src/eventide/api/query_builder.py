@@ -29,7 +29,7 @@ from eventide.api.query import UNNAMED, ContinuousQuery
 from eventide.api.rows import EventRows
 from eventide.api.startable import GivenSink
 from eventide.errors import DeclarationError
-from eventide.language.select.row_query import clock_of
+from eventide.language.row_query import clock_of
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.declared.stream import TimeKind

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from eventide.api.arguments import Expression, Length
 from eventide.api.startable import UNNAMED, Startable, checked_name
 from eventide.errors import DeclarationError
-from eventide.language.scope.relations import Clock
+from eventide.language.scope import Clock
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind

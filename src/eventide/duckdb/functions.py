@@ -43,7 +43,7 @@ import sqlglot
 from duckdb.func import ARROW, SPECIAL
 from sqlglot import exp
 
-from eventide.plan.duckdb.macros import MACROS
+from eventide.plan.duckdb.generator import MACROS
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.spark_dialect import Spark4
 

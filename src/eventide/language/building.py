@@ -14,8 +14,10 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.language.aggregate_query import QueryReader
 from eventide.language.create_stream import PLACES, DeclaredStream, OutputTarget, StreamReader, name_of, output_of
-from eventide.language.from_clause.read import FromReader, Interfaces
+from eventide.language.expression_text import in_spark_words, unused
+from eventide.language.from_clause import FromReader, Interfaces
 from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
 from eventide.language.grammar.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
 from eventide.language.grammar.source_text import (
@@ -32,11 +34,9 @@ from eventide.language.grammar.source_text import (
     StreamStatement,
 )
 from eventide.language.grammar.spelling import meant
-from eventide.language.scope.expression_text import in_spark_words, unused
-from eventide.language.scope.relations import Clock, Scope, ScopeRelation
-from eventide.language.select.aggregate_query import QueryReader
-from eventide.language.select.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
-from eventide.language.select.row_query import RowsReader, UnionReader, gives_rows
+from eventide.language.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
+from eventide.language.row_query import RowsReader, UnionReader, gives_rows
+from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
 from eventide.plan.binding import through
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below

@@ -52,8 +52,8 @@ from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.errors import DeclarationError, InputError
 from eventide.language.script import Function
-from eventide.plan.declared.early import Compare, Prods
 from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Compare, Prods
 from eventide.results.error import PairwiseComparison
 from eventide.sources.arrow_types import duckdb_type
 from eventide.storage.storage import with_place

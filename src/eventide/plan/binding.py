@@ -63,7 +63,7 @@ from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.parse import TOO_DEEP
-from eventide.plan.sql.prod_rows import check_patterns
+from eventide.plan.sql.stream_rows import check_patterns
 
 ALONE = re.compile(r"`([^`]+)`|([A-Za-z_]\w*)")
 WORD = re.compile(r"\w+")

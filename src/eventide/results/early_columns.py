@@ -20,8 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.plan.declared.early import COMPLETENESS, ERROR, ESTIMATE, POINT
-from eventide.plan.declared.query import RESERVED
+from eventide.plan.declared.query import COMPLETENESS, ERROR, ESTIMATE, POINT, RESERVED
 from eventide.results.results import Kind
 
 WINDOW = ("window_start", "window_end")

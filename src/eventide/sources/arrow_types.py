@@ -35,7 +35,7 @@ from sqlglot.errors import SqlglotError
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.expressions.columns import Column
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 
 # Spark, Arrow, DuckDB; the first of several Arrow types is the one Spark's becomes.
 SIMPLE: tuple[tuple[str, pa.DataType, str], ...] = (

@@ -49,7 +49,7 @@ import pyarrow.compute as pc
 from eventide.errors import DeclarationError
 from eventide.plan.declared.secrets import revealed
 from eventide.plan.declared.stream import Input, Stream
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 
 DEFAULTS = {
     "csv": {"header": "true", "sep": ",", "quote": '"', "escape": '"'},

@@ -44,7 +44,7 @@ from eventide.eventtime.scheduling.options import Scheduling
 from eventide.language.script import KEYS, scheduling_of
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream, TimeKind
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import arrow_type
 from eventide.testing.transcript_operators import known_keys, prods_of
 from eventide.testing.transcript_program import program_of

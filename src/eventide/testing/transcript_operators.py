@@ -37,10 +37,9 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.early.triggers import Earliness
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.declared.early import Prods
 from eventide.plan.declared.join import Band, Join, JoinKind, Lookup, Side
 from eventide.plan.declared.program import Operator, Program
-from eventide.plan.declared.query import Named, named_as
+from eventide.plan.declared.query import Named, Prods, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind
 from eventide.testing.transcript_values import instant, length

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from eventide.errors import DeclarationError, EventideError, InputError
 from eventide.plan.declared.stream import Input, Stream, Timestamps
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.profile.files import format_of, only_row, parts_of, quoted, text
 from eventide.sources.arrow_types import spark_type_of
 from eventide.sources.registry import open_input

@@ -28,8 +28,7 @@ from eventide.eventtime.early.prod import Prod, WindowEnds
 from eventide.eventtime.early.triggers import EarlinessControl, EarlyTrigger, Moment
 from eventide.eventtime.instant import FOREVER, NEVER, shift
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.early import ESTIMATE, Prods, extrapolated
-from eventide.plan.declared.query import Query
+from eventide.plan.declared.query import ESTIMATE, Prods, Query, extrapolated
 from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import Accuracy, Scored
 from eventide.results.breakdown import place_of

@@ -37,7 +37,7 @@ from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.early.triggers import Every, Moment
 from eventide.eventtime.instant import NEVER
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.early import COMPLETENESS, ERROR, POINT, added_columns
+from eventide.plan.declared.query import COMPLETENESS, ERROR, POINT, added_columns
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import WINDOW

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from eventide.engine.round.reduce import Reduction
 from eventide.eventtime.instant import NEVER
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.sql.prod_rows import MOST, ProdTarget, asked_by, patterns_portable, prods_text
+from eventide.plan.sql.stream_rows import MOST, ProdTarget, asked_by, patterns_portable, prods_text
 from eventide.results.breakdown import numbered
 
 if TYPE_CHECKING:

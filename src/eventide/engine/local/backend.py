@@ -14,7 +14,7 @@ from eventide.engine.relations.relation import Summary
 from eventide.errors import DataFaultError, DeclarationError, EngineError
 from eventide.plan.declared.stream import Derived, Stream
 from eventide.plan.expressions.columns import with_type
-from eventide.plan.sql.reduce import MALFORMED, batch_view
+from eventide.plan.sql.stream_rows import MALFORMED, batch_view
 from eventide.sources.arrow_types import arrow_type, spark_type_of
 
 if TYPE_CHECKING:

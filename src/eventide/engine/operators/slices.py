@@ -32,8 +32,17 @@ from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.window import RowWindow
 from eventide.plan.expressions.columns import Column
-from eventide.plan.sql.failing_values import fail_safe_values
-from eventide.plan.sql.merge import BEAT, BLOCK, BY, LISTED, compact_text, in_order, merge_text, with_blocks
+from eventide.plan.sql.merge import (
+    BEAT,
+    BLOCK,
+    BY,
+    LISTED,
+    compact_text,
+    fail_safe_values,
+    in_order,
+    merge_text,
+    with_blocks,
+)
 
 HEARTBEAT = Column("heartbeat", "BIGINT")
 

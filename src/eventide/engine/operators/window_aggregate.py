@@ -50,8 +50,7 @@ from eventide.eventtime.punctuation import Span, merged
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import slice_columns
 from eventide.plan.declared.window import SameWindow
-from eventide.plan.sql.failing_values import fail_safe_values
-from eventide.plan.sql.merge import empty_text
+from eventide.plan.sql.merge import empty_text, fail_safe_values
 from eventide.sources.arrow_types import arrow_type
 
 MOST_EMPTY = 100_000

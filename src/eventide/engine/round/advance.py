@@ -39,7 +39,8 @@ from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.duckdb.transpile import same_answer
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.sql.failing_rows import fail_safe_form
-from eventide.plan.sql.reduce import MALFORMED, alone_text, batch_view, broken_text, shaped_text
+from eventide.plan.sql.reduce import alone_text, broken_text, shaped_text
+from eventide.plan.sql.stream_rows import MALFORMED, batch_view
 
 Streams = Mapping[str, StreamProgress] | Mapping[str, StreamPoint]
 

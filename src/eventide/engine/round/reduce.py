@@ -14,8 +14,9 @@ number of rows without a usable time. Partials are not yet judged: which of them
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,24 +30,18 @@ from eventide.engine.round.placement import beside_state
 from eventide.engine.round.side_tables import rejects_layout, side_rows
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DataFaultError, EngineError
+from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.on_demand import OnDemand
+from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import slice_columns
-from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.sql.arrivals import cell_width
+from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.plan.sql.failing_rows import RowExpressions, fail_safe_form
 from eventide.plan.sql.portable import is_portable, keeps_portably
-from eventide.plan.sql.reduce import (
-    ReduceText,
-    alone_text,
-    broken_text,
-    column_of,
-    promises_text,
-    reduce_text,
-    rejects_text,
-    shaped_text,
-    timed,
-    wants,
-)
+from eventide.plan.sql.reduce import ReduceText, alone_text, broken_text, column_of, reduce_text, shaped_text, wants
+from eventide.plan.sql.stream_rows import promises_text, rejects_text, timed
 
 WAY_OUT = "let it give NULL instead, or keep such rows from it by CASE WHEN, and start again"
 
@@ -293,3 +288,39 @@ def _slices(answer: pa.Table, branch: int, query: BoundQuery) -> pa.Table:
 
 def _alone(text: ReduceText) -> bool:
     return len(text.branches) + (text.summary_in < 0) == 1
+
+
+FOLLOWERS = (FixedDelay, OwnProgress, Punctuated, DeclaredSkew, OnDemand)
+"""Policies that ask only how far each source has come."""
+
+
+FINE = 250_000
+"""Microseconds: as long as a short round, below which a finer summary could not make a promise come earlier."""
+
+
+def cell_width(stream: Stream, panes: Sequence[int]) -> int:
+    """The width of a cell for a stream whose queries have panes of these widths.
+
+    Any width is correct; a narrow one is more precise, for within a cell a policy must take every row for the earliest
+    (see docs/decisions/0002). A policy that learns how late rows are gets cells of a second or less; one that only
+    follows the largest time of each source is served by cells as wide as the panes, which cost nothing extra.
+
+    >>> from eventide.plan.declared.stream import columns
+    >>> cell_width(Stream("s", columns("t TIMESTAMP"), time="t", policy=FixedDelay(5)), [60_000_000])
+    60000000
+    >>> cell_width(Stream("s", columns("t TIMESTAMP"), time="t"), [60_000_000])
+    250000
+    """
+    widest = min(panes, default=FINE)
+    if _only_follows(stream.policy):
+        return widest
+    return min(FINE, widest) if stream.time_kind is not TimeKind.SEQUENCE else max(1, widest // 16)
+
+
+def _only_follows(policy: Any) -> bool:
+    """Whether a policy, and all it wraps, only follows."""
+    inner = [getattr(policy, f.name) for f in fields(policy)] if is_dataclass(policy) else []
+    wrapped = [part for one in inner for part in (one if isinstance(one, tuple) else (one,)) if hasattr(part, "start")]
+    if wrapped:
+        return all(_only_follows(part) for part in wrapped)
+    return isinstance(policy, FOLLOWERS)

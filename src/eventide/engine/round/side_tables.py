@@ -23,7 +23,7 @@ from eventide.engine.relations.segments import Segments
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.plan.expressions.columns import Column, literal, quoted
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.storage.storage import Storage
 
 LATE, REJECTS = "late", "rejects"

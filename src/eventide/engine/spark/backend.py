@@ -26,7 +26,7 @@ from eventide.plan.bound.query import instant_sql
 from eventide.plan.declared.stream import Derived, Stream
 from eventide.plan.duckdb.transpile import tables_in
 from eventide.plan.expressions.columns import Column, quoted, spark_type, with_type
-from eventide.plan.sql.reduce import MALFORMED, batch_view
+from eventide.plan.sql.stream_rows import MALFORMED, batch_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession

@@ -28,7 +28,7 @@ from eventide.errors import EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.spark.errors import refuse_connect
 from eventide.sources.spark.input import read_stream

@@ -42,7 +42,7 @@ from eventide.plan.declared.stream import Stream
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.columns import Column
 from eventide.plan.sql.portable import has_portable_sources
-from eventide.plan.sql.reduce import MALFORMED, batch_view
+from eventide.plan.sql.stream_rows import MALFORMED, batch_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

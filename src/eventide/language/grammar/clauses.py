@@ -13,9 +13,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eventide.language.grammar.misreadings import TYPES, meant_by, not_closed
 from eventide.language.grammar.nodes import Amount, Clause, Secret
-from eventide.language.grammar.spelling import QUOTAS, UNITS, nearest
+from eventide.language.grammar.spelling import QUOTAS, TYPES, UNITS, meant_by, nearest, not_closed
 from eventide.plan.expressions.spark_dialect import Spark4
 
 Parts = tuple[str, ...]

@@ -16,7 +16,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.aggregates.split import over_rows, split
+from eventide.plan.bound.aggregates import over_rows, split
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import WINDOW_START, Derived, Least, Stream, TimeKind

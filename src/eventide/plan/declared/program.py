@@ -50,9 +50,8 @@ from functools import cached_property
 from typing import NoReturn
 
 from eventide.errors import DeclarationError
-from eventide.plan.declared.early import Prods
 from eventide.plan.declared.join import Join, Lookup
-from eventide.plan.declared.query import Query
+from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.plan.declared.window import SameWindow, Window

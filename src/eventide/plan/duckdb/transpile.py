@@ -120,16 +120,19 @@ OTHER_MEANING = frozenset(
 """Names that both engines have, for different things."""
 
 
-SparkToDuckDB.TRANSFORMS = {
-    **DuckDBGenerator.TRANSFORMS,
-    **NUMBER_RULES,
-    **TIME_RULES,
-    **TEXT_RULES,
-    **PATTERN_RULES,
-    **ORDER_RULES,
-    **AGGREGATE_RULES,
-    **NAME_RULES,
-}
+class RuledGenerator(SparkToDuckDB):
+    """The generator with all rules."""
+
+    TRANSFORMS = {  # noqa: RUF012 - as sqlglot declares it
+        **DuckDBGenerator.TRANSFORMS,
+        **NUMBER_RULES,
+        **TIME_RULES,
+        **TEXT_RULES,
+        **PATTERN_RULES,
+        **ORDER_RULES,
+        **AGGREGATE_RULES,
+        **NAME_RULES,
+    }
 
 
 @lru_cache(maxsize=4096)
@@ -183,10 +186,10 @@ def _read(spark_sql: str) -> exp.Expression:
 
 
 def _to_duckdb(tree: exp.Expression, columns: tuple[Column, ...]) -> str:
-    saying = SparkToDuckDB(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
-    saying.types = SparkTypes({column.name: column.type for column in columns})
+    generator = RuledGenerator(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+    generator.types = SparkTypes({column.name: column.type for column in columns})
     try:
-        return str(saying.generate(written_out(tree, saying.types), copy=False))
+        return str(generator.generate(written_out(tree, generator.types), copy=False))
     except RecursionError as error:
         raise DeclarationError(f"the local engine cannot say this, it is nested too deeply: {TOO_DEEP}") from error
     except UnsupportedError as error:

@@ -1,11 +1,18 @@
-"""Expressions in Spark SQL: reading them, the columns they speak of, the aggregates inside.
+"""Read expressions in Spark SQL: the columns they speak of, the aggregates inside, and the functions that are refused.
 
-Law: a text is read once, by Spark's grammar, and a text that cannot be read is shown back with the place marked.
+Laws. A text is read once, by Spark's grammar, and a text that cannot be read is shown back with the place marked. An
+expression of a query gives one value for one row, from that row alone, or it is an aggregate: functions that look
+across rows, or make several rows of one, would see the rows of one round or task, and are refused before anything runs.
 
 >>> columns_in(parsed("max(price) - min(price) / Size", "query 'q'"))
 ('price', 'Size')
 >>> [a.sql("spark") for a in aggregates_in(parsed("round(sum(x) FILTER (WHERE y > 1) / count(*), 2)", "q"))]
 ['SUM(x) FILTER(WHERE y > 1)', 'COUNT(*)']
+>>> parsed("lag(speed)", "query 'q'")
+Traceback (most recent call last):
+    ...
+eventide.errors.DeclarationError: query 'q': LAG compares a row with others, and cannot be run yet: to meet \
+rows before it, join the stream with itself: ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE
 """
 
 from __future__ import annotations
@@ -18,7 +25,6 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from eventide.errors import DeclarationError
-from eventide.plan.expressions.across_rows import refused_call
 from eventide.plan.expressions.columns import Column, named
 from eventide.plan.expressions.spark_dialect import SPARK as SPARK
 
@@ -248,3 +254,54 @@ def _shown(sql: str, what: str, error: dict[str, object]) -> str:
     shown = [f"    {text}" for text in lines]
     shown.insert(min(number, len(lines) - 1) + 1, "    " + " " * len(line) + "^" * max(1, len(mark.split("\n")[0])))
     return f"{what}: cannot read this SQL: {description[0].lower()}{description[1:]}\n" + "\n".join(shown)
+
+
+FIRST_N = "for the first n of each window: ORDER BY value LIMIT n, behind GROUP BY"
+NEIGHBOUR = "to meet rows before it, join the stream with itself: ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE"
+IN_ARRAYS = "work within the row, with transform(..), filter(..) or aggregate(..), or let one row come for each element"
+FIXED_LENGTH = "give windows of a fixed length, [RANGE 5 minutes]"
+
+COMPARES = "compares a row with others, and cannot be run yet"
+MULTIPLIES = "makes several rows of one, and an expression gives one value"
+PLACES = "tells where a row happens to lie, which changes when a round is run again"
+
+REFUSED: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "nth_value"), (COMPARES, FIRST_N)
+    ),
+    **dict.fromkeys(("lag", "lead"), (COMPARES, NEIGHBOUR)),
+    **dict.fromkeys(
+        (
+            "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack",
+            "json_tuple", "variant_explode", "variant_explode_outer",
+        ),
+        (MULTIPLIES, IN_ARRAYS),
+    ),
+    **dict.fromkeys(
+        ("monotonically_increasing_id", "spark_partition_id"), (PLACES, "take a column that names the row")
+    ),
+    "session_window": ("makes windows out of the rows of a round, and cannot be run yet", FIXED_LENGTH),
+    **dict.fromkeys(
+        ("window", "window_time"),
+        ("is a window, and no value", "the window of a query is in every result, as window_start and window_end"),
+    ),
+}  # fmt: skip
+"""What is wrong with each of these functions of Spark, and what to write instead."""
+
+WINDOWS = frozenset(("window", "window_time"))
+"""Functions that a query may have where it says its window."""
+
+
+def refused_call(tree: exp.Expr, apart_from: frozenset[str] = frozenset()) -> tuple[exp.Expr, str, str] | None:
+    """The first call of such a function, what is wrong with it, and the way out; None where there is none."""
+    for node in tree.walk():
+        if isinstance(node, exp.Window):
+            return node, "OVER cannot be run yet", "aggregate in a window, FROM s [RANGE 5 minutes]"
+        if not isinstance(node, exp.Func):
+            continue
+        names = [node.name] if isinstance(node, exp.Anonymous) else type(node).sql_names()
+        for name in names:
+            if name.lower() in REFUSED and name.lower() not in apart_from:
+                what, instead = REFUSED[name.lower()]
+                return node, f"{name.upper()} {what}", instead
+    return None

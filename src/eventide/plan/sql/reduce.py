@@ -9,7 +9,8 @@ Each query, and the summary, is one *branch*: one grouping set of the statement.
 source, or where the stream is its own single source, its panes are the cells, and the summary needs no branch.
 
 Output columns: `__branch`, the keys of each branch (`__pane0`, `__want0`, `__k0_0`, ...; `__cell`, `__s0`, ...), `__n`,
-`__lo`, `__hi` (count, least and largest time), `__at` (largest arrival time), and the partials of all queries."""
+`__lo`, `__hi` (count, least and largest time), `__at` (largest arrival time), and the partials of all queries.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +20,15 @@ from functools import cache
 
 from sqlglot import exp
 
-from eventide.eventtime.instant import EDGE
-from eventide.plan.bound.query import BoundQuery, instant_sql, time_sql
+from eventide.plan.bound.query import BoundQuery, instant_sql
 from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import Stream, Timestamps
 from eventide.plan.declared.window import RowWindow
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.expressions.parse import SPARK, columns_in, parsed, restricted
-from eventide.plan.sql.arrivals import NO_BOUNDS, bounded_sources
 from eventide.plan.sql.failing_rows import RowExpressions, computed
+from eventide.plan.sql.stream_rows import MALFORMED, timed
 
-MALFORMED = "_malformed"
 SUMMARY = -1
 """The branch of the arrival summary, where it has one of its own."""
 
@@ -43,11 +42,6 @@ class ReduceText:
     summary_in: int
     source_keys: tuple[str, ...]
     sql: str
-
-
-def batch_view(stream: Stream) -> str:
-    """The name under which a round's rows of a stream are known to SQL."""
-    return f"eventide_batch_{stream.name}"
 
 
 def reduce_text(
@@ -92,53 +86,6 @@ def reduce_text(
 def column_of(branch: int, partial: str) -> str:
     """The name of a partial in the common output."""
     return f"__q{branch}{partial}"
-
-
-def timed(stream: Stream, up_to: int | None = None) -> str:
-    """A common table `timed`: the rows with `__t`, their time, NULL where they have none that can be used.
-
-    Rows that are promises or prods are not among them, unless they have no usable time and say nothing by it.
-    """
-    time = time_sql(stream)
-    only = [] if up_to is None else [f"({time} <= {up_to} OR {time} IS NULL OR {MALFORMED} IS NOT NULL)"]
-    only += [f"NOT {marked_by(stream, mark)}" for mark in (stream.punctuation, stream.prods) if mark is not None]
-    where = f" WHERE {' AND '.join(only)}" if only else ""
-    return (
-        f"WITH timed AS (SELECT *, CASE WHEN {_usable(stream)} THEN {time} END AS __t FROM {batch_view(stream)}{where})"
-    )
-
-
-def _usable(stream: Stream) -> str:
-    """The condition under which the time of a row can be used; unknown, or met, where it has none."""
-    usable = f"{MALFORMED} IS NULL"
-    if stream.time is not None and stream.column(stream.time).type not in ("TINYINT", "SMALLINT", "INT", "DATE"):
-        usable += f" AND {time_sql(stream)} BETWEEN -{EDGE} AND {EDGE}"
-    if (bounded := bounded_sources(stream)) is not None:
-        usable += f" AND {bounded}"
-    return usable
-
-
-def marked_by(stream: Stream, mark: str) -> str:
-    """Whether a row is marked by a column, as a promise or prod, and has a time; never unknown."""
-    assert stream.time is not None
-    selected = f"{quoted(mark)} AND {quoted(stream.time)} IS NOT NULL"
-    return f"COALESCE({selected} AND {_usable(stream)}, FALSE)"
-
-
-def promises_text(stream: Stream) -> str:
-    """The promises of a round: for each source (`__s0`, ...) the latest (`__hi`), how many there were (`__n`).
-
-    Where they know when they arrived, also the largest arrival time (`__at`).
-    """
-    assert stream.punctuation is not None
-    sources = [quoted(name) for name in stream.source]
-    named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
-    by = f" GROUP BY {', '.join(sources)}" if sources else ""
-    selected = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
-    if stream.arrival is not None:
-        selected.append(f"max({instant_sql(stream.arrival, stream.column(stream.arrival).type)}) AS __at")
-    where = marked_by(stream, stream.punctuation)
-    return f"SELECT {', '.join(selected)} FROM {batch_view(stream)} WHERE {where}{by} HAVING count(*) > 0"
 
 
 def wants(query: BoundQuery) -> str | None:
@@ -247,20 +194,6 @@ def late_text(query: BoundQuery, condition: str, join: str = "", **beside: str |
     rows = ", ".join(["*", f"{pane_sql(query)} AS __pane", *keys])
     timed_rows = f"(SELECT {rows} FROM timed WHERE __t IS NOT NULL{where}) timed"
     return f"{timed(query.stream)} SELECT {', '.join(columns)} FROM {timed_rows} {join} WHERE {condition}"
-
-
-def rejects_text(stream: Stream, beyond: int | None = None) -> str:
-    """The rows that no query can take, each with the reason; with `beyond`, also those of later times."""
-    columns = ", ".join(quoted(column.name) for column in stream.columns)
-    time = "TRUE" if stream.time is None else f"{quoted(stream.time)} IS NOT NULL"
-    future = "" if beyond is None else f" OR __t > {beyond}"
-    bounded = bounded_sources(stream)
-    source = "" if bounded is None else f"WHEN NOT COALESCE({bounded}, FALSE) THEN '{NO_BOUNDS}' "
-    reason = (
-        f"CASE WHEN {MALFORMED} IS NOT NULL THEN 'malformed row' WHEN NOT ({time}) THEN 'no time' {source}"
-        "WHEN __t IS NULL THEN 'time out of range' ELSE 'too far in the future' END"
-    )
-    return f"{timed(stream)} SELECT {columns}, {MALFORMED}, {reason} AS _reason FROM timed WHERE __t IS NULL{future}"
 
 
 def broken_text(stream: Stream, queries: Sequence[BoundQuery], up_to: int | None = None) -> str:

@@ -15,7 +15,7 @@ from confluent_kafka import Message
 
 from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Input, Stream
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import matched, schema_of, spark_name
 from eventide.sources.options import split_options
 from eventide.sources.text.reader import LineFormat

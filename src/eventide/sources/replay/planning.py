@@ -38,7 +38,7 @@ import pyarrow.compute as pc
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps, kind_of
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import schema_of
 from eventide.sources.files.files import Files
 from eventide.sources.files.listing import Listing

@@ -25,7 +25,7 @@ from urllib.parse import unquote
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream
 from eventide.plan.expressions.columns import Column, literal, quoted, spark_type
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import matched, places_in_header
 from eventide.sources.options import FILES, input_of, limit_options, needs_path, split_options, text_options
 from eventide.sources.spark.errors import translated_errors

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Input
 from eventide.plan.expressions.columns import Column
-from eventide.plan.sql.reduce import MALFORMED
+from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import places_in_header, schema_of
 from eventide.sources.options import text_options
 from eventide.sources.text.csv_lines import FailSafeCsv, QuickCsv, fields

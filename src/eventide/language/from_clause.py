@@ -22,12 +22,21 @@ from fractions import Fraction
 from sqlglot import exp
 
 from eventide.language.create_stream import DeclaredStream, name_of
-from eventide.language.from_clause.joins import JoinReader
 from eventide.language.grammar.nodes import StreamWindow
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.language.scope.relations import Clock, Hide, Scope, ScopeRelation, common_clock, over, over_stream
-from eventide.language.scope.resolver import Resolver, stars_in
+from eventide.language.joins import JoinReader
+from eventide.language.scope import (
+    Clock,
+    Hide,
+    Resolver,
+    Scope,
+    ScopeRelation,
+    common_clock,
+    over,
+    over_stream,
+    stars_in,
+)
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.expressions.parse import aggregates_in
 

@@ -17,10 +17,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from eventide.errors import LanguageError
-from eventide.language.from_clause.join_conditions import DifferenceBounds, SideAttribute, bare, length_of, tables_of
+from eventide.language.expression_text import column_of, spark_text
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.scope.expression_text import column_of, spark_text
-from eventide.language.scope.relations import TIME, Clock, Columns, NamedInput, Pending, Scope
+from eventide.language.join_conditions import DifferenceBounds, SideAttribute, bare, length_of, tables_of
+from eventide.language.scope import TIME, Clock, Columns, NamedInput, Pending, Scope
 from eventide.plan.declared.join import Band, Join, Lookup
 from eventide.plan.declared.query import Named
 from eventide.plan.declared.stream import TimeKind

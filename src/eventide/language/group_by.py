@@ -21,22 +21,21 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.from_clause.read import FromReader
+from eventide.language.expression_text import has_aggregate, name_for, unused
+from eventide.language.from_clause import FromReader
 from eventide.language.grammar.amounts import Amounts
-from eventide.language.grammar.misreadings import instead_of, window_function_in
 from eventide.language.grammar.nodes import Amount, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText, offset_of
-from eventide.language.grammar.spelling import meant, nearest
-from eventide.language.scope.expression_text import has_aggregate, name_for, unused
-from eventide.language.scope.relations import Scope
-from eventide.language.scope.time_buckets import rounded_down
+from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
+from eventide.language.scope import Scope
+from eventide.language.time_buckets import rounded_down
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.program import Step
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Stream, Timestamps
 from eventide.plan.declared.temporal import FIXED, Bucket, Temporal, truncated
 from eventide.plan.declared.window import TUMBLING, RowWindow, SameWindow, Window
-from eventide.plan.expressions.across_rows import WINDOWS, refused_call
+from eventide.plan.expressions.parse import WINDOWS, refused_call
 
 CLAUSES = ("RANGE", "SLIDE", "OFFSET")
 

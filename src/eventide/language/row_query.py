@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.from_clause.join_scope import joined_output
-from eventide.language.from_clause.read import FromReader, with_queries
-from eventide.language.grammar.misreadings import aggregate_meant
+from eventide.language.expression_text import all_of, column_of, has_aggregate, name_for, spark_text, unused
+from eventide.language.from_clause import FromReader, with_queries
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.scope.expression_text import all_of, column_of, has_aggregate, name_for, spark_text, unused
-from eventide.language.scope.relations import TIME, Clock, Scope, common_clock
-from eventide.language.scope.resolver import stars_in
-from eventide.language.select.group_by import refuse_over
+from eventide.language.grammar.spelling import aggregate_meant
+from eventide.language.group_by import refuse_over
+from eventide.language.join_scope import joined_output
+from eventide.language.scope import TIME, Clock, Scope, common_clock, stars_in
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import RESERVED, Named
 from eventide.plan.declared.rows import Rows, sampled

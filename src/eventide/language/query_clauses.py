@@ -28,8 +28,7 @@ from eventide.language.grammar.amounts import Amounts
 from eventide.language.grammar.nodes import Amount, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.plan.declared.early import Prods
-from eventide.plan.declared.query import Query
+from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.rows import Queue, Sideline, calls, check_sideline
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.declared.window import SameWindow

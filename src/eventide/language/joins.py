@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from eventide.language.from_clause.join_conditions import ConditionParts, JoinInput, bare, take_apart
-from eventide.language.from_clause.join_forms import LookupReader, version_of, window_band
-from eventide.language.from_clause.join_scope import (
+from eventide.language.expression_text import all_of, column_of, conjuncts, spark_text, unused
+from eventide.language.grammar.source_text import SourceText
+from eventide.language.join_conditions import ConditionParts, JoinInput, bare, take_apart
+from eventide.language.join_forms import LookupReader, version_of, window_band
+from eventide.language.join_scope import (
     called,
     joined_output,
     kind_of,
@@ -24,10 +26,7 @@ from eventide.language.from_clause.join_scope import (
     see,
     unrelated,
 )
-from eventide.language.grammar.source_text import SourceText
-from eventide.language.scope.expression_text import all_of, column_of, conjuncts, spark_text, unused
-from eventide.language.scope.relations import Clock, Hide, NamedInput, Pending, Scope, over
-from eventide.language.scope.resolver import Resolver, is_lambda_name, place_of
+from eventide.language.scope import Clock, Hide, NamedInput, Pending, Resolver, Scope, is_lambda_name, over, place_of
 from eventide.plan.declared.join import Join, JoinKind, Lookup, Side
 from eventide.plan.expressions.parse import aggregates_in
 

@@ -1,10 +1,13 @@
-"""Rows that are prods, or that are taken for prods: which queries each asks, and how they are collected.
+"""The rows of a stream in one round as SQL: those with a time, promises, prods, and rejects.
 
-Laws. A row that its stream marks as a prod (`Stream.prods`) asks every query that reads the stream, however long the
-way; a row of a stream that a query names (`Prods.by`) asks that query. It asks for the windows up to its time, in the
-groups that its columns name: NULL, like a group that is no plain column of the stream, stands for any. What a round has
-of them is told by one statement, one row for each pattern of groups with the latest time: whoever is asked up to that
-has been asked for all before. (Prodding thesis, section 3.2, figure 3.2 (b) and (a).)
+Laws. A row whose time cannot be used is rejected with the reason, once. Bounds between named sources say nothing of any
+other source: its rows could never be waited for, so they are rejected too, and the stream goes on.
+
+A row that its stream marks as a prod (`Stream.prods`) asks every query that reads the stream, however long the way; a
+row of a stream that a query names (`Prods.by`) asks that query. It asks for the windows up to its time, in the groups
+that its columns name: NULL, like a group that is no plain column of the stream, stands for any. What a round has of
+them is told by one statement, one row for each pattern of groups with the latest time: whoever is asked up to that has
+been asked for all before. (Prodding thesis, section 3.2, figure 3.2 (b) and (a).)
 
 >>> from eventide.plan.expressions.columns import columns
 >>> from eventide.plan.declared.query import Query, named_as
@@ -25,20 +28,128 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.bound.query import BoundQuery, time_sql
+from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.instant import EDGE
+from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.plan.bound.query import BoundQuery, instant_sql, time_sql
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.program import Program, streams_below
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream
-from eventide.plan.expressions.columns import WHOLE_NUMBERS, quoted
+from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, quoted
 from eventide.plan.expressions.parse import parsed
 from eventide.plan.sql.portable import FRACTION, Kinds
-from eventide.plan.sql.reduce import batch_view, marked_by, timed
+
+MALFORMED = "_malformed"
+
+
+def batch_view(stream: Stream) -> str:
+    """The name under which a round's rows of a stream are known to SQL."""
+    return f"eventide_batch_{stream.name}"
+
+
+def timed(stream: Stream, up_to: int | None = None) -> str:
+    """A common table `timed`: the rows with `__t`, their time, NULL where they have none that can be used.
+
+    Rows that are promises or prods are not among them, unless they have no usable time and say nothing by it.
+    """
+    time = time_sql(stream)
+    only = [] if up_to is None else [f"({time} <= {up_to} OR {time} IS NULL OR {MALFORMED} IS NOT NULL)"]
+    only += [f"NOT {marked_by(stream, mark)}" for mark in (stream.punctuation, stream.prods) if mark is not None]
+    where = f" WHERE {' AND '.join(only)}" if only else ""
+    return (
+        f"WITH timed AS (SELECT *, CASE WHEN {_usable(stream)} THEN {time} END AS __t FROM {batch_view(stream)}{where})"
+    )
+
+
+def _usable(stream: Stream) -> str:
+    """The condition under which the time of a row can be used; unknown, or met, where it has none."""
+    usable = f"{MALFORMED} IS NULL"
+    if stream.time is not None and stream.column(stream.time).type not in ("TINYINT", "SMALLINT", "INT", "DATE"):
+        usable += f" AND {time_sql(stream)} BETWEEN -{EDGE} AND {EDGE}"
+    if (bounded := bounded_sources(stream)) is not None:
+        usable += f" AND {bounded}"
+    return usable
+
+
+def marked_by(stream: Stream, mark: str) -> str:
+    """Whether a row is marked by a column, as a promise or prod, and has a time; never unknown."""
+    assert stream.time is not None
+    selected = f"{quoted(mark)} AND {quoted(stream.time)} IS NOT NULL"
+    return f"COALESCE({selected} AND {_usable(stream)}, FALSE)"
+
+
+def promises_text(stream: Stream) -> str:
+    """The promises of a round: for each source (`__s0`, ...) the latest (`__hi`), how many there were (`__n`).
+
+    Where they know when they arrived, also the largest arrival time (`__at`).
+    """
+    assert stream.punctuation is not None
+    sources = [quoted(name) for name in stream.source]
+    named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
+    by = f" GROUP BY {', '.join(sources)}" if sources else ""
+    selected = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
+    if stream.arrival is not None:
+        selected.append(f"max({instant_sql(stream.arrival, stream.column(stream.arrival).type)}) AS __at")
+    where = marked_by(stream, stream.punctuation)
+    return f"SELECT {', '.join(selected)} FROM {batch_view(stream)} WHERE {where}{by} HAVING count(*) > 0"
+
+
+def rejects_text(stream: Stream, beyond: int | None = None) -> str:
+    """The rows that no query can take, each with the reason; with `beyond`, also those of later times."""
+    columns = ", ".join(quoted(column.name) for column in stream.columns)
+    time = "TRUE" if stream.time is None else f"{quoted(stream.time)} IS NOT NULL"
+    future = "" if beyond is None else f" OR __t > {beyond}"
+    bounded = bounded_sources(stream)
+    source = "" if bounded is None else f"WHEN NOT COALESCE({bounded}, FALSE) THEN '{NO_BOUNDS}' "
+    reason = (
+        f"CASE WHEN {MALFORMED} IS NOT NULL THEN 'malformed row' WHEN NOT ({time}) THEN 'no time' {source}"
+        "WHEN __t IS NULL THEN 'time out of range' ELSE 'too far in the future' END"
+    )
+    return f"{timed(stream)} SELECT {columns}, {MALFORMED}, {reason} AS _reason FROM timed WHERE __t IS NULL{future}"
+
+
+NO_BOUNDS = "no bounds for its source"
+
+
+def bounded_sources(stream: Stream) -> str | None:
+    """The condition under which a row is of a source with bounds, unknown where it has none; None where all have.
+
+    >>> from eventide.eventtime.policies.skew.per_source import distributed_sensors
+    >>> from eventide.plan.expressions.columns import columns
+    >>> policy = DeclaredSkew(distributed_sensors([1, 1], latency=[5, 5]))
+    >>> declared = columns("ts TIMESTAMP, device STRING")
+    >>> bounded_sources(Stream("s", declared, time="ts", source=("device",), policy=policy, known=("a", "it's")))
+    "`device` IN ('a', 'it\\\\'s')"
+    >>> bounded_sources(Stream("s", declared, time="ts", source=("device",), known=("a", "b"))) is None
+    True
+    """
+    if not stream.known or len(stream.source) != 1 or not _has_bounds(stream.policy):
+        return None
+    column = stream.column(stream.source[0])
+    if column.type != "STRING" and column.type not in WHOLE_NUMBERS:
+        return None
+    name = quoted(column.name) if column.type == "STRING" else f"CAST({quoted(column.name)} AS STRING)"
+    return f"{name} IN ({_listed(stream.known)})"
+
+
+@cache
+def _listed(names: tuple[str, ...]) -> str:
+    """Names as SQL writes them: hundreds would take milliseconds of every round."""
+    return ", ".join(map(literal, names))
+
+
+def _has_bounds(policy: Policy) -> bool:
+    """Whether bounds are at the bottom of what wraps them."""
+    inner = getattr(policy, "inner", None)
+    return isinstance(policy, DeclaredSkew) or (inner is not None and _has_bounds(inner))
+
 
 MOST = 1000
 """So many patterns of a round are told apart; of more, one prod for every group takes the place."""

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.language.from_clause.join_conditions import JoinInput, bare, tables_of, take_apart
+from eventide.language.expression_text import all_of, column_of, spark_text
 from eventide.language.grammar.amounts import Amounts
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.scope.expression_text import all_of, column_of, spark_text
-from eventide.language.scope.relations import Scope
+from eventide.language.join_conditions import JoinInput, bare, tables_of, take_apart
+from eventide.language.scope import Scope
 from eventide.plan.declared.join import Band, JoinKind, Lookup, Side
 from eventide.plan.declared.stream import Derived, Stream
 

@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.from_clause.read import FromReader
-from eventide.language.grammar.source_text import SourceText
-from eventide.language.scope.expression_text import (
+from eventide.language.expression_text import (
     all_of,
     column_of,
     has_aggregate,
@@ -28,8 +26,10 @@ from eventide.language.scope.expression_text import (
     unused,
     wrapped,
 )
-from eventide.language.scope.relations import TIME, Clock, Scope
-from eventide.language.select.group_by import Group, GroupReader, WindowReader, WindowRequest, refuse_over
+from eventide.language.from_clause import FromReader
+from eventide.language.grammar.source_text import SourceText
+from eventide.language.group_by import Group, GroupReader, WindowReader, WindowRequest, refuse_over
+from eventide.language.scope import TIME, Clock, Scope
 from eventide.plan.declared.query import Named, OrderBy, Query
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
 from eventide.plan.declared.window import RowWindow, SameWindow, Window

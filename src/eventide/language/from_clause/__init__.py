@@ -1,1 +1,0 @@
-"""FROM: streams, results of queries, sub-queries and joins of them."""

@@ -1,1 +1,0 @@
-"""SELECT: its groups, windows, values and clauses, as queries of the plan."""

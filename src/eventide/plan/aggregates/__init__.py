@@ -1,1 +1,0 @@
-"""Aggregates split into partials that slices keep, and their values over merged partials."""
