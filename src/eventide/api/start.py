@@ -1,8 +1,8 @@
-"""Several queries started together: one engine, one round for all, each row read once.
+"""Start several queries together, in one engine: one round for all of them, each row read once.
 
 Law: queries over the same stream share it. All streams are of one kind: DataFrames run on Spark, Arrow data here.
 
-What a user gives for a sink, as one.
+*Sinks.* A path, a function or nothing is turned into a sink.
 
 >>> given_sink("out", "csv").format
 'csv'
@@ -32,12 +32,12 @@ from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.planning import planned
 from eventide.api.running_query import RunningQueries
 from eventide.api.startable import GivenSink, Startable
-from eventide.engine.round.placement import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.launch.engines import IN_PYTHON, claim_outputs
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import TimeKind
+from eventide.profile.amounts import memory_bytes
 from eventide.sinks.callback import Callback
 from eventide.sinks.directory import Directory
 from eventide.sinks.memory import Memory

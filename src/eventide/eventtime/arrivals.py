@@ -11,7 +11,7 @@ from looking like a whole late round.
 >>> a.sources.tolist(), a.rows_by_source.tolist(), a.latest_by_source.tolist()
 ([0, 1], [1, 2], [95, 97])
 
-A part of a round: some of its cells, as a round of their own.
+*Parts.* Some of the cells of a round are a round of their own.
 
 >>> a = Arrivals.of_rows(clock=9, source=[0, 1, 2], time=[4, 5, 6])
 >>> selected(a, np.array([True, False, True])).latest.tolist()
@@ -85,6 +85,20 @@ class Arrivals:
             np.add.reduceat(delay, starts) if len(starts) else np.zeros(0),
             np.add.reduceat(delay * delay, starts) if len(starts) else np.zeros(0),
         )
+
+    @classmethod
+    def of_cells(
+        cls, clock: int, source: NDArray[np.intp], rows: NDArray[np.int64], low: Instants, high: Instants
+    ) -> Arrivals:
+        """Cells in the order the time core wants; delays are taken to be those of a cell's middle."""
+        order = np.lexsort((low, source))
+        source, rows, low, high = source[order], rows[order], low[order], high[order]
+        # Cells of one source that start together (other groups of the same pane) are one.
+        first = np.flatnonzero(np.concatenate(([True], (source[1:] != source[:-1]) | (low[1:] != low[:-1]))))
+        rows, high = np.add.reduceat(rows, first), np.maximum.reduceat(high, first)
+        source, low = source[first], low[first]
+        delay = clock - (low.astype(np.float64) + high.astype(np.float64)) / 2
+        return cls(clock, source, rows, low, high, rows * delay, rows * delay * delay)
 
     @classmethod
     def silence(cls, clock: int) -> Arrivals:

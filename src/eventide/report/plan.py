@@ -11,10 +11,9 @@ Spark has is described as far as that goes, and it is said.
 >>> found["queries"][0]["window"]["panes"], found["queries"][0]["slices"]["keep"]
 ('each window is 3 panes of 20', 'partials')
 
-The queries and operators of a program bound without an engine: types are asked of the local backend, without a JVM.
-
-Law: every query and operator is bound or has a reason why not. The reason may be that only Spark knows (`only_spark`):
-a function that the local backend does not have, or a query below of which that is true.
+*Binding.* Queries and operators are bound without an engine: types are asked of the local backend, without a JVM. Every
+query and operator is bound or has a reason why not. The reason may be that only Spark knows (`only_spark`): a function
+that the local backend does not have, or a query below of which that is true.
 
 >>> from eventide.plan.declared.query import Query, named_as
 >>> from eventide.plan.declared.stream import Stream, columns
@@ -36,7 +35,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.round.placement import DRIVER_MEMORY, budget_words
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
@@ -52,7 +51,7 @@ from eventide.plan.declared.window import RowWindow, SameWindow
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.sql.merge import merge_text
 from eventide.plan.sql.reduce import kept_text
-from eventide.profile.amounts import spoken
+from eventide.profile.amounts import size_words, spoken
 from eventide.report.operators import attributes, described_operator, in_words, is_same_in, of_stream
 
 
@@ -165,6 +164,24 @@ def described(
         "operators": [_operator(step, bound, places) for step in program.steps if not isinstance(step, Query)],
         "driver_memory": {"bytes": memory, "words": budget_words(memory)},
     }
+
+
+def budget_words(size: int | None) -> str:
+    """What a budget means; None where there is no cluster.
+
+    >>> budget_words(0), budget_words(None)
+    ('nothing stays with the driver: the state of every operator is on the cluster', 'all state is with this process')
+    >>> budget_words(2**28)
+    'up to 256 MiB of state stay with the driver, of all operators together; above, the largest goes to the cluster'
+    """
+    if size is None:
+        return "all state is with this process"
+    if size == 0:
+        return "nothing stays with the driver: the state of every operator is on the cluster"
+    return (
+        f"up to {size_words(size)} of state stay with the driver, of all operators together; above, the largest goes "
+        "to the cluster"
+    )
 
 
 def _found(query: Query, bound: BoundSteps) -> BoundQuery | Unbound:
