@@ -36,7 +36,7 @@ from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.policies.drop_ratio.permitted import permitted_ratio
+from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.profile.amounts import percent, size_words, spoken
 
