@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, replace
 
 from eventide.commands.process import DONE, UNUSABLE
-from eventide.engine.round.placement import size_words
+from eventide.profile.amounts import size_words
 from eventide.report.stopped_run import Verification, verify
 from eventide.storage.storage import Storage
 

@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from eventide.endpoint.auth import HttpError
-from eventide.engine.introspection.open_windows import kind_of_times
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
@@ -84,7 +83,7 @@ def names(engine: Engine) -> list[str]:
 def times_of(engine: Engine, name: str) -> TimeKind:
     """What `up_to` and `after` are: times of what a query reads, also where its windows are over counts of rows."""
     bound = engine.plan.queries.get(name)
-    kind = kind_of_times(engine.program, name) if bound is None else bound.stream.time_kind
+    kind = engine.program.times_of(name) if bound is None else bound.stream.time_kind
     return TimeKind.SEQUENCE if kind is TimeKind.SEQUENCE else TimeKind.TIMESTAMP
 
 

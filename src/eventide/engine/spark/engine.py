@@ -23,7 +23,6 @@ from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
-from eventide.engine.spark.moved_inputs import follow_moves
 from eventide.errors import EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
@@ -32,6 +31,7 @@ from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.spark.errors import refuse_connect
 from eventide.sources.spark.input import read_stream
+from eventide.sources.spark.moved_files import follow_moves
 from eventide.sources.spark.reachable import missing_topics, outage, unreachable
 from eventide.storage.storage import Storage
 
