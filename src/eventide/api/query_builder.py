@@ -45,7 +45,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryBuilder:
-    """What was said of a query so far."""
+    """A query that is not complete yet: a stream, conditions, a window, groups.
+
+    Law: it is immutable, and its methods may come in any order. `agg` and `distinct` make a query, `select` makes rows.
+    """
 
     stream: Node
     conditions: tuple[str, ...] = ()
@@ -67,14 +70,16 @@ class QueryBuilder:
         return f"<not whole yet: {self.stream!r}{''.join(said)}; .agg(...) makes it a query, .select() rows>"
 
     def where(self, condition: Expression) -> QueryBuilder:
-        """Only rows for which this holds: SQL text or a Column. Several conditions must all hold."""
+        """Keep only rows that fulfil a condition, as SQL text or a Column. Several conditions must all hold."""
         text = condition_text(condition, self._columns, self._owner)
         return replace(self, conditions=(*self.conditions, text))
 
     filter = where
 
     def sample(self, fraction: float) -> QueryBuilder:
-        """About this share of the rows, as TABLESAMPLE: chosen by what is in them, so the same on every run and engine.
+        """Use about this share of the rows, like TABLESAMPLE.
+
+        Law: the values of a row decide whether it is used, so every run and engine uses the same rows.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -95,10 +100,16 @@ class QueryBuilder:
         empty: bool = False,
         retain: Length | None = None,
     ) -> QueryBuilder:
-        """Windows `range` long, one every `slide` (without it one after the other), aligned at `offset`.
+        """Aggregate in windows of time, `range` long, one every `slide` (by default as long as `range`).
 
-        `empty` asks for windows without rows too. `retain`: for how long after its end a late row can still revise a
-        window.
+        `offset` shifts the start of windows. `empty` gives results of windows without rows, too. `retain` is how long
+        after its end late rows still revise a window.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12, 18]}), time="t")
+        >>> cars.window(20, 10).agg(n="count(*)").run().column("n").to_pylist()
+        [1, 3, 2]
         """
         kind = self.stream.time_kind
         long = length(range, kind, "the range of the window")
@@ -108,7 +119,7 @@ class QueryBuilder:
         return self._over(Window(long, step, moved, empty), kept)
 
     def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
-        """Windows over the last `range` rows in the order of time, one every `slide` rows."""
+        """Aggregate in windows over the last `range` rows in the order of time, one every `slide` rows."""
         return self._over(RowWindow(range, range if slide is None else slide), 0)
 
     def _over(self, windows: Window | RowWindow, retain: int) -> QueryBuilder:
@@ -117,7 +128,7 @@ class QueryBuilder:
         return replace(self, windows=windows, retain=retain)
 
     def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
-        """One result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
+        """Give one result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
         groups = [group_named(each, self._columns, self._owner) for each in columns]
         groups += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
         return replace(self, groups=(*self.groups, *groups))
@@ -137,13 +148,20 @@ class QueryBuilder:
         return replace(self, closes_by_source=True)
 
     def having(self, condition: Expression) -> QueryBuilder:
-        """Only groups for which this holds; it may speak of aggregates, groups, and what `agg` names."""
+        """Keep only groups that fulfil a condition on aggregates, groups, and the names given in `agg`."""
         return replace(self, on_groups=(*self.on_groups, condition_text(condition, None, self._owner)))
 
     def agg(self, *aggregates: Expression | Mapping[str, str], **named: Expression) -> ContinuousQuery:
-        """What to compute: Columns, SQL text with or without AS, text under a name, or PySpark's `{"speed": "avg"}`.
+        """Compute aggregates: Columns, SQL text with or without AS, text under a name, or PySpark's `{"speed": "avg"}`.
 
-        Without a name the result goes by its own text, such as `avg(speed)`, as in PySpark.
+        Without a name, a value is named by its own text, such as `avg(speed)`, as in PySpark.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 2], "speed": [50, 60]}), time="t")
+        >>> found = cars.window(10).agg("max(speed) AS top", n="count(*)").run().to_pylist()
+        >>> [(row["top"], row["n"]) for row in found]
+        [(60, 2)]
         """
         windows = SameWindow() if self.windows is None and isinstance(self.stream, ContinuousQuery) else self.windows
         if windows is None:
@@ -172,7 +190,7 @@ class QueryBuilder:
         return ContinuousQuery(self.stream, query)
 
     def distinct(self) -> ContinuousQuery:
-        """The groups of each window, each once and nothing else of them, as SELECT DISTINCT.
+        """Give the groups of each window, each once, without aggregates, like SELECT DISTINCT.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -185,9 +203,9 @@ class QueryBuilder:
         return self.agg()
 
     def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
-        """Rows that pass, with these columns: names, Columns, SQL text with AS or under a name; without any, with all.
+        """Give rows with these columns: names, Columns, SQL text with AS or under a name; without any, all columns.
 
-        Each row keeps its own time, and rows are told in its order.
+        Law: each row keeps its own time, and rows come in the order of time.
         """
         if self.windows is not None or self.groups or self.on_groups:
             raise DeclarationError("rows have no windows and no groups: leave them out, or ask for .agg(...)")
@@ -202,7 +220,7 @@ class QueryBuilder:
         return EventRows(rows, (self.stream,), shown, clock_of(list(outputs), level))
 
     def union(self, *others: Node | QueryBuilder) -> EventRows:
-        """The rows that pass, and those of the others; see `EventStream.union`."""
+        """Merge these rows with those of the others; see `EventStream.union`."""
         return self.select().union(*others)
 
     def join(
@@ -212,19 +230,19 @@ class QueryBuilder:
         within: Length | None = None,
         how: str = "inner",
     ) -> EventJoin:
-        """Pairs of the rows that pass; see `EventStream.join`. They go by the name of the stream."""
+        """Join these rows with others; see `EventStream.join`. Their name in the join is that of the stream."""
         return self.select().join(other, on, within, how)
 
     def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> EventJoin:
-        """The rows that pass, with the versions that hold at their times; see `EventStream.lookup`."""
+        """Look up the version of a table's row that holds at the time of each row; see `EventStream.lookup`."""
         return self.select().lookup(table, on, how)
 
     def start(self, sink: GivenSink = None, checkpoint: str | PathLike[str] | None = None) -> RunningQuery:
-        """Start the rows that pass, with all their columns."""
+        """Start a query that gives these rows, with all their columns."""
         return self.select().start(sink, checkpoint)
 
     def run(self) -> pa.Table:
-        """All rows that pass, of what is there now."""
+        """Return these rows, of all that are there now."""
         return self.select().run()
 
     def _values(self, given: Expression | Mapping[str, str], columns: tuple[Column, ...]) -> list[Named]:

@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 
 class ReadableRows:
-    """What every stream, and whatever gives rows, can be asked for."""
+    """The methods of everything that gives rows: streams, queries, merges and joins."""
 
     def where(self, condition: Expression) -> QueryBuilder:
-        """Only rows for which this holds; a row that is left out still moves time."""
+        """Keep only rows that fulfil a condition; a row that is left out still moves time."""
         return self._builder.where(condition)
 
     filter = where
 
     def sample(self, fraction: float) -> QueryBuilder:
-        """About this share of the rows; see `QueryBuilder.sample`."""
+        """Use about this share of the rows; see `QueryBuilder.sample`."""
         return self._builder.sample(fraction)
 
     def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
-        """Rows with these columns alone; see `QueryBuilder.select`."""
+        """Give rows with these columns; see `QueryBuilder.select`."""
         return self._builder.select(*columns, **expressions)
 
     def window(
@@ -62,11 +62,11 @@ class ReadableRows:
         empty: bool = False,
         retain: Length | None = None,
     ) -> QueryBuilder:
-        """Windows of time; see `QueryBuilder.window`."""
+        """Aggregate in windows of time; see `QueryBuilder.window`."""
         return self._builder.window(range, slide, offset=offset, empty=empty, retain=retain)
 
     def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
-        """Windows over a count of rows; see `QueryBuilder.rows`."""
+        """Aggregate in windows over a count of rows; see `QueryBuilder.rows`."""
         return self._builder.rows(range, slide)
 
     def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
@@ -76,11 +76,11 @@ class ReadableRows:
     groupby = groupBy
 
     def agg(self, *aggregates: Expression | Mapping[str, str], **named: Expression) -> ContinuousQuery:
-        """Refused with what is missing: an aggregate needs a window, `.window(..).agg(..)` or `.rows(..).agg(..)`."""
+        """Raise an error: over a stream, an aggregate needs a window first, `.window(..)` or `.rows(..)`."""
         return self._builder.agg(*aggregates, **named)
 
     def union(self, *others: Node | QueryBuilder) -> EventRows:
-        """The rows of this and the others, each once, in the order of time; all have the same columns."""
+        """Merge these rows with those of the others, in the order of time (UNION ALL); all have the same columns."""
         from eventide.api.joining import merged
 
         return merged([self._read, *(readable(other) for other in others)])
@@ -92,22 +92,30 @@ class ReadableRows:
         within: Length | None = None,
         how: str = "inner",
     ) -> EventJoin:
-        """Pairs of rows whose times belong together.
+        """Join with another stream: pairs of rows whose times are close to each other.
 
-        `on` names columns that are equal on both sides, or is a condition over both: `"north.car = south.car"`. Its
-        inputs go by their names. `within` bounds how far the times of a pair may lie apart; without it, `on` must
-        relate them. `how`: inner, left, right or full, also as PySpark writes them (left_outer, outer).
+        - `on`: columns that are equal on both sides, or a condition with the names of the inputs:
+          `"north.car = south.car"`.
+        - `within`: how far the times of a pair may be apart. Without it, `on` must have a condition on the times.
+        - `how`: inner, left, right or full, also in PySpark's spelling (left_outer, outer).
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> north = stream(pa.table({"t": [1], "car": ["x"]}), time="t", name="north")
+        >>> south = stream(pa.table({"t": [3], "car": ["x"]}), time="t", name="south")
+        >>> north.join(south, on="car", within=5).select("car", gap="south.t - north.t").run().column("gap").to_pylist()
+        [2]
         """
         from eventide.api.joining import joined
 
         return joined(self._read, readable(other), on, within, how)
 
     def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> EventJoin:
-        """Each row with the version of its key that holds at its time, as JOIN .. FOR SYSTEM_TIME AS OF in SQL.
+        """Look up, for each row, the version of a table's row that holds at its time (a temporal join).
 
-        `table` is a stream of versions: a row of it holds for its key from its time on, until the next one. `on` names
-        the key, or says which columns are equal: `"orders.product = prices.id"`. `how`: inner, or left to keep rows
-        without a version.
+        It is JOIN .. FOR SYSTEM_TIME AS OF in SQL. `table` is a stream of versions: each row of it holds for its key
+        from its time on, until the next version of the key. `on` names the key, or says which columns are equal:
+        `"orders.product = prices.id"`. `how` is inner, or left to keep rows without a version.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -121,7 +129,7 @@ class ReadableRows:
         return looked_up(self._read, readable(table), on, how)
 
     def alias(self, name: str) -> EventRows:
-        """The same under another name in a join, as AS gives in SQL; so a stream can be joined with itself.
+        """Give these rows another name in a join, like AS in SQL, for example to join a stream with itself.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -145,7 +153,10 @@ class ReadableRows:
 
 @dataclass(frozen=True)
 class EventRows(ReadableRows, Startable):
-    """Rows of one or several inputs. `declared` is the plan node; its inputs get their names in `plan`."""
+    """Single rows of one or several inputs: a projection, a merge or a join, ready to start.
+
+    `declared` is the node in the plan; its inputs get their names in `plan`.
+    """
 
     declared: Operator
     inputs: tuple[Node, ...]
@@ -177,7 +188,7 @@ class EventRows(ReadableRows, Startable):
         return self if name == self.name else replace(self, name=checked_name(name))
 
     def immediately(self) -> EventRows:
-        """The same, told in the round in which rows come, not in the order of time."""
+        """Give rows in the round in which they come, instead of in the order of time."""
         if not isinstance(self.declared, Rows):
             return self
         return replace(self, declared=replace(self.declared, ordered=False))

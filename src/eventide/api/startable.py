@@ -26,7 +26,7 @@ GivenSink: TypeAlias = "str | PathLike[str] | Callable[[pa.Table], object] | Sin
 
 
 class Startable(ABC):
-    """Has a name, a plan, and can be started."""
+    """A query with windows, or rows, that has a plan and can be started."""
 
     @property
     @abstractmethod
@@ -62,14 +62,25 @@ class Startable(ABC):
         driver_memory: int | str | None = None,
         replace: bool = False,
     ) -> RunningQuery:
-        """Start it; results go to `sink`.
+        """Start the query; its results go to `sink`, or are kept in memory.
 
-        `checkpoint`: a folder from which a later start of the same query continues exactly; without it, one is made and
-        forgotten with the process. `format`: parquet, json or csv, where `sink` is a directory. `every`: begin a round
-        at most so often (`'1 second'`). `bounded`: take what is there now, close every window, and end; so it is
-        for Arrow data unless told otherwise, and not for Spark. `driver_memory`: so much state stays with the driver
-        (bytes, or such as `'1 GB'`; 256 MiB), where it runs on Spark; what is above is on the cluster. `replace`:
-        delete what another checkpoint has written of this query into the directory `sink`; else that is refused.
+        - `checkpoint`: a folder. A later start of the same query with it continues exactly where this run ended.
+          Without it, a temporary one is used and removed with the process.
+        - `name`: the name of the query in its results and files.
+        - `format`: parquet, json or csv, if `sink` is a directory.
+        - `every`: begin a round (a micro-batch) at most so often, such as `'1 second'`.
+        - `bounded`: read the rows that are there now, close every window, and end. The default for Arrow data.
+        - `driver_memory`: how much state stays on the driver when it runs on Spark, in bytes or such as `'1 GB'`
+          (default 256 MiB); state above that is on the cluster.
+        - `replace`: delete results of this query that another checkpoint has written to the directory `sink`. Without
+          it, such a start is refused.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12]}), time="t")
+        >>> running = cars.window(10).agg(n="count(*)").start()
+        >>> running.awaitTermination(), running.results().column("n").to_pylist()
+        (True, [1, 1])
         """
         from eventide.api.start import start_all
 
@@ -78,9 +89,15 @@ class Startable(ABC):
         return run[one.called]
 
     def run(self) -> pa.Table:
-        """All results, after taking what is there now and closing every window.
+        """Read the rows that are there now, close every window, and return all results.
 
-        A `LostRowsWarning` tells of rows that came too late, or that were rejected.
+        A `LostRowsWarning` says how many rows were late or rejected.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12], "speed": [50, 60]}), time="t")
+        >>> cars.window(10).agg(top="max(speed)").run().column("top").to_pylist()
+        [50, 60]
         """
         with self.start(bounded=True) as running:
             return running.together.finished()[self.called]

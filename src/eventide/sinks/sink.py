@@ -32,7 +32,10 @@ from eventide.results.results import Results
 
 @runtime_checkable
 class Sink(Protocol):
-    """Takes results, round by round: in ascending order but for what `rewind` says, one call at a time."""
+    """Stores or shows the results of queries, round by round.
+
+    Rounds come in ascending order, except after `rewind`, and one call at a time.
+    """
 
     def emit(self, results: Results) -> None:
         """Show the results of one query in one round; called also when there are none."""
