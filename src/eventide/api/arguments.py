@@ -1,13 +1,11 @@
-"""What users give as expressions and as lengths of time, checked.
+"""Read expressions and lengths of time that users give in Python, and refuse what cannot be meant.
 
-What a user gives for an expression, SQL text or a PySpark Column, as SQL text that was read and checked.
+*Expressions.* SQL text or a PySpark Column becomes SQL text that was read and checked. What is given as text stays as
+it was written. Every column it speaks of is one of the stream's.
 
-Law: what is given as text stays as it was written. Every column it speaks of is one of the stream's.
-
-Lengths as people write them in PySpark: `5 minutes`, `1 hour 30 minutes`, a `timedelta`, a number of a sequence.
-
-Law: over timestamps a length is a text or a timedelta and becomes whole microseconds; over a sequence it is a whole
-number and stays as it is. The one is never taken for the other.
+*Lengths.* `5 minutes`, `1 hour 30 minutes`, a `timedelta`, or a number of a sequence. Over timestamps a length is a
+text or a timedelta and becomes whole microseconds; over a sequence it is a whole number and stays as it is. The one is
+never taken for the other.
 
 >>> length("5 minutes", TimeKind.TIMESTAMP), length("1 hour 30 min", TimeKind.TIMESTAMP), length(50, TimeKind.SEQUENCE)
 (300000000, 5400000000, 50)

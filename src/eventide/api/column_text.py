@@ -1,15 +1,11 @@
-"""PySpark Columns and literals in them as SQL text.
+"""Turn PySpark Columns, and the literals in them, into SQL text.
 
-A PySpark Column as SQL text, by walking the tree that Spark keeps of it.
+*Columns.* The tree that Spark keeps of a Column is walked. `df.selectExpr(text)` gives what `df.select(column)` gives.
+What a Column prints is no SQL (`+(a, 1)`, and names without quotes), so every node is written here; a node that cannot
+be written (a Python function, OVER) is an error that says what to give instead. The same Column always gives the same
+text: Spark numbers the variables of lambdas anew each time, so they get names of our own.
 
-Law: `df.selectExpr(text)` gives what `df.select(column)` gives. What a Column prints is no SQL (`+(a, 1)`, and names
-without quotes), so every node is written here; a node that cannot be written (a Python function, OVER) is an error that
-says what to give instead. The same Column always gives the same text: Spark numbers the variables of lambdas anew each
-time, so they get names of our own.
-
-A literal of a PySpark Column as SQL text.
-
-Law: read by Spark, the text has the same value and, but for the width of an interval, the same type.
+*Literals.* Read by Spark, the text has the same value and, but for the width of an interval, the same type.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What a stream is made of: DataFrames of Spark, or Arrow data.
-
-What a stream is made of: a streaming DataFrame of Spark's, or Arrow data at hand or to come.
+"""The rows of a stream in Python: a streaming DataFrame of Spark, or Arrow data at hand or to come.
 
 Law: what cannot be a stream is refused when it is given, with what to give instead. An iterator can be read once.
 
@@ -12,11 +10,10 @@ Traceback (most recent call last):
 eventide.errors.DeclarationError: 42 is no stream: give a streaming DataFrame (spark.readStream), an Arrow table, or \
 an iterator of Arrow batches
 
-Arrow batches from Python as the input of a stream: one batch is one round.
-
-Law: rows come in the order of the batches, each batch as a round of its own, so that time moves as it would have moved
-while they arrived. An iterator is drawn from in a thread of its own: while it has nothing, the clock goes on. The
-position is the number of rows taken; to continue from it the same rows are passed over.
+*Arrow batches.* One batch is one round (micro-batch). Rows come in the order of the batches, each batch as a round of
+its own, so that time moves as it would have moved while they arrived. An iterator is drawn from in a thread of its own:
+while it has nothing, the clock goes on. The position is the number of rows taken; to continue from it the same rows are
+passed over.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Queries at work, and how notebooks show them.
-
-Queries at work: how they stand, what they have answered, how to end them.
+"""Handles on running queries: status, results, early answers, stopping, and how a notebook shows them.
 
 Law: queries that were started together run in one engine and end together. What made it fail is told to everyone who
 asks, as one of our own errors.
 
-A running query as a small HTML table, for notebooks: how it stands, and its last results.
+*In a notebook.* A running query is a small HTML table: its status and its last results.
 
 >>> from eventide.engine.introspection.status import StreamStatus
 >>> traffic = StreamStatus("traffic", 10, 10, 1, 0, 0, 0.1, 0.1, 2, 1_000_000, 3_000_000, 2_000_000)

@@ -1,8 +1,8 @@
-"""Several queries started together: one engine, one round for all, each row read once.
+"""Start several queries together, in one engine: one round for all of them, each row read once.
 
 Law: queries over the same stream share it. All streams are of one kind: DataFrames run on Spark, Arrow data here.
 
-What a user gives for a sink, as one.
+*Sinks.* A path, a function or nothing is turned into a sink.
 
 >>> given_sink("out", "csv").format
 'csv'

@@ -1,15 +1,12 @@
-"""`eventide check`, with a trial of the program over rows that are made up.
-
-`eventide check`: everything that can be told of a script before it runs.
+"""`eventide check`: find every error and warning of a script before it runs.
 
 Law: an error is something that would keep the script from running, a warning is no mistake but may not be meant; each
 stands at a place, `file:line:column`. Nothing is started, read or written.
 
-A trial of a program before it runs: its statements, over rows that are made up, in this process.
-
-Law: nothing of the user's is read, run or written. The rows have a time and the names of their sources, and NULL
-everywhere else, so what fails is a statement, never a value. What only the statement of a later step would refuse is
-found here, before a start that may take a minute.
+*Trial.* The statements of the program run once, over made-up rows, in this process. Nothing of the user's is read, run
+or written. The rows have a time and the names of their sources, and NULL everywhere else, so what fails is a statement,
+never a value. What only the statement of a later step would refuse is found here, before a start that may take a
+minute.
 """
 
 from __future__ import annotations

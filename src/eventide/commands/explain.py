@@ -1,11 +1,10 @@
-"""`eventide explain`, and the statements SHOW and EXPLAIN of a script.
+"""`eventide explain`, and the answers to SHOW and EXPLAIN in a script.
 
-`eventide explain`: the plan of a script on standard output, as a tree or as one JSON object.
+*The command* prints the plan of a script on standard output, as a tree or as one JSON object.
 
-What a script asks about itself, answered before it runs: SHOW STREAMS, SHOW QUERIES, EXPLAIN.
-
-Law: an answer is about what stands before its statement. Answers are printed in the order of the statements, on
-standard output; on standard error where standard output is for JSON alone.
+*Statements.* SHOW STREAMS, SHOW QUERIES and EXPLAIN are answered before the script runs. An answer is about what stands
+before its statement. Answers are printed in the order of the statements, on standard output; on standard error where
+standard output is for JSON alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""`eventide init`: a commented script, written from a sample.
-
-A script to start with, written from a sample: commented, and ready to be checked and run.
+"""`eventide init`: write a commented script from a sample, ready to be checked and run.
 
 Law: what is written passes `check` and runs to its end on the local engine, over the sample itself.
 

@@ -1,4 +1,4 @@
-"""What to declare for a sample: the roles of its columns, a drop ratio, a first window.
+"""Choose what to declare for a sample: the roles of its columns, a drop ratio, a first window.
 
 Law: a ratio is proposed by what it would have cost on the sample: 1 %, or less where that hardly waits longer. A window
 is so long that the sample has some dozens of them at most.
@@ -8,10 +8,9 @@ Length(amount=300000000, sql='5 minutes', words='5 minutes')
 >>> window_for(100, None, unitless=True), window_for(3_600_000, "ms", unitless=True)
 (Length(amount=5, sql='5', words='5'), Length(amount=300000, sql='300000', words='5 minutes'))
 
-Which column of a sample tells the time, which the arrival, which names the source, which is worth an average.
-
-Law: only what the sample shows counts: types first, then names, then how many different values there are. What was
-chosen, and why, is said; where nothing speaks for a column, none is chosen.
+*Roles.* Which column tells the time, which the arrival, which names the source, and which is worth an average? Only
+what the sample shows counts: types first, then names, then how many different values there are. What was chosen, and
+why, is said; where nothing speaks for a column, none is chosen.
 
 >>> from eventide.commands.init_sample import SampleColumn as C
 >>> columns = (C("id", "BIGINT", 900), C("ts", "TIMESTAMP", 800), C("received_at", "TIMESTAMP", 900),

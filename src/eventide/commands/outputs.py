@@ -1,15 +1,12 @@
-"""Where the results of a run go; lines of JSON on standard output among them.
-
-Where the results of a run go: the sinks that a script names, the screen, or lines of JSON.
+"""Where the results of a run go: the sinks that a script names, the screen, or lines of JSON.
 
 Law: all queries that go to the console share one screen. With JSON asked for they share standard output instead; a
 query that names files writes its files either way.
 
-Results as lines of JSON on standard output: the sink behind `--json`.
-
-Law: one object for each result row, `query`, `kind`, `window_start`, `window_end`, `round` first, then the columns of
-the query. The lines of a round are written at once, when it is about to be committed. What was written cannot be taken
-back: a round that comes again after a crash is written again, under the same number.
+*JSON lines.* The sink behind `--json`. One object for each result row, `query`, `kind`, `window_start`, `window_end`,
+`round` first, then the columns of the query. The lines of a round are written at once, when it is about to be
+committed. What was written cannot be taken back: a round that comes again after a crash is written again, under the
+same number.
 
 >>> import io
 >>> output = io.BytesIO()

@@ -1,14 +1,10 @@
-"""A command as a process: standard streams, signals, errors in one sentence, exit codes.
-
-The frame around every command: it is run, an error of it is told in one sentence, and the process has its code.
+"""Run a command as a process: its standard streams, signals, errors in one sentence, and exit code.
 
 Law: nothing that happens in a command reaches the user as a traceback, unless `--debug` asks for it; not even that the
 error cannot be told, or that standard output cannot take its last words.
 
-How a command ends: the exit code, and what is told of an error.
-
-Law: every error of our own root names its way out and is told in one sentence, without a traceback. The code says
-whose turn it is: 2, the user's (what was given cannot be used); 3, the machine's (Spark, a disk, a sink); 1, ours.
+*Exit codes.* Every error of our own root names its way out and is told in one sentence, without a traceback. The code
+says whose turn it is: 2, the user's (what was given cannot be used); 3, the machine's (Spark, a disk, a sink); 1, ours.
 
 >>> from eventide.errors import DeclarationError
 >>> code_of(DeclarationError("a window of RANGE 0 holds nothing")), code_of(EngineError("the disk is full"))
@@ -16,9 +12,8 @@ whose turn it is: 2, the user's (what was given cannot be used); 3, the machine'
 >>> code_of(ZeroDivisionError()), code_of(ReaderGoneError())
 (1, 141)
 
-Ctrl-C and SIGTERM while no engine takes care of them: the command ends, and cleans up as it goes.
-
-Law: what was interrupted ends as interrupted, whatever it made of that. DuckDB, for one, raises an error of its own.
+*Signals.* Ctrl-C and SIGTERM end a command as long as no engine takes care of them. What was interrupted ends as
+interrupted, whatever it made of that. DuckDB, for one, raises an error of its own.
 
 >>> with signals_heard():
 ...     try:
@@ -29,11 +24,9 @@ Traceback (most recent call last):
     ...
 eventide.commands.process.TerminatedError
 
-Standard input, output and error as a command finds them: some may be closed, some cannot say every letter.
-
-Law: after `prepare` all three are there. What is written to one that was closed is gone, and no file that is opened
-later takes its number, or what is meant for the one would be in the other. A letter that standard output cannot say
-becomes a question mark; it is never an error.
+*Standard streams.* Some may be closed, and some cannot say every letter. After `prepare` all three are there. What is
+written to one that was closed is gone, and no file that is opened later takes its number, or what is meant for the one
+would be in the other. A letter that standard output cannot say becomes a question mark; it is never an error.
 """
 
 from __future__ import annotations

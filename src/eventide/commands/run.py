@@ -1,15 +1,12 @@
-"""`eventide run` and its options.
-
-`eventide run`: a script at work, until its inputs end or somebody stops it.
+"""`eventide run`: run a script until its inputs end or somebody stops it.
 
 Law: results go where the script says, to the screen, or as JSON to standard output, which has nothing else on it then.
 Ctrl-C and SIGTERM let the round under way finish and commit. A program that reads only what ends by itself, standard
 input and single files, ends with it, every window closed: with standard input it is a filter.
 
-What the command line gives to a run, looked at before anything is started.
-
-Law: an option that cannot mean anything is refused with what to write instead; Spark would take some of them in
-silence, and fail of others after half a minute, with words about something else.
+*Options.* All of them are checked before anything is started. An option that cannot mean anything is refused with what
+to write instead; Spark would take some of them in silence, and fail of others after half a minute, with words about
+something else.
 """
 
 from __future__ import annotations

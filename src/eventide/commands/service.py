@@ -1,12 +1,10 @@
-"""A run as a service: lines for its log, and an address to be asked at.
+"""`eventide run` as a service: a log line every minute (`--log`), and an address where it can be asked.
 
-A line about a running engine every minute, for logs of services: `eventide run --log text`, `--log json`.
+*Log lines.* There is a line at the start, one a minute, and one at the end, on standard error; results are never among
+them.
 
-Law: there is a line at the start, one a minute, and one at the end, on standard error; results are never among them.
-
-How `eventide run` lets itself be asked: an address where one was named, otherwise a free port of this machine.
-
-Law: what was asked for by name and cannot be had is an error; what is only a convenience is left out with a word.
+*Address.* The address that was named, otherwise a free port of this machine. What was asked for by name and cannot be
+had is an error; what is only a convenience is left out with a word.
 """
 
 from __future__ import annotations

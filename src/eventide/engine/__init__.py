@@ -1,6 +1,7 @@
 """The engine: rounds, slices and their placement, commit and recovery.
 
-`rounds` is the round itself, the same on both engines; `spark_*` and `local_*` are what differs between them.
+`round` is the micro-batch itself, the same on both engines; `spark` and `local` are what differs between them.
+`docs/architecture.md` lists all of its folders.
 """
 
 import logging

@@ -3,8 +3,8 @@
 >>> grown(np.array([7, 8]), 4, 0).tolist()
 [7, 8, 0, 0]
 
-Arrays in a snapshot: values that no longer change. As plain data they are text, exact, and small where most of an
-array repeats; who saves large ones may keep them in another way.
+*Snapshots.* Arrays in a snapshot no longer change. As plain data they are text, exact, and small where most of an array
+repeats; who saves large ones may keep them in another way.
 
 >>> packed(np.array([[1, -2], [3, 4]])).to_json()["shape"]
 [2, 2]

@@ -11,7 +11,7 @@ from looking like a whole late round.
 >>> a.sources.tolist(), a.rows_by_source.tolist(), a.latest_by_source.tolist()
 ([0, 1], [1, 2], [95, 97])
 
-A part of a round: some of its cells, as a round of their own.
+*Parts.* Some of the cells of a round are a round of their own.
 
 >>> a = Arrivals.of_rows(clock=9, source=[0, 1, 2], time=[4, 5, 6])
 >>> selected(a, np.array([True, False, True])).latest.tolist()

@@ -1,4 +1,4 @@
-"""Spans of application time, and punctuations: promises about spans that travel with the data.
+"""Punctuations, promises that travel with the data, and the spans of application time they speak of.
 
 Law: a punctuation says that no further row with a time up to `time` comes (from `start` on, if it is a range) from the
 sources of its group; without a group, from any source, known or not.
@@ -6,9 +6,8 @@ sources of its group; without a group, from any source, known or not.
 >>> Punctuation(time=50).promises(), Punctuation(time=50, start=40, group=(3,)).promises()
 ((Span(start=-9223372036854775808, end=51, source=None),), (Span(start=40, end=51, source=3),))
 
-A span: a stretch of application time, of one source or of all.
-
-Half-open like a slice: from `start` up to, not including, `end`.
+*Spans.* A span is a stretch of application time, of one source or of all. Half-open like a slice: from `start` up to,
+not including, `end`.
 
 >>> Span(10, 20).contains(np.array([9, 10, 19, 20])).tolist()
 [False, True, True, False]

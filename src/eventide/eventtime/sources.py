@@ -1,9 +1,8 @@
-"""Which sources have been heard and when, and which are waited for.
+"""Which sources have been heard and when, and which sources time waits for.
 
-Who was heard, when, and of which time: the same for every policy, so that a silence can be told from a lag.
-
-Law: `heard` is the clock of the last round in which a source had a row or a promise, `largest` the largest time of a
-row of it; both are `NEVER` for a source that has not spoken.
+*Heard.* The same record for every policy, so that a silence can be told from a lag. `heard` is the clock of the last
+round in which a source had a row or a promise, `largest` the largest time of a row of it; both are `NEVER` for a source
+that has not spoken.
 
 >>> hearing = LastSeen()
 >>> hearing.note(Arrivals.of_rows(clock=5, source=[0, 2], time=[40, 70]))
@@ -11,9 +10,8 @@ row of it; both are `NEVER` for a source that has not spoken.
 >>> hearing.heard_of(2), hearing.largest_of(2), hearing.heard_of(1) == NEVER
 (9, 70, True)
 
-Who is waited for: the sources that have been heard, and those known in advance even before they speak.
-
-Law: all sources together are as far as the slowest that is waited for; nowhere when nobody is.
+*Waited for.* The sources that have been heard, and those known in advance even before they speak. All sources together
+are as far as the slowest that is waited for; nowhere when nobody is.
 
 >>> own, heard = np.array([30, NEVER, 20]), np.array([True, False, True])
 >>> slowest(own, heard), slowest(own, heard, known=2) == NEVER

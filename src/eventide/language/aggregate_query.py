@@ -1,10 +1,10 @@
-"""A SELECT with aggregates as a `Query`, and its ORDER BY.
+"""Read a SELECT with aggregates as a `Query`, with its ORDER BY.
 
 Law: each column of the result is a group, or an expression over aggregates and groups. Groups come first. What is
 grouped by is in the result whether it is selected or not. An expression over groups alone is one more group: it has one
 value in each.
 
-ORDER BY: the order of the results within a window.
+*ORDER BY* orders the results within a window.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""CREATE STREAM as a `Stream`, and INTO as the place of results.
+"""Read CREATE STREAM as a `Stream`, and INTO as the place of a query's results.
 
 Defaults. The time is the only TIMESTAMP column, or else the only DATE, or else a whole number named `time`,
 `timestamp`, `ts` or `t`. The stream is one source. 1 % of its rows may be late.
 
-Where the results of a query go: `INTO 'dir' FORMAT parquet`, `INTO csv 'dir'`, `INTO CONSOLE`.
-
-Law: a query without INTO goes to the console; a directory without a format holds Parquet.
+*INTO.* `INTO 'dir' FORMAT parquet`, `INTO csv 'dir'`, `INTO CONSOLE`. A query without INTO goes to the console; a
+directory without a format holds Parquet.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Expressions as text of Spark's SQL, their names in results, and aliases of aggregates.
+"""Write expressions as Spark's SQL, name result columns, and read other spellings of aggregates.
 
-Expressions as words of Spark's SQL: names quoted where they must be, parentheses where others stand beside.
+*Text.* Names are quoted where they must be, and parts stand in parentheses where others stand beside them.
 
 >>> column_of("from").sql(SPARK), column_of("speed").sql(SPARK), spark_text(wrapped(exp.column("a") + exp.column("b")))
 ('`from`', 'speed', '(a + b)')
 
-Names for result columns that were given none.
-
-Law: a name says what it names, is a plain identifier, and no two columns of a query share one.
+*Names.* Result columns that were given no name get one. A name says what it names, is a plain identifier, and no two
+columns of a query share one.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> [name_for(parsed(sql, "q")) for sql in ("MAX(speed)", "count(*)", "max(p) - min(p)", "s.field", "avg(a.b) / 2")]
 ['max_speed', 'count', 'max_p_min_p', 'field', 'avg_b_2']
 
-Aggregates in the words of the papers and of those who mistype them.
+*Aggregates.* They are read in the words of the papers, and of those who mistype them.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> has_aggregate(parsed("max(x) - 1", "q")), has_aggregate(parsed("upper(x)", "q")), meant_aggregate("avgg")

@@ -1,16 +1,13 @@
 """Read FROM: streams, interfaces, results of queries, sub-queries, joins.
 
-What a SELECT reads: a stream, the results of another query, a join of them, or a sub-query or WITH over them.
-
 Law: a query below that only computes columns and leaves rows out is the same as its expressions and conditions put into
 the query above; so nothing runs twice, and the stream's own time stays the time. One with aggregates, DISTINCT, ORDER
 BY or LIMIT, a UNION or a join becomes a query of its own, which the one above reads.
 
-Gigascope's interfaces: one protocol seen in several places, merged by the planner (Gigascope paper, section 3).
-
-Laws. `main1.DataProtocol` is one stream. `[both].DataProtocol`, with `CREATE INTERFACE SET both AS main0, main1`, is
-the merge of those of the interfaces that have it; `DataProtocol` alone, where no stream has just that name, is the
-merge of all that are declared so far. The streams of a merge have the same columns.
+*Interfaces.* One protocol seen in several places, merged by the planner (Gigascope paper, section 3).
+`main1.DataProtocol` is one stream. `[both].DataProtocol`, with `CREATE INTERFACE SET both AS main0, main1`, is the
+merge of those of the interfaces that have it; `DataProtocol` alone, where no stream has just that name, is the merge of
+all that are declared so far. The streams of a merge have the same columns.
 """
 
 from __future__ import annotations

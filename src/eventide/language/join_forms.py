@@ -1,13 +1,11 @@
 """Two forms of joins: AS OF a time in a table of versions, and by windows of both sides.
 
-A join with a table whose versions are streamed: `JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.id = p.id`.
+*AS OF.* `JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.id = p.id` joins with a table whose versions are streamed.
+Each row of the left side meets the version of its key that holds at its own time; ON says which keys are equal.
 
-Law: each row of the left side meets the version of its key that holds at its own time; ON says which keys are equal.
-
-The symmetric window join: `FROM a [RANGE 5 s] JOIN b [RANGE 10 s] ON a.k = b.k`.
-
-Law: each row of a meets the rows of b within b's RANGE before it, and the other way round (Stream Mill paper, figures 1
-and 6). So b is later than a by less than a's RANGE, and earlier by less than its own.
+*Windows.* `FROM a [RANGE 5 s] JOIN b [RANGE 10 s] ON a.k = b.k` is the symmetric window join. Each row of a meets the
+rows of b within b's RANGE before it, and the other way round (Stream Mill paper, figures 1 and 6). So b is later than a
+by less than a's RANGE, and earlier by less than its own.
 """
 
 from __future__ import annotations

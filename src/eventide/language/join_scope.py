@@ -1,12 +1,10 @@
 """What a SELECT over a join sees, and joins refused because their state would never be freed.
 
-What a SELECT over a join sees, and what it makes of it: columns by the names of the inputs, and which carry time.
+*Scope.* Columns go by the names of the inputs. A column of a join carries time where it is the attribute by which both
+sides are equal, or computed from their equal times; and only where its side has a row in every result. Otherwise the
+time of a pair, that of its later row, is in none of its columns; a time of one side only follows it.
 
-Law: a column of a join carries time where it is the attribute by which both sides are equal, or computed from their
-equal times; and only where its side has a row in every result. Otherwise the time of a pair, that of its later row, is
-in none of its columns; a time of one side only follows it.
-
-Joins that could never let go of a row, and what is to be added to them.
+*Refusals.* A join that could never let go of a row is refused, with what is to be added to it.
 """
 
 from __future__ import annotations

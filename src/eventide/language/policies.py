@@ -1,4 +1,4 @@
-"""Clauses that name a heartbeat policy, bounds between sources among them, as policies.
+"""Read the clauses that name a heartbeat policy, bounds between sources among them.
 
 | clauses | policy |
 |---|---|
@@ -22,12 +22,11 @@
 | `... EXPECTING (a, b) [GIVE UP AFTER length]` | `Expected(..., sources, length)` |
 | `... TIMEOUT length` | `Timeout(..., length)` |
 
-Declared bounds between named sources: `BOUNDS (SOURCE A LATENCY 2 s, B TRAILS A BY 5 s AFTER 1 s, ...)`.
-
-Law: `B TRAILS A BY x` says that once A has sent a row with time T, B sends only rows with times above T - x; with
-`AFTER y`, from y later on; with `AFTER n ROWS`, once n more rows of B have come. ALL stands for every source that is
-named, a source and itself included. LATENCY is how long a row may be on its way. Sources have the numbers in which they
-are named.
+*Bounds.* `BOUNDS (SOURCE A LATENCY 2 s, B TRAILS A BY 5 s AFTER 1 s, ...)` declares bounds between named sources. `B
+TRAILS A BY x` says that once A has sent a row with time T, B sends only rows with times above T - x; with `AFTER y`,
+from y later on; with `AFTER n ROWS`, once n more rows of B have come. ALL stands for every source that is named, a
+source and itself included. LATENCY is how long a row may be on its way. Sources have the numbers in which they are
+named.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""Clauses after a SELECT: PROD for early answers, SIDELINE for expensive functions.
+"""Read the clauses behind a SELECT: PROD for early answers, SIDELINE for expensive functions.
 
-When a query is asked for early answers: `PROD EVERY 1 second`, `PROD AT 75 %, 90 %`, `PROD WITHIN 2 % ERROR`.
-
-Law: the clauses stand behind the SELECT, in any order. BETWEEN says between which points of the slide the point of
+*PROD.* `PROD EVERY 1 second`, `PROD AT 75 %, 90 %` and `PROD WITHIN 2 % ERROR` say when a query is asked for early
+answers. The clauses stand behind the SELECT, in any order. BETWEEN says between which points of the slide the point of
 WITHIN may be, SPEED how far a window without any error moves it; neither means anything without WITHIN. ESTIMATE asks
 for sums and counts extrapolated, beside their raw values, COMPARE names a function for a value; they mean nothing
 without a prod. BY names a stream whose rows are prods; where prods are among the rows of a query's own streams (PRODDED
 BY), none of these words is needed.
 
-Queries that call an expensive function: a queue before them, and what SIDELINE says of it.
-
-Law: a query with windows of its own that calls a function declared EXPENSIVE, in a value, a group or a condition, reads
-its rows from a queue; one over the few results of another query does not. SIDELINE means nothing without a queue.
+*SIDELINE.* A query that calls an expensive function has a queue before it, and SIDELINE says what becomes of bursts. A
+query with windows of its own that calls a function declared EXPENSIVE, in a value, a group or a condition, reads its
+rows from a queue; one over the few results of another query does not. SIDELINE means nothing without a queue.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Scripts: a text read and checked as a whole, and its settings.
-
-The door of the language: a text is read, and everything in it is checked, before anything runs.
+"""Read a script as a whole: its program, its outputs, its settings, and every error with its place.
 
 Law: `read_script` gives a `Script` whose program is whole, or raises a `LanguageError` that shows the place. Nothing
 else comes out of it, whatever the text.
@@ -19,7 +17,7 @@ eventide.errors.LanguageError: x.sql:1:22: there is no stream 'trafic'
                          ^
   declare it before: CREATE STREAM trafic (ts TIMESTAMP, ...)
 
-How a script says how it is scheduled: `SET timestamps = 'every 1 second'`, `SET heartbeats = 'memory'`.
+*Scheduling.* `SET timestamps = 'every 1 second'` and `SET heartbeats = 'memory'` say how a program is scheduled.
 
 >>> scheduling_of({"timestamps": "every 1.5 s", "heartbeats": "query"}).words
 {'timestamps': 'every 1500000', 'heartbeats': 'query'}

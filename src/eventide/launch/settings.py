@@ -1,6 +1,6 @@
-"""The text of a script, and the settings of a run from it.
+"""The text of a script, and the settings of a run.
 
-Settings of a run, from `SET` in the script; what is given on the command line wins.
+*Settings.* They come from `SET` in the script; what is given on the command line wins.
 
 >>> told = RunSettings.of({"engine": "local", "tick": "0.5", "spark.executor.memory": "2g"})
 >>> told.engine, told.tick, told.spark
@@ -12,7 +12,7 @@ eventide.errors.DeclarationError: there is no setting 'checkpiont'; did you mean
 driver.memory, engine, every, expensive.rows, expensive.seconds, flush.rows, heartbeats, master, tick, timestamps, and \
 those of Spark, which begin with spark.
 
-The text of a script: a file, or standard input where the name is `-`.
+*Text.* It is read from a file, or from standard input where the name is `-`.
 
 >>> import tempfile, pathlib
 >>> path = pathlib.Path(tempfile.mkdtemp(), "q.sql")

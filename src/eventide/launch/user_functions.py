@@ -1,9 +1,8 @@
 """Functions of the user: in queries, and as comparisons of early answers with final ones.
 
-Functions of the user: `CREATE FUNCTION name FROM 'file.py'`, made known to the engine that runs the script.
-
-Law: the file is read, not run, to find what a function takes and gives; only `run` runs it. What it gives is said by
-RETURNS, or by its annotation. The local engine must know what it takes too, from annotations; Spark need not.
+*In queries.* `CREATE FUNCTION name FROM 'file.py'` makes a function known to the engine that runs the script. The file
+is read, not run, to find what a function takes and gives; only `run` runs it. What it gives is said by RETURNS, or by
+its annotation. The local engine must know what it takes too, from annotations; Spark need not.
 
 >>> import tempfile, pathlib
 >>> path = pathlib.Path(tempfile.mkdtemp(), "mine.py")
@@ -13,10 +12,9 @@ Signature(name='double', takes=('BIGINT',), gives='DOUBLE')
 >>> loaded(Function("double", str(path)))(4)
 8.0
 
-COMPARE value WITH function: the functions of a script, found and given to the queries that name them.
-
-Law: such a function takes an early and a final value, none of them NULL, and gives an error, 0 where the early one is
-as good as the final. It runs on the driver, over the few early rows that meet their final ones; it need not be known to
+*Comparisons.* `COMPARE value WITH function` finds a function of the script and gives it to the queries that name it.
+Such a function takes an early and a final value, none of them NULL, and gives an error, 0 where the early one is as
+good as the final. It runs on the driver, over the few early rows that meet their final ones; it need not be known to
 the engine, so nothing has to be said of what it takes.
 
 >>> import pathlib, tempfile

@@ -1,4 +1,4 @@
-"""A program bound: every query and operator checked, and the ways by which rows come into each of them.
+"""Bind a program: check every query and operator, and find the ways by which rows come into each.
 
 Laws. *Ways*: a query has one way in from what it reads, an operator one port for each input. *Through*: a query over a
 plain merge reads its inputs themselves, each by a way of its own, so that rows of a stream are reduced where they are
@@ -15,10 +15,9 @@ itself, whose rows alone have them. *Running*: an operator runs if someone is to
 >>> through(program, fastest), running(program), running(program, with_results=("both",))
 (('north', 'south'), frozenset(), frozenset({'both'}))
 
-Types of expressions, asked of an engine only where the declaration does not tell them.
-
-Law: the answer is the engine's. A column alone has its declared type; of a wide stream the engine sees the columns that
-an expression names, so that a thousand of them are not looked at a thousand times.
+*Types.* An engine is asked for the type of an expression only where the declaration does not tell it. The answer is the
+engine's. A column alone has its declared type; of a wide stream the engine sees the columns that an expression names,
+so that a thousand of them are not looked at a thousand times.
 
 >>> from eventide.plan.declared.stream import columns
 >>> stream = Stream("s", columns("t BIGINT, v INT, " + ", ".join(f"c{i} INT" for i in range(100))), time="t")
@@ -26,11 +25,10 @@ an expression names, so that a thousand of them are not looked at a thousand tim
 >>> declared_first(asked)(stream, "`v`"), declared_first(asked)(stream, "V + 1")
 ('INT', 'V + 1 over t, v')
 
-Rows that wait before a join: for programs in which operators may be held back.
-
-Law: a join tells a pair when its second row comes, whatever the heartbeats; so it can be held back only by keeping rows
-from it. Where that is wanted, every input of a join goes through a merge of its own, the *input manager* of the STREAM
-paper (section 7.2), which lets rows go in the order of time and as far as the join may go. The pairs are the same.
+*Input managers.* Rows wait before a join in programs in which operators may be held back. A join tells a pair when its
+second row comes, whatever the heartbeats; so it can be held back only by keeping rows from it. Where that is wanted,
+every input of a join goes through a merge of its own, the *input manager* of the STREAM paper (section 7.2), which lets
+rows go in the order of time and as far as the join may go. The pairs are the same.
 
 >>> from eventide.plan.declared.join import Band, Join, Side
 >>> from eventide.plan.declared.stream import Stream, columns

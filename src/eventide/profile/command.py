@@ -1,11 +1,8 @@
-"""`eventide profile`: findings as tables, pictures or JSON.
-
-The command `eventide profile`: read, profile, show; recording by recording.
+"""`eventide profile`: read recordings, profile them one by one, and show the findings as tables, plots or JSON.
 
 Tables go to standard output; with JSON asked for, one line does, and nothing else. Progress goes to standard error.
 
-The findings as one JSON object: `{"runs": [{"file", "run", "rows", "sources", "disorder", "policies", ...}]}`.
-
+*JSON.* One object has all findings: `{"runs": [{"file", "run", "rows", "sources", "disorder", "policies", ...}]}`.
 Lengths of time are milliseconds. For plain sequence numbers (`"unit": "none"`) they are plain numbers under the same
 keys. A ratio that cannot be told (no source with 1,000 rows, no row after the first 1,000) is null.
 """

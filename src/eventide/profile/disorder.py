@@ -1,6 +1,4 @@
-"""The disorder of a recording, computed source by source in one pass.
-
-The disorder of a recording: what there is to wait for, before any policy is asked.
+"""Measure the disorder of a recording: what there is to wait for, before any policy is asked.
 
 - A row is *out of order* when a row with a larger time arrived before it: over all sources, or from its own source.
 - Its *lateness* is how far it lies behind that largest time; 0 when it is in order. - Its *delay* is its arrival less
@@ -16,10 +14,9 @@ The disorder of a recording: what there is to wait for, before any policy is ask
 >>> d.by_source.longest_silence.tolist(), d.by_source.smallest_delay.tolist()
 ([21, 10], [1, 1])
 
-One pass over all sources: running maxima and sorting within each source, without a loop over sources.
-
-The values of each source are lifted above all values of the sources before it; then one running maximum, or one sort,
-over everything never mixes two sources.
+*One pass.* Running maxima and sorting within each source need no loop over sources. The values of each source are
+lifted above all values of the sources before it; then one running maximum, or one sort, over everything never mixes two
+sources.
 
 >>> bounds = np.array([0, 3, 5])
 >>> running_maximum(np.array([5, 9, 7, 1, 4]), bounds).tolist()

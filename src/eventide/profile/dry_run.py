@@ -1,6 +1,4 @@
-"""Dry runs of policies over a recording: when they ask, what they drop, how long rows wait.
-
-Run policies over a recording, and see which rows they would have dropped and when they would have released the rest.
+"""Run policies over a recording, and see which rows they drop and how long the others wait.
 
 A row is dropped when its time is at or below the last heartbeat given before it arrives. A kept row is released at
 the first question that is answered with a heartbeat at or above its time; a row that no heartbeat reaches is released
@@ -13,10 +11,9 @@ when the recording ends.
 >>> run.outcome.drop_ratio, run.outcome.lag_mean
 (0.25, 6.666666666666667)
 
-What became of the rows of a recording under a policy: how many were dropped, how long the kept ones waited.
-
-The *lag* of a kept row is the time from its arrival to its release. The mean number of rows in the buffer follows
-from it by Little's law: rows waiting on average = all the waiting / the length of the recording.
+*The outcome.* How many rows a policy dropped, and how long the kept ones waited. The *lag* of a kept row is the time
+from its arrival to its release. The mean number of rows in the buffer follows from it by Little's law: rows waiting on
+average = all the waiting / the length of the recording.
 
 >>> from eventide.profile.reading import Recording
 >>> r = Recording.of("three", time=[1, 3, 2], arrival=[0, 10, 20], source=["a", "a", "b"])
@@ -24,13 +21,12 @@ from it by Little's law: rows waiting on average = all the waiting / the length 
 >>> o.drop_ratio, o.lag_mean, o.buffered_mean_rows
 (0.3333333333333333, 10.0, 1.0)
 
-The timetable of a dry run: when heartbeats are asked for, and which rows arrive between two questions.
-
-*Row at a time*: a question at the clock of a row just before it arrives, one at the same clock just after. *In
-rounds*: the rows whose arrival falls into [k x length, (k + 1) x length) arrive together at its end; the question at
-the end of one round is the last one before the rows of the next. Silent rounds are not gone through one by one:
-during a silence heartbeats are asked for after 1, 2, 4, 8, ... rounds and at its end, so that a policy can move on
-time alone and a long gap costs next to nothing.
+*The timetable.* It says when heartbeats are asked for, and which rows arrive between two questions. *Row at a time*: a
+question at the clock of a row just before it arrives, one at the same clock just after. *In rounds*: the rows whose
+arrival falls into [k x length, (k + 1) x length) arrive together at its end; the question at the end of one round is
+the last one before the rows of the next. Silent rounds are not gone through one by one: during a silence heartbeats are
+asked for after 1, 2, 4, 8, ... rounds and at its end, so that a policy can move on time alone and a long gap costs next
+to nothing.
 
 >>> from eventide.profile.reading import Recording
 >>> r = Recording.of("gap", time=[1, 2, 3], arrival=[12, 15, 99], source=["a", "a", "a"])

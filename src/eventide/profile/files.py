@@ -1,18 +1,15 @@
-"""Files as relations of DuckDB, and their columns of time as instants.
+"""Read files of recordings as relations of DuckDB, and their columns of time as instants.
 
-Arguments of the command line become relations that DuckDB can scan.
-
-One argument is one recording: a file, or, for a recording written in parts, a directory or a quoted glob (its files
-in the order of their names). Text formats are read as text throughout, so that one bad value spoils its own row and
-not the file.
+*Arguments.* Arguments of the command line become relations that DuckDB can scan. One argument is one recording: a file,
+or, for a recording written in parts, a directory or a quoted glob (its files in the order of their names). Text formats
+are read as text throughout, so that one bad value spoils its own row and not the file.
 
 >>> format_of("trades.CSV.gz"), format_of("part-0.parquet")
 ('csv', 'parquet')
 
-A column becomes instants: int64 microseconds, or the number itself for a plain sequence.
-
-Law: an instant that is read lies within 2**61 of zero, so the distance of any two is exact. A value that is
-missing, that is no time, or that lies outside is set aside with the reason; it never stops the reading.
+*Instants.* A column becomes instants: int64 microseconds, or the number itself for a plain sequence. An instant that is
+read lies within 2**61 of zero, so the distance of any two is exact. A value that is missing, that is no time, or that
+lies outside is set aside with the reason; it never stops the reading.
 
 Timestamps, dates and ISO text need no unit (text without a zone is UTC). Numbers do: it is given, or guessed from
 their magnitude.

@@ -1,8 +1,6 @@
-"""Pictures of a recording, with axes that count lengths of time.
+"""Draw a recording: delay of each source over time, lag against loss, heartbeats against rows.
 
-Three pictures of a recording: delay of each source over time, lag against loss, heartbeats against rows.
-
-Axes that count lengths of time: marks where people put them, at 10 s and 1 min rather than at 1 min 40 s.
+*Axes.* An axis of lengths of time has marks where people put them, at 10 s and 1 min rather than at 1 min 40 s.
 
 >>> [spoken(at) for at in marks(0, 100_000_000, most=6)]
 ['0 ms', '20 s', '40 s', '1 min', '1 min 20 s', '1 min 40 s']

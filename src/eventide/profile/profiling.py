@@ -1,6 +1,4 @@
-"""What a dry run finds out: the policies compared, two yardsticks, lag against loss.
-
-Everything a dry run finds out about one recording: its disorder, and what each policy would have done with it.
+"""Find out all that a dry run tells of a recording: its disorder, and what each policy would have done.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -13,10 +11,8 @@ Everything a dry run finds out about one recording: its disorder, and what each 
 >>> {name: outcome.lag_mean for name, outcome in found.outcomes.items()}
 {'clairvoyant': 0.0, 'fixed_best': 0.0, 'own_progress': 0.9}
 
-The policies that a dry run compares, by name, each for a permitted drop ratio.
-
-Beside them stand two yardsticks that know the whole recording: `clairvoyant`, and `fixed_best`, which
-is what `withWatermark` would do with the best constant.
+*Policies.* They are compared by name, each for a permitted drop ratio. Beside them stand two yardsticks that know the
+whole recording: `clairvoyant`, and `fixed_best`, which is what `withWatermark` would do with the best constant.
 
 >>> sorted(candidates(0.01, ["own_progress", "delay_quantile"]))
 ['delay_quantile', 'own_progress']
@@ -25,10 +21,9 @@ Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: no policy 'magic': choose from clairvoyant, delay_quantile, ...
 
-The two yardsticks of every dry run, both with knowledge of the whole recording.
-
-*Clairvoyant* is the limit of what any policy can do: it drops the p x rows that come latest behind the largest time
-seen before them, and releases a kept row as soon as every kept row with an earlier or equal time has arrived.
+*Yardsticks.* Both know the whole recording. *Clairvoyant* is the limit of what any policy can do: it drops the p x rows
+that come latest behind the largest time seen before them, and releases a kept row as soon as every kept row with an
+earlier or equal time has arrived.
 
 *Fixed, best in hindsight* is the constant that people guess today (heartbeat = largest time seen so far - D) as good
 as it can be guessed: the smallest D that drops no more than p.
@@ -42,9 +37,8 @@ as it can be guessed: the smallest D that drops no more than p.
 >>> clairvoyant(timetable(r, None), 0.2).lag_mean
 0.25
 
-Lag against loss: what every policy does when more or less may be lost.
-
-The dry run has shown one permitted ratio; a few others are tried around it.
+*Lag against loss.* What does every policy do when more or less may be lost? The dry run has shown one permitted ratio;
+a few others are tried around it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Findings for a terminal: tables, and a recommendation in plain words.
+"""Show findings on a terminal: tables, and a recommendation in plain words.
 
-A recommendation in plain words: what to declare, what it would have cost here, and what `withWatermark` would cost.
-
-Everything said is read off the dry run; where Eventide's own policy did not keep its promise or was not the fastest,
-that is said too.
+*Recommendation.* It says what to declare, what it would have cost here, and what `withWatermark` would cost. Everything
+said is read off the dry run; where Eventide's own policy did not keep its promise or was not the fastest, that is said
+too.
 """
 
 from __future__ import annotations

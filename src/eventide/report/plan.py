@@ -11,10 +11,9 @@ Spark has is described as far as that goes, and it is said.
 >>> found["queries"][0]["window"]["panes"], found["queries"][0]["slices"]["keep"]
 ('each window is 3 panes of 20', 'partials')
 
-The queries and operators of a program bound without an engine: types are asked of the local backend, without a JVM.
-
-Law: every query and operator is bound or has a reason why not. The reason may be that only Spark knows (`only_spark`):
-a function that the local backend does not have, or a query below of which that is true.
+*Binding.* Queries and operators are bound without an engine: types are asked of the local backend, without a JVM. Every
+query and operator is bound or has a reason why not. The reason may be that only Spark knows (`only_spark`): a function
+that the local backend does not have, or a query below of which that is true.
 
 >>> from eventide.plan.declared.query import Query, named_as
 >>> from eventide.plan.declared.stream import Stream, columns

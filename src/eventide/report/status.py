@@ -1,6 +1,4 @@
-"""How a run stands in one line, and what it has lost.
-
-How a run stands, in one line: rows a second, lag, drop ratio, and who holds time back.
+"""Say in one line how a run stands, and what it has lost.
 
 >>> status_line(Status("local", 3, 10, False, (), (), {}, rows_per_second=1234.5))
 'round 3, 1,234 rows/s'
@@ -12,7 +10,7 @@ The state of all queries is told together, but for that on the cluster:
 >>> status_line(Status("spark", 3, 10, False, (), (pairs, sums), {}, rows_per_second=5))
 'round 3, 5 rows/s, state 2 KiB and on the cluster pairs 4.77 MiB'
 
-What did not go into any answer, counted while an engine runs: late rows and rejects, with their reasons.
+*Losses.* Late and rejected rows, which are in no answer, are counted with their reasons while an engine runs.
 
 >>> counted = LossReport()
 >>> counted.rejected["malformed row"] = 3

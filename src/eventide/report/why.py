@@ -3,7 +3,7 @@
 A sentence names the window, who holds it and how far that is, the rule, since when time stands, and when the window
 closes if nothing more arrives; or what has to happen, where the clock alone never closes it.
 
-Why a window is open, as a value: print it and read a sentence, or take its parts.
+*As a value.* Print it and read a sentence, or take its parts.
 """
 
 from __future__ import annotations

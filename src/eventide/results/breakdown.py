@@ -9,22 +9,19 @@ kept, those with the latest windows.
 >>> learned.report().to_pylist()
 [{'sensor': 1, 'windows': 2, 'error': 0.2, 'worst': 0.3}, {'sensor': 2, 'windows': 1, 'error': 0.0, 'worst': 0.0}]
 
-Which rows of two tables are of the same window and group.
-
-Law: rows get the same number exactly when all the named columns are equal in both; NULL equals NULL, and NaN equals
-NaN.
+*Matching.* Which rows of two tables are of the same window and group? Rows get the same number exactly when all the
+named columns are equal in both; NULL equals NULL, and NaN equals NaN.
 
 >>> a, b = pa.table({"k": ["x", None]}), pa.table({"k": [None, "y", "x"]})
 >>> [numbers.tolist() for numbers in numbered([a, b], ["k"])]
 [[0, 1], [1, 2, 0]]
 
-What early answers are worth at each point of the slide, as learned so far.
-
-Law: a point of the slide is known by its nearest twentieth, up to the end of the slide after the window's own. At each
-of them, and for each column, the errors of windows are averaged; a window counts half as much after `HALF_LIFE` more
-of them at that point, so what is told of it is recent. Between known points it is interpolated; beyond them, the
-nearest counts. Completeness, the share of a window's rows that are there at a point, is learned in the same way, rows
-over rows. An error that is unknown (NaN) changes no mean.
+*By point.* What early answers are worth at each point of the slide is learned. A point of the slide is known by its
+nearest twentieth, up to the end of the slide after the window's own. At each of them, and for each column, the errors
+of windows are averaged; a window counts half as much after `HALF_LIFE` more of them at that point, so what is told of
+it is recent. Between known points it is interpolated; beyond them, the nearest counts. Completeness, the share of a
+window's rows that are there at a point, is learned in the same way, rows over rows. An error that is unknown (NaN)
+changes no mean.
 
 >>> learned = ByPoint(columns=1)
 >>> learned.add(np.array([0.5, 1.0]), np.array([[0.2], [0.0]]), early=np.array([8, 10]), final=np.array([10, 10]))

@@ -11,23 +11,21 @@ is 0, or where one of them is infinite, NaN or NULL and the other is not, any ot
 >>> errors(pa.array(["karolin"]), pa.array(["kathrin"]), hamming).round(3).tolist()
 [0.429]
 
-Sums and counts, extrapolated to the rows that are still expected.
-
-Law: the estimate of a SUM or COUNT is its raw value divided by the completeness, the share of the rows that are there.
-Where that is not known yet, or nothing is there, the estimate is the raw value. The raw value stays beside it,
-unchanged, and an estimate of something that is NULL is NULL. (The thesis finds that early sums and counts fall short
-by the share of the rows that are missing, sections 3.4 and 4.4; so that share tells how to lift them.)
+*Estimates.* Sums and counts are extrapolated to the rows that are still expected. The estimate of a SUM or COUNT is its
+raw value divided by the completeness, the share of the rows that are there. Where that is not known yet, or nothing is
+there, the estimate is the raw value. The raw value stays beside it, unchanged, and an estimate of something that is
+NULL is NULL. (The thesis finds that early sums and counts fall short by the share of the rows that are missing,
+sections 3.4 and 4.4; so that share tells how to lift them.)
 
 >>> early = pa.table({"window_end": [50, 50], "total": [80, None]})
 >>> estimated(early, ["total"], completeness=0.8).column("total_estimate").to_pylist()
 [100.0, None]
 
-Comparisons of the user: how far an early value is from the final one, where nobody else can know.
-
-Laws. A comparison takes early and final values, none of them NULL, and gives an error for each pair: a number, 0 where
-the early value is as good as the final one. One that fails, or gives anything else, stops nothing: the error of that
-value is unknown (NaN), which changes no mean, and the first thing that went wrong is remembered and logged. (Prodding
-thesis, section 6.1: a function that compares an estimate and a final value, and returns a quality level.)
+*Comparisons.* How far an early value is from the final one, a function of the user can say where nobody else can know.
+A comparison takes early and final values, none of them NULL, and gives an error for each pair: a number, 0 where the
+early value is as good as the final one. One that fails, or gives anything else, stops nothing: the error of that value
+is unknown (NaN), which changes no mean, and the first thing that went wrong is remembered and logged. (Prodding thesis,
+section 6.1: a function that compares an estimate and a final value, and returns a quality level.)
 
 >>> import pyarrow.compute as pc
 >>> off_by = FailSafeComparison("total", lambda early, final: pc.divide(pc.abs(pc.subtract(early, final)), 100.0))

@@ -1,6 +1,4 @@
-"""Results as files: written by the driver, or in parts by Spark's tasks.
-
-The rows of results as a file of Parquet, JSON lines or CSV, whoever writes it: the driver, or one of Spark's tasks.
+"""Write results as files of Parquet, JSON lines or CSV: by the driver, or in parts by Spark's tasks.
 
 Law: memory stays bounded however many rows there are, and the bytes of a row are the same wherever it is written.
 
@@ -13,11 +11,10 @@ detector,mean
 A,51.5
 B,48.0
 
-Parts of results, each written into a file of a folder by one of Spark's tasks.
-
-Law: when `write` has returned, every part is there as a whole. What the outside refuses to a task is told here, in the
-same words as if the driver had written. A folder that tasks do not see, since it is on a disk of the driver's machine,
-is a `NotInTasksError`, and so is a job that fails: then the driver can write instead.
+*Parts.* Each part is written into a file of a folder by one of Spark's tasks. When `write` has returned, every part is
+there as a whole. What the outside refuses to a task is told here, in the same words as if the driver had written. A
+folder that tasks do not see, since it is on a disk of the driver's machine, is a `NotInTasksError`, and so is a job
+that fails: then the driver can write instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The contract of a sink.
+"""The contract of a sink: which methods it has, and what must hold of them.
 
 Law: a sink is idempotent by round. `emit` makes the results of one query in one round visible all at once, in place of
 whatever it was given before for the same query and round; if it raises, what was visible before still is. `rewind`
@@ -11,14 +11,14 @@ one at a time; or, where results are on the cluster, `frame`, a DataFrame over t
 or `parts`, which functions of the sink read in Spark's tasks. Files of results go when their round is committed, so all
 of it is read before `emit` returns.
 
-`eventide.testing.sink_contract` checks the law, for these sinks and for a user's own; `testing.cluster_results` gives
-them the same results from the cluster.
+`eventide.testing.sink_contract` checks the law, for these sinks and for a user's own; its `from_cluster` gives them the
+same results from the cluster.
 
 >>> from eventide.sinks.memory import Memory
 >>> isinstance(Memory(), Sink)
 True
 
-The formats in which a directory of results can be written.
+*Formats.* `FORMATS` are those in which a directory of results can be written.
 """
 
 from __future__ import annotations

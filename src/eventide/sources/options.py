@@ -1,7 +1,5 @@
 """Inputs of streams: their options by name, limits of a round, and units of times.
 
-The input of a stream, its options by name, and what every format needs of them.
-
 Options are Spark's own and do not tell capital letters apart. Some defaults differ from Spark's: the first line of a
 CSV file names its columns (`header` true); in CSV a quote inside quotes is doubled (`escape` is the quote), as nearly
 every program writes it; single quotes are no JSON; and dates in JSON are not guessed (Spark would take "20200101" for
@@ -13,10 +11,9 @@ that many days after 1970).
 >>> given.format, text_options(given)["header"], text_options(given)["escape"]
 ('csv', 'false', '"')
 
-How much one round may take: the limits of an `Input`, in the words of each format.
-
-Law: a limit is either kept or refused; no format ignores one silently. Files come whole, so a file format can be
-limited in files (or in bytes, by Spark's own option) but not in rows.
+*Limits.* The limits of an `Input`, in the words of each format. A limit is either kept or refused; no format ignores
+one silently. Files come whole, so a file format can be limited in files (or in bytes, by Spark's own option) but not in
+rows.
 
 >>> limit_options(Input("json", path="in", max_files=10))
 {'maxFilesPerTrigger': '10'}
@@ -26,9 +23,8 @@ Traceback (most recent call last):
 eventide.errors.DeclarationError: json cannot be limited to 10 rows a round: give max_files, or the option \
 maxBytesPerTrigger
 
-Times that were counted in other units than they are read in: 1769850000000 in a TIMESTAMP column is the year 58054.
-
-Law: whoever reads rows is told once, by the first rows that are that far off, what to declare instead.
+*Units.* Times may have been counted in other units than they are read in: 1769850000000 in a TIMESTAMP column is the
+year 58054. Whoever reads rows is told once, by the first rows that are that far off, what to declare instead.
 
 >>> from eventide.plan.declared.stream import columns
 >>> s = Stream("s", columns("ts TIMESTAMP"), time="ts")

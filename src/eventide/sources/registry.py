@@ -1,6 +1,4 @@
-"""Inputs of the local engine by the name of their format.
-
-Inputs of the local engine: rows as Arrow tables, and a position that a restart can continue from.
+"""Inputs of the local engine by format: rows as Arrow tables, and a position from which a restart continues.
 
 Law: whoever takes, notes `position()`, and later seeks it in a new input of the same declaration, gets exactly the rows
 that had not been taken then: none twice, none left out. `take` never gives more than `max_rows` rows and waits at most
@@ -9,7 +7,7 @@ that had not been taken then: none twice, none left out. `take` never gives more
 A round that a crash broke off is run again with the rows that it had, whatever has come since: `portion()` says which
 they are before the round begins, and `repeat` takes them again after the restart.
 
-What to say when the local engine has no such input.
+*Unknown formats.* What is said when the local engine has no such input.
 
 >>> unknown_input("stream 's'", "delta").args[0]
 "stream 's': the local engine cannot read delta: use the Spark engine"

@@ -1,6 +1,4 @@
-"""Standard input as a stream, read ahead in a thread.
-
-Standard input as a stream: lines of JSON, CSV or text, or a stream of Arrow batches.
+"""Standard input as a stream: lines of JSON, CSV or text, or Arrow batches, read ahead in a thread.
 
 Laws. Rows are given as they arrive; the input ends when the writer closes its end. What was read from a pipe cannot be
 read again, so a position cannot be sought: a restart is refused, unless nothing had been taken or all of it, or the
@@ -13,9 +11,8 @@ option `resume` is true, which says that the pipe now brings what comes next.
 >>> given.take(1, 9)["t"].to_pylist(), given.take(9, 9)["t"].to_pylist(), given.take(9, 9), given.ended
 ([1], [2], None, True)
 
-What comes through a pipe, read ahead in a thread, so that nobody has to wait for the writer longer than he wants.
-
-Law: pieces come out in the order in which they went in. At most `AHEAD` pieces wait; then the writer has to.
+*Reading ahead.* A thread reads ahead, so that nobody waits for the writer longer than wanted. Pieces come out in the
+order in which they went in. At most `AHEAD` pieces wait; then the writer has to.
 
 >>> import io
 >>> pipe = Pipe("stream 's'", pieces_of_bytes(io.BytesIO(b"abc")))

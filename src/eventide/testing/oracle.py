@@ -1,6 +1,4 @@
-"""Answers by brute force, closed together or source by source.
-
-What the engine must answer, by brute force: every row is kept, every window is counted anew, nothing is clever.
+"""Brute force answers for tests: every row is kept, every window is counted anew, nothing is clever.
 
 The laws, for each query on its own. Before a round the heartbeat of its stream is h, after it h' >= h (`FOREVER` when a
 bounded run ends).
@@ -27,10 +25,9 @@ bounded run ends).
 [(0, 10, 1, (1,))] []
 [(10, 20, 1, (5,))] [{'t': 4, 'v': 2}]
 
-What a query that closes source by source must answer, by brute force: each source is a stream of its own.
-
-Law: the groups of a source are those of a query over the rows of that source alone, whose heartbeat is the source's own
-or the combined one, whichever is later. So the answer is that of the plain `oracle`, source by source.
+*By source.* A query that closes source by source treats each source as a stream of its own. The groups of a source are
+those of a query over the rows of that source alone, whose heartbeat is the source's own or the combined one, whichever
+is later. So the answer is that of the plain `oracle`, source by source.
 
 Promises in the data (`promised`): rows of a round come before its promises. A promise up to p of a source counts as
 p - d, where d is by how much a row of it has ever been behind what it had promised. All together are as far as the

@@ -1,6 +1,4 @@
-"""Run transcripts of queries, and compare what was found with what was expected.
-
-Transcripts of queries: small stories in YAML that both engines must tell alike. This is the door for users.
+"""Transcripts of queries, the public entry: run stories in YAML that both engines must tell alike.
 
     from eventide.testing.transcript import cases, run_transcript
 
@@ -8,7 +6,7 @@ Transcripts of queries: small stories in YAML that both engines must tell alike.
     def test_transcript_holds(transcript, variant):
         run_transcript(transcript, variant=variant)
 
-The format is told in `docs/testing.md`, its laws in `transcript_format` and `transcript_run`.
+`docs/testing.md` describes the format; its laws are below and in `transcript_format`.
 
 >>> transcript_of = Transcript.of({
 ...     "name": "two rows of a window, and one of the next",
@@ -19,9 +17,8 @@ The format is told in `docs/testing.md`, its laws in `transcript_format` and `tr
 >>> for variant in variants(transcript_of):
 ...     run_transcript(transcript_of, variant=variant)
 
-Transcripts, run: each step is a round on an engine, and must bring what it expects and nothing else.
-
-Law: a transcript that holds as written holds in every variant that applies to it, on both engines:
+*Running.* Each step is a round on an engine, and must bring what it expects and nothing else. A transcript that holds
+as written holds in every variant that applies to it, on both engines:
 
 - *shuffled*: rows of one round arrive together, so their order means nothing;
 - *split*: where only explicit heartbeats move time, a round can be cut into rounds of one row, the last of which gives
@@ -38,11 +35,10 @@ Traceback (most recent call last):
     ...
 AssertionError: step 1: rejected: not expected {'t': None, '_malformed': None, '_reason': 'no time', '_round': 0}
 
-Rows that were found against rows that were expected.
-
-Law: every expected row is paired with a found row that has all of its named columns with the same values, and every
-found row is paired with an expected one; the order of either does not matter, unless it is asked for. The column
-`_reason` is a regular expression. So a transcript names only what it is about, and nothing else may happen.
+*Comparing.* Rows that were found are compared with rows that were expected. Every expected row is paired with a found
+row that has all of its named columns with the same values, and every found row is paired with an expected one; the
+order of either does not matter, unless it is asked for. The column `_reason` is a regular expression. So a transcript
+names only what it is about, and nothing else may happen.
 
 >>> found = pa.table({"k": ["a", "b"], "n": [1, 2]})
 >>> difference([{"n": 2}, {"k": "a"}], [found])

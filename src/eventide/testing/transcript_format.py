@@ -13,10 +13,9 @@ until a step sets it. A step is one round. Queries are written in the fields of 
 >>> transcript.steps[0].heartbeats, transcript.steps[0].expect.final
 ({'S': 9}, ({'total': 11},))
 
-The rows of a step as they are written, as a table with the columns of their stream.
-
-Law: a row is a list with a value for every column, or a mapping of some columns to values, the others being NULL;
-`{malformed: text}` is a row that its source could not read, which has a value in no column.
+*Rows.* The rows of a step become a table with the columns of their stream. A row is a list with a value for every
+column, or a mapping of some columns to values, the others being NULL; `{malformed: text}` is a row that its source
+could not read, which has a value in no column.
 
 >>> from eventide.plan.declared.stream import Stream, columns
 >>> s = Stream("s", columns("t BIGINT, v INT"), time="t")

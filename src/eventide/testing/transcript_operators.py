@@ -1,4 +1,4 @@
-"""Operators and prods of a transcript.
+"""Read the operators of a transcript, and its prods.
 
 Law: an operator is a mapping with `merge`, the names of what it merges, with `join`, the names of its two inputs, or
 with `lookup`, the names of a stream and of the stream of a table's versions. A merge may have `select`, `where` and
@@ -13,12 +13,10 @@ False
 >>> flows.bands, flows.right.keys
 ((Band(left='t', right='t', low=-5, high=5),), ('k',))
 
-The prods of a step of a transcript, and those that a query declares.
-
-Law: `prod` is one prod or a list of them. A prod has a `query` or operator (every query, if it names none), a `time`
-(all windows with their last instant up to it; every open window without one), perhaps an `after` (only those with
-their last instant after it), and a `group` with the values that its columns have. Times are those of the stream that
-is read in the end.
+*Prods.* A step may have prods, and a query may declare some. `prod` is one prod or a list of them. A prod has a `query`
+or operator (every query, if it names none), a `time` (all windows with their last instant up to it; every open window
+without one), perhaps an `after` (only those with their last instant after it), and a `group` with the values that its
+columns have. Times are those of the stream that is read in the end.
 
 >>> from eventide.testing.transcript_program import program_of
 >>> stream = {"S": {"columns": {"t": "bigint", "k": "string"}, "time": "t"}}

@@ -1,4 +1,4 @@
-"""Streams, queries and policies of a transcript.
+"""Read the streams, queries and policies of a transcript.
 
 Law: fields have the names of the plan's own, in the words of a query: `from`, `select`, `group`, `where`, `having`,
 `window`, `retain`, `order`, `limit`, `sample`, `by_source`, `prods`, `queue`; operators are written as
@@ -14,12 +14,11 @@ heartbeats, and by promises in its rows where it has some.
 >>> program.queries[0].window
 Window(range=60000000, slide=20000000, offset=0, empty=False)
 
-Policies as people write them in YAML, built into what they mean.
-
-Law: `Name: arguments` calls the class or function of `eventide.eventtime` that has the name, with arguments that are
-built the same way, so policies nest (`Timeout: {inner: {FixedDelay: 10}, after: 60}`). `Name.method` calls a class
-method (`SkewMatrix.of: ...`). Lists are tuples; `never` and `forever` are the ends of time; a length of time with its
-unit (`10 s`, `250 ms`) is so many microseconds. Everything else means itself.
+*Policies.* They are written in YAML, and built into what they mean. `Name: arguments` calls the class or function of
+`eventide.eventtime` that has the name, with arguments that are built the same way, so policies nest (`Timeout: {inner:
+{FixedDelay: 10}, after: 60}`). `Name.method` calls a class method (`SkewMatrix.of: ...`). Lists are tuples; `never` and
+`forever` are the ends of time; a length of time with its unit (`10 s`, `250 ms`) is so many microseconds. Everything
+else means itself.
 
 >>> built({"Timeout": {"inner": {"FixedDelay": "10 s"}, "after": "1 min"}})
 Timeout(inner=FixedDelay(delay=10000000), after=60000000)

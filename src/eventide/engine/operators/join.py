@@ -3,9 +3,9 @@
 Laws. *Pairs* are emitted in the round in which their second row comes. *Alone*: a row of a side that the join keeps is
 emitted alone in the round in which no partner can come any more: at once, if a band or key of it is NULL. *Late*: a row
 is late if its time is at or before the promised heartbeat, or if one of its band values is below the floor of its side
-(`join_side`): partners of it may be gone. Every other row is joined as if all had come in order. *Costs*: a round reads
-the new rows, the segments that their bands reach, and those in which rows are freed. (Gigascope paper, section 5.5, for
-outer joins by epochs; Stream Mill paper, figures 1 and 6, for the window join and the time of a pair.)
+(`join_sides`): partners of it may be gone. Every other row is joined as if all had come in order. *Costs*: a round
+reads the new rows, the segments that their bands reach, and those in which rows are freed. (Gigascope paper, section
+5.5, for outer joins by epochs; Stream Mill paper, figures 1 and 6, for the window join and the time of a pair.)
 
 Which rows of a kept side had a partner is a relation of identities beside the rows; what is freed without being in it
 is emitted alone.

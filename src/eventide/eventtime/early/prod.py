@@ -1,6 +1,4 @@
-"""Prods, and where the windows end that they ask about.
-
-A prod: a demand for an answer now, over windows that may still be open.
+"""Prods, demands for an answer now over windows that may still be open, and where those windows end.
 
 Law: a prod asks for every window whose last instant is after `after` and at or before `up_to`, in every group that its
 pattern matches. Those are the windows that a heartbeat at `up_to` would close, but a prod closes nothing, frees nothing
@@ -16,11 +14,10 @@ wrong moment is harmless, and is told from the others (section 3.3, mis-timed pr
 >>> Prod(up_to=50, groups={"sensor": 1}).matches({"sensor": 1, "lane": 7})
 True
 
-Where the windows of a query end, and how far into its last slide a window is at an instant.
-
-Law: windows end at `anchor` + k * `slide` for every whole number k. The *point* of an instant in a window that ends at
-e is the share of the window's last slide that has passed: 0 where the slide begins, 1 at e, more after it. Prodding
-aggressiveness is one minus the point (prodding thesis, section 4.4).
+*Windows.* Windows end at regular instants, and an instant lies at a point of a window's last slide. Windows end at
+`anchor` + k * `slide` for every whole number k. The *point* of an instant in a window that ends at e is the share of
+the window's last slide that has passed: 0 where the slide begins, 1 at e, more after it. Prodding aggressiveness is one
+minus the point (prodding thesis, section 4.4).
 
 >>> ends = WindowEnds(slide=120)
 >>> ends.at_or_after(121), ends.at_or_before(121), ends.point(240, at=210)

@@ -1,6 +1,6 @@
 """When prods are due: by the clock, at points of the slide, as time goes on, or by feedback.
 
-Law: a early trigger is a declaration without state. It tells which prods fall due from one moment, not included, up to
+Law: an early trigger is a declaration without state. It tells which prods fall due from one moment, not included, up to
 another; whether that stretch is looked at in one piece or in many, the same windows are asked for. So a round that took
 long asks once where short rounds would have asked often, and never for other windows. (Prodding thesis, section 3.2:
 the early trigger in the plan and the input adapter; section 4.3: one prod for each slide, 90 s into its 120.)
@@ -11,12 +11,11 @@ the early trigger in the plan and the input adapter; section 4.3: one prod for e
 >>> Every(60).due(ends, Moment(200), Moment(215)), Every(60).due(ends, Moment(239), Moment(245))
 ((), (Prod(up_to=239, after=-9223372036854775808, groups={}),))
 
-Automatic earliness: the prod point moves by feedback, so that early answers are as wrong as is permitted, not more.
-
-`PROD WITHIN 2 % ERROR` is an `Earliness`. It asks for each window once, at a point of its last slide. When the final
-answer is there, the error of the early one is told to it: each window earns the permitted error, and pays its own.
-What is saved moves the point earlier, what is owed moves it later, `speed` of a slide for each permitted error.
-(Prodding thesis, section 6.2 (c) and figure 6.4, where this is future work.)
+*Feedback.* The prod point moves by feedback, so that early answers are as wrong as is permitted, not more. `PROD WITHIN
+2 % ERROR` is an `Earliness`. It asks for each window once, at a point of its last slide. When the final answer is
+there, the error of the early one is told to it: each window earns the permitted error, and pays its own. What is saved
+moves the point earlier, what is owed moves it later, `speed` of a slide for each permitted error. (Prodding thesis,
+section 6.2 (c) and figure 6.4, where this is future work.)
 
 Law: let answers at the latest point be as good as permitted. Then over any stretch of n windows in which no debt is
 forgiven, whatever the stream does, their mean error is at most

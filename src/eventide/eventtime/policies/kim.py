@@ -1,9 +1,8 @@
-"""Adaptive disorder control (Kim, Kim, Kim): two policies that size a buffer, and the controller they share.
+"""Adaptive disorder control (Kim, Kim, Kim): two policies that size a buffer, and their shared controller.
 
-Adaptive disorder control: a buffer sized by the drop ratio (Kim, Kim, Kim: section 5, figure 3).
-
-Assumed: intervals between rows are exponential with mean theta, delays are normal with mean mu and deviation sigma,
-both learnt from the latest rows (`VSeq`). Law: the buffer holds n rows, the most for which (equation 7)
+*Kim.* A buffer sized by the drop ratio (section 5, figure 3). Assumed: intervals between rows are exponential with mean
+theta, delays are normal with mean mu and deviation sigma, both learnt from the latest rows (`VSeq`). Law: the buffer
+holds n rows, the most for which (equation 7)
 
     n^2 - c n - 2 c (sigma / theta)^2 < 0,    c = square of the normal quantile of the drop ratio,
 
@@ -23,9 +22,8 @@ held meanwhile. The clock and the times must be of one unit, and the clock must 
 >>> generator.heartbeats(300).combined
 241
 
-The ad hoc measure that Kim et al. compare theirs with (figure 4): a baseline, not a recommendation.
-
-Law: with the mean m and deviation s of the *times* of the latest rows (`VSeq`), and a drop ratio p,
+*KimAdhoc.* The ad hoc measure that the paper compares its own with (figure 4), a baseline and not a recommendation.
+With the mean m and deviation s of the *times* of the latest rows (`VSeq`), and a drop ratio p,
 
     heartbeat = m - s + 2 p s,        size of VSeq = 30 + s z(p) / theta.
 
@@ -42,13 +40,12 @@ what it loses.
 >>> generator.heartbeats(300).combined
 75
 
-The disorder controller of Kim et al.: the steps that figures 3 and 4 share.
-
-Law: every round goes into `VSeq`. When that is full, a measure estimates how many rows the buffer must hold and the
-heartbeat that follows from it, and `VSeq` takes the estimated size; otherwise, and while the clock has not moved at
-all from the oldest row to the newest (there is no interval to reckon with), the last heartbeat stands. With a slack,
-a buffer whose estimated size exceeds the slack is fixed to it: then the heartbeat is that of `Slack`, and the drop
-ratio has no effect until the estimate is small enough again (section 4).
+*The controller.* The steps that figures 3 and 4 share. Every round goes into `VSeq`. When that is full, a measure
+estimates how many rows the buffer must hold and the heartbeat that follows from it, and `VSeq` takes the estimated
+size; otherwise, and while the clock has not moved at all from the oldest row to the newest (there is no interval to
+reckon with), the last heartbeat stands. With a slack, a buffer whose estimated size exceeds the slack is fixed to it:
+then the heartbeat is that of `Slack`, and the drop ratio has no effect until the estimate is small enough again
+(section 4).
 
 A round is digested whole and estimated once; with rounds of one row this is figure 3 to the letter.
 """

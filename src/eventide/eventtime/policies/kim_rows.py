@@ -1,9 +1,7 @@
-"""The latest rows with their mean and spread, from which the controllers of Kim et al. learn.
+"""The latest rows (VSeq) with their mean and spread, from which the policies of Kim et al. learn.
 
-VSeq: the latest rows, from which a disorder controller learns (Kim et al., section 5.1).
-
-Law: the list has a size, never below 30, and is ready when it is full. A new row replaces the oldest in a full list; a
-smaller size drops the oldest rows, a larger one waits until the list is full again.
+*VSeq* (section 5.1). The list has a size, never below 30, and is ready when it is full. A new row replaces the oldest
+in a full list; a smaller size drops the oldest rows, a larger one waits until the list is full again.
 
 It is kept in chunks, one per round: when only a part of a chunk has to go, its statistics are split in proportion. A
 round of one row is a chunk of one row, and then nothing is approximate.
@@ -14,10 +12,9 @@ round of one row is a chunk of one row, and then nothing is approximate.
 >>> vseq.ready, vseq.delays.mean, vseq.interval
 (True, 10.0, 0.9666666666666667)
 
-Mean and spread of a sliding set of numbers, without losing digits to a large common offset.
-
-Delays may be years (a replayed recording) with a spread of milliseconds; sums of squares would drown the spread. Kept
-instead: the mean, and the sum of squared distances from it, updated when numbers come and when they go.
+*Mean and spread.* They are kept of a sliding set of numbers, without losing digits to a large common offset. Delays may
+be years (a replayed recording) with a spread of milliseconds; sums of squares would drown the spread. Kept instead: the
+mean, and the sum of squared distances from it, updated when numbers come and when they go.
 
 >>> m = Moments()
 >>> m.add(2, mean=5.0, scatter=2.0)    # two numbers: 4 and 6

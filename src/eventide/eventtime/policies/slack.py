@@ -1,6 +1,4 @@
-"""`SLACK n`: a buffer of n rows, by the n largest times seen.
-
-Slack: a fixed buffer that holds back n rows (Aurora's SLACK; Kim et al. section 4, query Q1).
+"""`SLACK n`: hold n rows back (Aurora's SLACK; Kim et al., section 4, query Q1).
 
 Law: a row is late exactly when more than n rows with larger times came before it. So the heartbeat is the (n+1)-th
 largest time seen, less one: rows that tie with it are exactly n places out of order and are still welcome.
@@ -17,7 +15,7 @@ Limits: n says nothing of time: in a slow stream n rows are an age, and in silen
 >>> generator.heartbeats(0).combined
 19
 
-The n largest times seen: what a buffer of n rows has to remember, and nothing more.
+*Memory.* A buffer of n rows remembers the n largest times seen, and nothing more.
 
 >>> seen = LargestTimes(keep=3)
 >>> seen.add(np.array([10, 40]), rows=np.array([2, 1]))

@@ -1,12 +1,10 @@
-"""What is measured and decided before an expensive function: who goes next, and how selective operators are.
+"""What is decided and measured before an expensive function: which rows go next, and how selective operators are.
 
-Who goes next before an expensive function: rows that are new, or rows that were set aside in a burst.
-
-Laws. *Nothing idles*: as many go as there is room for, while any wait. *New rows first*: set-aside rows go in lulls,
-when no new row wants the room, with two exceptions. *One in k*: for every k new rows that went, one set-aside row may
-go, also when it is busy; what a round had no room for is remembered. *Overdue*: set-aside rows whose deadline has
-passed go before all others. So with either of them every row goes in the end, however busy it stays. (Prodding thesis,
-section 6.2 (a): deprioritized burst processing.)
+*Next rows.* New rows, or rows that were set aside in a burst? *Nothing idles*: as many go as there is room for, while
+any wait. *New rows first*: set-aside rows go in lulls, when no new row wants the room, with two exceptions. *One in k*:
+for every k new rows that went, one set-aside row may go, also when it is busy; what a round had no room for is
+remembered. *Overdue*: set-aside rows whose deadline has passed go before all others. So with either of them every row
+goes in the end, however busy it stays. (Prodding thesis, section 6.2 (a): deprioritized burst processing.)
 
 >>> QueueShare.of(room=10, new=30, aside=5)
 QueueShare(new=10, aside=0, credit=0)
@@ -17,12 +15,11 @@ QueueShare(new=8, aside=2, credit=0)
 >>> QueueShare.of(room=10, new=30, aside=5, overdue=5)
 QueueShare(new=5, aside=5, credit=0)
 
-How many rows an operator makes of one: measured while it runs, older rounds forgotten.
-
-Law: the selectivity is rows out per row in, over all rounds, where a round counts half as much once `forget` rows more
-have gone in; so a steady ratio is found exactly, and a change is followed within a few times `forget` rows. Before any
-row has gone in it is 1. Memory-aware heartbeats (`labels`) are labelled with it (STREAM paper, section 7.4:
-"gather such selectivity information at runtime").
+*Selectivity.* How many rows an operator makes of one, measured while it runs. The selectivity is rows out per row in,
+over all rounds, where a round counts half as much once `forget` rows more have gone in; so a steady ratio is found
+exactly, and a change is followed within a few times `forget` rows. Before any row has gone in it is 1. Memory-aware
+heartbeats (`labels`) are labelled with it (STREAM paper, section 7.4: "gather such selectivity information at
+runtime").
 
 >>> measured = Selectivity()
 >>> measured.count(rows_in=10, rows_out=30)

@@ -1,9 +1,7 @@
-"""The graph of a plan, and labels: the sources whose least heartbeat an operator goes by.
+"""Labels: the sources whose least heartbeat an operator goes by, found from the graph of the plan.
 
-Which heartbeats an operator goes by: the least over a set of sources, its label (STREAM paper, section 7).
-
-Laws. The label of an operator contains the sources below it; its heartbeat is the least of the heartbeats of its label,
-so a larger label makes it wait longer and never lets it run ahead.
+*Labels* (STREAM paper, section 7). The label of an operator contains the sources below it; its heartbeat is the least
+of the heartbeats of its label, so a larger label makes it wait longer and never lets it run ahead.
 
 - *operator*: the label is the sources below (section 7.2). Every operator goes as far as its own inputs.
 - *query*: the label is all sources of the queries that the operator belongs to (section 7.1).
@@ -23,10 +21,9 @@ read them: it has a link in every direction, and its label is the union over its
 >>> sorted(labels(figure_5, HeartbeatScope.MEMORY, {"O1": 0.5})["O1"])
 ['S1', 'S2']
 
-The shape of a plan: which operators read what. All that time has to know of queries.
-
-Law: an operator reads sources and operators, never itself, however long the way. *Roots* are the operators that nobody
-reads. The sources *below* an operator are those that its rows come from (the set U of the STREAM paper, section 7.4).
+*The graph.* Which operators read what; time has to know no more of a query. An operator reads sources and operators,
+never itself, however long the way. *Roots* are the operators that nobody reads. The sources *below* an operator are
+those that its rows come from (the set U of the STREAM paper, section 7.4).
 
 >>> figure_5 = Shape(("S1", "S2", "S3"), (Node("O1", ("S1", "S2")), Node("O2", ("O1", "S3"))))
 >>> figure_5.below("O1") == {"S1", "S2"}, figure_5.roots, figure_5.readers("O1")

@@ -1,4 +1,4 @@
-"""Options of scheduling: by which heartbeats operators go, and when idle sources are asked.
+"""Options of scheduling: by which heartbeats operators advance, and when idle sources are asked.
 
 Law: neither changes which rows are in an answer that all rows reach in time; they change when it is told, how many rows
 wait meanwhile, and so which rows come too late. The default asks on demand, and every operator goes by its own inputs.
@@ -8,9 +8,8 @@ wait meanwhile, and so which rows come too late. The default asks on demand, and
 >>> Scheduling(IdlePolling.every(1_500_000), HeartbeatScope.MEMORY).words
 {'timestamps': 'every 1500000', 'heartbeats': 'memory'}
 
-When a silent source is asked how far its time has come.
-
-Laws. A source that sends rows in a round promises time in that round, whatever the mode. A silent one promises
+*Asking.* When is a silent source asked how far its time has come? A source that sends rows in a round promises time in
+that round, whatever the mode. A silent one promises
 
 - *on demand*: when an operator waits for it (Stream Mill paper, section 5), in that round;
 - *every* interval: whether anyone waits or not, in the first round of each interval of the clock (Gigascope paper,

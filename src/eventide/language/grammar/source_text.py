@@ -1,12 +1,10 @@
 """The text of a script: its statements, places in it, and errors that show them.
 
-The text that is read: places in it, errors that show them, and its statements cut apart.
-
 >>> source = SourceText("SELECT 1;\\n  DROP QUERY q", "x.sql")
 >>> [(piece.place.line, piece.place.column, piece.text) for piece in source.pieces()]
 [(1, 1, 'SELECT 1'), (2, 3, 'DROP QUERY q')]
 
-Statements as they were written: what each is about, where it stands, and its own text.
+*Statements.* Each knows what it is about, where it stands, and its own text.
 
 >>> DropStatement(Place(3, 1), "DROP QUERY q", "query", "q").place.line
 3

@@ -1,10 +1,9 @@
-"""Joins bound to their inputs: `bind_join` makes a `BoundJoin`, all that the engine needs to know.
+"""Bind joins to their inputs: `bind_join` makes a `BoundJoin`, all that the engine needs to know.
 
-A join bound to its inputs: every name checked, every band made of whole numbers that never fall as time grows.
-
-Laws. A chunk of a port has, behind `__k0` (the start of the row's span), the value of each band, then the keys; of the
-columns it keeps those that the condition, WHERE or SELECT speak of. Keys that are compared have one type. An output
-that is made of a column with time carries time too: its least later value is known (`JoinRun.frontier`).
+*Binding.* Every name is checked, and every band is made of whole numbers that never fall as time grows. A chunk of a
+port has, behind `__k0` (the start of the row's span), the value of each band, then the keys; of the columns it keeps
+those that the condition, WHERE or SELECT speak of. Keys that are compared have one type. An output that is made of a
+column with time carries time too: its least later value is known (`JoinRun.frontier`).
 
 >>> from eventide.plan.declared.join import Band, Side
 >>> from eventide.plan.declared.stream import columns
@@ -17,10 +16,9 @@ that is made of a column with time carries time too: its least later value is kn
 >>> [column.name for column in bound.outputs][:4], list(bound.carried)[:1]
 (['flow1_time', 'flow1_ip', 'flow1_len', 'flow2_time'], ['flow1_time'])
 
-What the engine needs to know of a join: its ports, its bands in whole numbers, and what it tells.
-
-Law: an output that is made of a column with time carries time on. The row of a time t may be a pair whose other row has
-that time; then its own row lies no further back than the bands reach. So each such output has a least value for t.
+*Outputs.* The engine knows the ports of a join, its bands in whole numbers, and what it emits. An output that is made
+of a column with time carries time on. The row of a time t may be a pair whose other row has that time; then its own row
+lies no further back than the bands reach. So each such output has a least value for t.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What a join compares: the names of both sides, and bands of times as whole numbers.
 
-Names inside a join: `alias.column`, and what it is called where rows of both sides meet.
-
-Law: where rows meet, a column of the left input has its own name behind `l_`, one of the right input behind `r_`: no
-two are alike, so types and values are never mistaken. A name without an alias is known if one side alone has it.
+*Names.* A column is `alias.column`, and has another name where rows of both sides meet. Where rows meet, a column of
+the left input has its own name behind `l_`, one of the right input behind `r_`: no two are alike, so types and values
+are never mistaken. A name without an alias is known if one side alone has it.
 
 >>> from eventide.plan.expressions.columns import columns
 >>> both = (columns("t INT, v INT"), columns("t INT, pos STRUCT<x: INT>"))
@@ -15,11 +14,10 @@ Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: join 'j': both inputs have a column 't': write a.t or b.t
 
-The values that a band compares, as whole numbers: exact also where an attribute has fractions.
-
-Law: `low <= g(r) - f(l) <= high` is asked of whole numbers: both sides are multiplied by the common denominator of
-what f and g add and multiply by, and by -1 where both decrease. So `R.tr / 2 = S.ts + 1` is `tr = 2 * ts + 2`, and a
-value never falls as time grows. A heartbeat of a side says what its later values are at least.
+*Bands.* They are whole numbers, exact also where an attribute has fractions. `low <= g(r) - f(l) <= high` is asked of
+whole numbers: both sides are multiplied by the common denominator of what f and g add and multiply by, and by -1 where
+both decrease. So `R.tr / 2 = S.ts + 1` is `tr = 2 * ts + 2`, and a value never falls as time grows. A heartbeat of a
+side says what its later values are at least.
 
 >>> from eventide.plan.declared.stream import columns
 >>> r = Stream("r", columns("tr BIGINT"), time="tr")

@@ -1,4 +1,4 @@
-"""Rows bound to their inputs, and the ports by which rows come into any operator.
+"""Bind rows to their inputs, and describe the ports by which rows come into any operator.
 
 Law: what is told has the same columns whichever input a row is from. Without a `select` the inputs have the same
 columns, in any order; with one, every expression has the same type over every input. The first and the last instant of
@@ -14,11 +14,10 @@ a result are no columns of it here: they are the span of the row.
 >>> list(both.carried), both.carried["ts"]["both__south"].value(9)
 (['ts'], 9)
 
-The way of rows into an operator: which rows of an input it takes, and what it keeps of each.
-
-Law: a port is a query that keeps its rows (`BoundQuery.keeps_rows`), cut by their times one by one. So rows come into
-an operator by the same reduce as into a window: malformed and broken ones are rejected, late ones reported, in the same
-way, for a stream and for the results of a query or of another operator.
+*Ports.* A port says which rows of an input an operator takes, and what it keeps of each. A port is a query that keeps
+its rows (`BoundQuery.keeps_rows`), cut by their times one by one. So rows come into an operator by the same reduce as
+into a window: malformed and broken ones are rejected, late ones reported, in the same way, for a stream and for the
+results of a query or of another operator.
 
 A chunk of a port has the columns `__pane` and `__t` (both the time), `__k0` (the first instant that the row spans),
 `__k1`, ... (the expressions asked for), then the kept columns under their own names.
@@ -29,7 +28,7 @@ A chunk of a port has the columns `__pane` and `__t` (both the time), `__k0` (th
 >>> into.query.name, [key.sql for key in into.keys], [column.name for column in into.kept]
 ('fast__left', ['CAST(`ts` AS BIGINT)', 'speed * 2'], ['ts', 'speed'])
 
-The columns of a slice, in the order in which every store keeps them.
+*Columns.* The columns of a slice stand in one order in every store.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""Joins of two streams, and lookups in a stored table.
+"""Declare joins of two inputs, and lookups in a table whose versions are streamed.
 
-Joins: pairs of rows of two inputs whose times belong together.
-
-Laws. *Pairs*: rows l and r are a pair when every band holds, their keys are equal (NULL equals nothing) and the
-condition is true. A band says low <= g(r) - f(l) <= high for temporal attributes f and g of the two sides: an epoch
-join `l.t/60 = r.t/60` is the band [0, 0], `|l.t - r.t| <= 5` the band [-5, 5], and the symmetric window join of the
-Stream Mill paper (figures 1 and 6: every row with the window of the other input) the band [1 - range(right),
-range(left) - 1]. *Done*: a row is done with when no later row of the other input can be its partner by some band;
-then it is freed, and where its side is kept by the outer join and it never had a partner, it is told alone, in that
-round (Gigascope paper, section 5.5). A pair is told in the round in which its second row comes. *Time*: a pair spans
-what its two rows span together, so its time is that of the later one. *Heartbeat*: later rows of the output are pairs
-with a later row, or rows that are still held, alone; so it is the least of the inputs' heartbeats and of the instant
-before the earliest held row that may yet be told alone.
+*Joins* give pairs of rows of two inputs whose times belong together. *Pairs*: rows l and r are a pair when every band
+holds, their keys are equal (NULL equals nothing) and the condition is true. A band says low <= g(r) - f(l) <= high for
+temporal attributes f and g of the two sides: an epoch join `l.t/60 = r.t/60` is the band [0, 0], `|l.t - r.t| <= 5` the
+band [-5, 5], and the symmetric window join of the Stream Mill paper (figures 1 and 6: every row with the window of the
+other input) the band [1 - range(right), range(left) - 1]. *Done*: a row is done with when no later row of the other
+input can be its partner by some band; then it is freed, and where its side is kept by the outer join and it never had a
+partner, it is told alone, in that round (Gigascope paper, section 5.5). A pair is told in the round in which its second
+row comes. *Time*: a pair spans what its two rows span together, so its time is that of the later one. *Heartbeat*:
+later rows of the output are pairs with a later row, or rows that are still held, alone; so it is the least of the
+inputs' heartbeats and of the instant before the earliest held row that may yet be told alone.
 
 >>> flows = Join(
 ...     "full_flow", Side("flow1", keys=("srcIP",)), Side("flow2", keys=("srcIP",)), (Band("tb", "tb"),), JoinKind.FULL
@@ -19,13 +17,12 @@ before the earliest held row that may yet be told alone.
 >>> flows.bands[0].low, flows.left.alias
 (0, 'flow1')
 
-Rows of a stream with what a table said at their time: a join with a stored table whose updates are streamed too.
-
-Laws. A table is a stream of *versions*: a row of it holds for its key from its time on, until the next version of the
-key. A row of the stream is told with the version of its key as of its own time: the latest one at or before it; of
-versions of one time, the greatest by values. It waits until the heartbeat of the table has passed its time, so that no
-earlier version can come; then it is told, in that round. What is told has the time of the row. A version is freed when
-a later one holds for all rows that can still come.
+*Lookups* give rows of a stream with what a table said at their time; the updates of the table are streamed too. A table
+is a stream of *versions*: a row of it holds for its key from its time on, until the next version of the key. A row of
+the stream is told with the version of its key as of its own time: the latest one at or before it; of versions of one
+time, the greatest by values. It waits until the heartbeat of the table has passed its time, so that no earlier version
+can come; then it is told, in that round. What is told has the time of the row. A version is freed when a later one
+holds for all rows that can still come.
 
 >>> from eventide.plan.declared.query import named_as
 >>> priced = Lookup(

@@ -1,31 +1,27 @@
-"""Projections, merges and samples of rows, and queues before expensive functions.
+"""Declare projections, merges and samples of rows, and queues before expensive functions.
 
-Rows as they are: chosen and computed one by one, of one input or of several merged.
-
-Laws. *Span*: a row of an operator spans [`window_start`, `window_end`), from the first instant that went into it up to
-after the last: a row of a stream spans its own instant, a result its window. Its time is the last instant of its span.
-*Merge*: the rows of all inputs, each once; the heartbeat of the whole is the least of the inputs'. With `ordered`, rows
-are told in the order of time, simultaneous ones in the order of their values, each when the heartbeat has passed it;
-without, in the round in which they come (the union of the Stream Mill paper, section 2; the merge of Gigascope,
-section 5.3).
+*Rows* are chosen and computed one by one, of one input or of several merged. *Span*: a row of an operator spans
+[`window_start`, `window_end`), from the first instant that went into it up to after the last: a row of a stream spans
+its own instant, a result its window. Its time is the last instant of its span. *Merge*: the rows of all inputs, each
+once; the heartbeat of the whole is the least of the inputs'. With `ordered`, rows are told in the order of time,
+simultaneous ones in the order of their values, each when the heartbeat has passed it; without, in the round in which
+they come (the union of the Stream Mill paper, section 2; the merge of Gigascope, section 5.3).
 
 >>> from eventide.plan.declared.query import named_as
 >>> Rows("fast", ("north", "south"), named_as("detector", kmh="speed * 1.6"), where="speed > 60").inputs
 ('north', 'south')
 
-A share of the rows, chosen by what is in them.
-
-Law: whether a row is taken depends on its values alone, not on rounds, on the order of arrival or on the engine; so
-rows that are equal are taken together or not at all. Of rows that differ, about the share is taken.
+*Samples.* A share of the rows, chosen by what is in them. Whether a row is taken depends on its values alone, not on
+rounds, on the order of arrival or on the engine; so rows that are equal are taken together or not at all. Of rows that
+differ, about the share is taken.
 
 Texts, numbers, times and truth values count; columns of other types do not.
 
-The queue before an expensive function: rows wait there, so that rounds stay short, and a burst can be set aside.
-
-Laws. A queue tells every row that comes into it once, unchanged, the earliest first, about so many in a round as there
-is room for. No window of whoever reads it closes before all its rows have gone through. With `sideline`, rows of a
-burst that wait when their window is prodded after its end are set aside: they go through in lulls, and windows that
-hold none of them close meanwhile (prodding thesis, sections 4.3.2, Expensive, and 6.2 (a)).
+*Queues.* Rows wait before an expensive function, so that rounds stay short, and a burst can be set aside. A queue tells
+every row that comes into it once, unchanged, the earliest first, about so many in a round as there is room for. No
+window of whoever reads it closes before all its rows have gone through. With `sideline`, rows of a burst that wait when
+their window is prodded after its end are set aside: they go through in lulls, and windows that hold none of them close
+meanwhile (prodding thesis, sections 4.3.2, Expensive, and 6.2 (a)).
 
 >>> queue = Queue("words_queue", ("words",), window=Window(300, 60), sideline=Sideline(one_in=3))
 >>> queue.passes_through, queue.ordered

@@ -1,12 +1,11 @@
-"""Aggregates and the order of values in DuckDB as in Spark.
+"""Aggregates, and the order of values, in DuckDB as in Spark.
 
 Law: sums of whole numbers are BIGINT, sums and means of decimals have Spark's types, NULL is skipped. FILTER
 goes inside where one aggregate of Spark is more than one call in DuckDB.
 
-The order of values in DuckDB as in Spark: NULL inside of a struct or an array is below all else.
-
-Law: DuckDB has NULL inside of values on top, so structs and arrays are compared by a key that says of each part whether
-it is there. Where the words do not tell what is inside, comparing is refused.
+*Order.* NULL inside of a struct or an array is below all else. DuckDB has NULL inside of values on top, so structs and
+arrays are compared by a key that says of each part whether it is there. Where the words do not tell what is inside,
+comparing is refused.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Functions in DuckDB as in Spark: texts, collections, dates, and those known by name only.
 
-Functions that the parser knows only by name, sketches among them, in DuckDB.
+*By name.* The parser knows some functions only by name, sketches among them.
 
-Texts, arrays, structs and maps in DuckDB as in Spark.
+*Texts and collections.* Arrays count from 0 in brackets and from 1 in ELEMENT_AT, a place not there is an error; texts
+count from 1.
 
-Law: arrays count from 0 in brackets and from 1 in ELEMENT_AT, a place not there is an error; texts count from 1.
-
-Dates and timestamps in DuckDB as in Spark.
-
-Law: a date stays a date, an instant an instant; fields are INT; weeks start on Monday, their days count from Sunday.
+*Dates and timestamps.* A date stays a date, an instant an instant; fields are INT; weeks start on Monday, their days
+count from Sunday.
 """
 
 from __future__ import annotations

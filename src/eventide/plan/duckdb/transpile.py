@@ -1,4 +1,4 @@
-"""Transpile Spark's SQL to DuckDB's, with the same answers.
+"""Transpile Spark's SQL to DuckDB's, with the same answers, or refuse it.
 
 Laws. What is said here has Spark's answer, or it is refused; functions that only a name connects are never passed on as
 the same. `columns` tell types that the words do not: without them, decimals that are divided or averaged become DOUBLE.
@@ -15,10 +15,9 @@ Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: DATE_FORMAT exists only on Spark: use the Spark engine
 
-Which of Spark's functions DuckDB can say, by the parser's names for them.
-
-Law: what stands in `SAME` has been compared with Spark, value by value, in the tests; what stands in `NEAR` gives an
-answer Spark could have given too (ties, order, approximations). Everything else that Spark has is refused.
+*Functions.* They go by the parser's names for them. What stands in `SAME` has been compared with Spark, value by value,
+in the tests; what stands in `NEAR` gives an answer Spark could have given too (ties, order, approximations). Everything
+else that Spark has is refused.
 
 >>> import sqlglot
 >>> types = SparkTypes({"f": "FLOAT", "s": "STRING", "n": "TINYINT", "d": "DOUBLE"})

@@ -1,26 +1,24 @@
 """Calls of aggregates, the partials that slices keep for them, and the order of values.
 
-One call of an aggregate, taken apart, and the partial columns that its form asks for.
+*Calls.* One call of an aggregate is taken apart into the partial columns that its form asks for.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> call = call_from(parsed("sum(x + 1) FILTER (WHERE y > 0)", "q"))
 >>> call.name, call.over_rows("x + 1")
 ('sum', 'IF(y > 0, x + 1, NULL)')
 
-Partials: what a slice keeps of its rows so that aggregates can be told later.
-
-Law of slices: rows reduce to partials, partials of the same group merge to partials, in any order and any grouping; the
-value of an aggregate is a function of the merged partials. So the answer does not depend on how rows were cut into
-rounds and panes. All SQL here is Spark's dialect; a partial column is spoken of by its name.
+*Partials.* What a slice keeps of its rows so that aggregates can be computed later. Law of slices: rows reduce to
+partials, partials of the same group merge to partials, in any order and any grouping; the value of an aggregate is a
+function of the merged partials. So the answer does not depend on how rows were cut into rounds and panes. All SQL here
+is Spark's dialect; a partial column is spoken of by its name.
 
 An aggregate that has no such form (an exact percentile, a user's own) is not here: its slices keep their rows.
 
-The mean of decimals by long division, in words that both engines compute exactly.
+*Means of decimals.* They are computed by long division, in words that both engines compute exactly. The mean has four
+digits more than its values and is rounded once, half up, as Spark's AVG. Division itself will not do: Spark's rounds
+twice on the way, DuckDB's goes through DOUBLE.
 
-Law: the mean has four digits more than its values and is rounded once, half up, as Spark's AVG. Division itself will
-not do: Spark's rounds twice on the way, DuckDB's goes through DOUBLE.
-
-Order of values, the same in Spark and DuckDB: NaN is above all numbers, NULL inside of a value below all.
+*Order of values.* The same in Spark and DuckDB: NaN is above all numbers, NULL inside of a value below all.
 """
 
 from __future__ import annotations

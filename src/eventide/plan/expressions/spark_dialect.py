@@ -1,6 +1,6 @@
-"""Spark 4's SQL dialect, and how many arguments its functions take.
+"""Spark 4's SQL dialect for sqlglot, and how many arguments its functions take.
 
-Spark's grammar as version 4 has it: a small difference on sqlglot's, so that reading and writing changes no meaning.
+*Grammar.* A small difference on sqlglot's Spark, so that reading and writing changes no meaning.
 
 >>> import sqlglot
 >>> sqlglot.parse_one("ANY(x) AND s = 'it''s'", read=SPARK).sql(SPARK)
@@ -10,9 +10,8 @@ Spark's grammar as version 4 has it: a small difference on sqlglot's, so that re
 >>> sqlglot.parse_one("listagg(x)", read=SPARK).sql(SPARK)
 "LISTAGG(x, '')"
 
-How many arguments Spark's functions take, where the parser does not count them itself.
-
-Law: a call with too few or too many arguments is refused where it is read. Nothing behind the parser counts again.
+*Arguments.* They are counted here where the parser does not count them itself. A call with too few or too many
+arguments is refused where it is read. Nothing behind the parser counts again.
 
 >>> from sqlglot import exp
 >>> wrong_count(exp.func("isnull", exp.column("a"), exp.column("b")))

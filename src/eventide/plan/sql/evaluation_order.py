@@ -1,4 +1,4 @@
-"""Which expressions can fail, and Spark's order of evaluation kept on every engine.
+"""Find expressions that can fail, and keep Spark's order of evaluation on every engine.
 
 Law: the same value, and an error for the same rows. Spark skips the right side of AND, OR and of operators where the
 left side decides alone (FALSE, TRUE, NULL), the left side of a division by NULL, the place in an array that is NULL.
@@ -10,9 +10,8 @@ DuckDB computes both sides of all rows, and ahead of COALESCE what occurs in it 
 >>> in_evaluation_order(parsed("a + CAST(s AS INT)", "q"), SparkTypes({})).sql("spark")
 'a + CASE WHEN a IS NULL THEN NULL ELSE CAST(s AS INT) END'
 
-Which expressions can fail on some row, as far as their words and the types of columns tell.
-
-Law: what is said not to fail never does. What may fail need not.
+*Failing.* Which expressions can fail on some row is told as far as their words and the types of columns say. What is
+said not to fail never does. What may fail need not.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> types = SparkTypes({"n": "INT", "x": "DOUBLE", "s": "STRING"})

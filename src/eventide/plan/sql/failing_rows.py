@@ -10,20 +10,17 @@ DuckDB. The CASE inside keeps both from computing an expression that occurs twic
 >>> fails("CAST(s AS INT)", "t IS NOT NULL")
 "(try_add(DATE '2000-01-01', CASE WHEN t IS NOT NULL THEN size(array(CAST(s AS INT))) ELSE 0 END) IS NULL)"
 
-Which piece of an expression failed, and why, told by its words.
-
-Law: pieces are told from the inside out, each after those it always computes first; so the first that fails is the one
-to blame. What is computed only for some rows (a branch of CASE) is blamed as a whole.
+*Blame.* Which piece of an expression failed, and why? Pieces are told from the inside out, each after those it always
+computes first; so the first that fails is the one to blame. What is computed only for some rows (a branch of CASE) is
+blamed as a whole.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> types = SparkTypes({"a": "INT", "s": "STRING"})
 >>> [(p.node.sql("spark"), p.why) for p in failing_expressions(parsed("a + CAST(s AS INT)", "q"), types)]
 [('CAST(s AS INT)', 'the value is no INT'), ('a + CAST(s AS INT)', 'the result does not fit INT')]
 
-What a call of an aggregate computes for each row: its FILTER, its arguments, what it orders by.
-
-Law: FILTER comes first; for a row that it leaves out, nothing else is computed. Plain columns and constants are not
-told: there is nothing to compute.
+*Aggregates.* A call computes for each row its FILTER, its arguments, and what it orders by. FILTER comes first; for a
+row that it leaves out, nothing else is computed. Plain columns and constants are not told: there is nothing to compute.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> [a.lazy.sql("spark") for a in row_arguments(parsed("sum(a / b) FILTER (WHERE c > 0)", "q"))]

@@ -1,4 +1,4 @@
-"""Joins and lookups as SQL statements.
+"""Write the SQL of joins and lookups.
 
 Laws. *Pairs*: rows of `left` and `right` that are a pair, each with all its columns; their names are those of the
 chunks behind `l_` and `r_`. *Told*: what the user sees of `output`, pairs and rows alone (the other side NULL), those
@@ -19,7 +19,7 @@ In the fail-safe form a condition that fails for a pair is not true, and a value
 >>> pairs_text(same, "l", "r").split(" FROM ")[1]
 'l JOIN r ON r___k1 = l___k1'
 
-A lookup as SQL statements: each row with its version, and the versions that can still be asked for.
+*Lookups.* Each row with its version, and the versions that can still be asked for.
 """
 
 from __future__ import annotations

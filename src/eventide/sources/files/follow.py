@@ -1,12 +1,9 @@
-"""Files that grow, followed as `tail -F` does, also through rotations.
-
-A file that grows, followed as `tail -F` does: lines of JSON, CSV or text, read as they are written.
+"""Follow files that grow, as `tail -F` does: lines of JSON, CSV or text, also through rotations.
 
 Laws. A last line without an end waits until it is ended. When the file is replaced (renamed away and made anew), what
-was still in the old one is read first, its last line even without an end; then those that bore the name meanwhile
-(`sources.rotation`), in their order; then the new one from its beginning. When it was emptied and written anew, the
-rest is read from its copy, if there is one, and then the file from its beginning. A file that is not there yet is
-waited for.
+was still in the old one is read first, its last line even without an end; then those that bore the name meanwhile in
+their order; then the new one from its beginning. When it was emptied and written anew, the rest is read from its copy,
+if there is one, and then the file from its beginning. A file that is not there yet is waited for.
 
 A position knows the file by its number on the disk and its first bytes. After a restart it is found again, also under
 another name in the same folder, and read on. What is gone or compressed meanwhile cannot be read, and is told.
@@ -23,9 +20,8 @@ another name in the same folder, and read on. What is gone or compressed meanwhi
 [2]
 >>> followed.close()
 
-One file under `Follow`: read as far as it is written, and known again after a restart.
-
-Law: a `FileMark` matches a file only if the bytes that were read first are still there, at least as many as were read.
+*Marks.* A file is read as far as it is written, and known again after a restart. A `FileMark` matches a file only if
+the bytes that were read first are still there, at least as many as were read.
 
 >>> import tempfile
 >>> file = tempfile.NamedTemporaryFile(); _ = file.write(b"one"); file.flush()
@@ -33,10 +29,9 @@ Law: a `FileMark` matches a file only if the bytes that were read first are stil
 >>> mark.found(file.name) == file.name, FileMark.restored(mark.saved()) == mark
 (True, True)
 
-Files that a followed file became: `app.log` renamed to `app.log.1`, `app.log-20260131`, `app-2026.log`.
-
-Law: behind a file that was read come the files of the same family that were written to after it, in the order in which
-they were last written to; then the one that bears the name itself. A copy of what was read is not read again.
+*Rotation.* A followed `app.log` becomes `app.log.1`, `app.log-20260131` or `app-2026.log`. Behind a file that was read
+come the files of the same family that were written to after it, in the order in which they were last written to; then
+the one that bears the name itself. A copy of what was read is not read again.
 
 >>> is_rotated("app.log.1", "app.log"), is_rotated("app-2026-01-31.log", "app.log"), is_rotated("apple.log", "app.log")
 (True, True, False)

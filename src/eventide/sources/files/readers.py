@@ -1,11 +1,9 @@
-"""Readers of one file: tables that know their schema, and text.
+"""Read one file from a given place on: tables that know their schema (Parquet, ORC, Arrow), and text.
 
-One file that knows its schema (Parquet, ORC, Arrow), read from any row on.
+*Tables.* `read` gives the next rows in file order, `offset` is the number of rows given so far; a reader opened with
+that offset gives the rest. Only the declared columns are read from Parquet and ORC.
 
-Law: `read` gives the next rows in file order, `offset` is the number of rows given so far; a reader opened with that
-offset gives the rest. Only the declared columns are read from Parquet and ORC.
-
-One file of CSV, JSON or plain lines, packed or not, read from any byte on.
+*Text.* Files of CSV, JSON or plain lines, packed or not, are read from any byte on.
 
 >>> import os, tempfile
 >>> from eventide.plan.expressions.columns import columns

@@ -1,17 +1,14 @@
-"""From the options of a replay and its recording to a schedule on disk.
-
-From a recording to a schedule: read it once, move its rows in time, write it in the order of delivery.
+"""Make the schedule of a replay: read the recording once, move its rows in time, write it in order of delivery.
 
 Laws. Every row of the recording is in the schedule exactly once, malformed ones too, except those that a silence
 swallows. The schedule of a declaration is made once and found again by a name that is made of the declaration and of
 the recording's files (names, sizes, times of writing); a half-made one is never found. The column of arrival, if the
 stream has one, tells the time of delivery in the time of the recording: as if the row had truly arrived then.
 
-A replay as the input of a stream: `Input("replay", path=..., options=...)`, the same for both engines.
-
-Options: `format` of the recording (by default told by its ending), `by` (`arrival`, `event` or a column; by default the
-arrival column if the stream has one), `speed` (a number, or `max`), `seed`, and `delays`, `bursts`, `silences`, each a
-JSON list of objects with the fields of `Delay`, `Burst` and `Silence`.
+*Input.* `Input("replay", path=..., options=...)` is the same for both engines. Options: `format` of the recording (by
+default told by its ending), `by` (`arrival`, `event` or a column; by default the arrival column if the stream has one),
+`speed` (a number, or `max`), `seed`, and `delays`, `bursts`, `silences`, each a JSON list of objects with the fields of
+`Delay`, `Burst` and `Silence`.
 
 >>> from eventide.plan.declared.stream import columns
 >>> given = Input("replay", "cars.csv.gz", options=(("speed", "max"), ("delays", '[{"mean": 5, "sources": ["a"]}]')))

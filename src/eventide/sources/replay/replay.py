@@ -1,21 +1,19 @@
-"""Replays of recordings, and their disturbances.
-
-A replay: a recording delivered again by its times, at any speed, with declared disturbances. (The thesis' Streamer.)
+"""Replays: recordings delivered again by their times, at any speed, with declared disturbances.
 
 Laws. A row is delivered at the time its column `by` tells, counted from the smallest one in the recording: never
 earlier, and later only by what is declared. Disturbances are in the time of the recording, in microseconds, and are
 applied in the order bursts, delays, silences; `speed` comes last. The same declaration of the same recording always
 gives the same schedule. Rows without a time are timed like the row before them in the recording.
 
-NiagaraST prodding thesis, section 4.1: delivery by application timestamps, with random delays up to a bound.
+(The Streamer of the NiagaraST prodding thesis, section 4.1: delivery by application timestamps, with random delays up
+to a bound.)
 
 >>> Replay("traffic.parquet", by="ts", speed=60, delays=(Delay(mean=10_000_000, distribution="uniform"),)).speed
 60
 
-The disturbances of a replay: when a row that was to be delivered at one time is delivered instead.
-
-Laws. Nothing comes earlier than before. A delay depends only on the seed and on the number of the row in the recording,
-so neither batches nor engines nor the version of any library change it (up to the rounding of a logarithm).
+*Disturbances.* When is a row delivered that was to be delivered at another time? Nothing comes earlier than before. A
+delay depends only on the seed and on the number of the row in the recording, so neither batches nor engines nor the
+version of any library change it (up to the rounding of a logarithm).
 
 >>> draws = uniform(np.arange(5), seed=7, stream=0)
 >>> bool((0 <= draws).all() and (draws < 1).all()), float(uniform(np.arange(5), 7, 0)[3]) == float(draws[3])

@@ -8,9 +8,9 @@ A session of Spark Connect, which cannot run an engine, is refused where it is g
 >>> unknown_format("stream 's'", "kafka", "4.3.0").args[0]
 "stream 's': Spark has no 'kafka' here: add `--package org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0`"
 
-Spark's process may end before we do: killed for memory, or by hand. Whoever asks it next has to know that.
-
-Law: what is raised because nobody answers is told as that, with code 3, and never as a fault of the input or the query.
+*A dead Spark.* Spark's process may end before ours: killed for memory, or by hand. Whoever asks it next has to know
+that. What is raised because nobody answers is told as that, with code 3, and never as a fault of the input or the
+query.
 """
 
 from __future__ import annotations

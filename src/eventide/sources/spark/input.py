@@ -4,11 +4,10 @@ Law: `read_stream` gives exactly the declared columns, in order and with the dec
 NULL for a good row, the raw text of one that could not be read. What can be told to be wrong before the stream starts
 (no such path, format or table, other columns, other types) is told before it starts.
 
-Text becomes columns in Spark, and text that does not is kept.
-
-Law: whether a row is malformed is a property of the row and of the declared columns, never of the queries that run. So
-`_malformed` always asks for every declared column: Spark would otherwise skip the conversion of columns that no query
-uses, and a broken value there would go unseen until a query was added. A malformed row has NULL in every other column.
+*Malformed rows.* Text becomes columns in Spark, and text that does not is kept. Whether a row is malformed is a
+property of the row and of the declared columns, never of the queries that run. So `_malformed` always asks for every
+declared column: Spark would otherwise skip the conversion of columns that no query uses, and a broken value there would
+go unseen until a query was added. A malformed row has NULL in every other column.
 
 >>> malformed_sql(["a"], "bad")
 'CASE WHEN `bad` IS NOT NULL AND (`a` IS NOT NULL OR length(`bad`) >= 0) THEN make_valid_utf8(`bad`) END'

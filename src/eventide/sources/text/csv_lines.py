@@ -1,18 +1,16 @@
-"""Lines of CSV as fields: many at once in Arrow, and one by one as Spark cuts them.
+"""Cut lines of CSV into fields: many at once in Arrow, and one by one as Spark cuts them.
 
-One line of CSV, the fail-safe way: cut into fields as Spark's parser does, then each field converted.
-
-Law: the same fields as Spark's, also for quotes where none should be. A quoted field that goes on after its closing
-quote is taken as it stands, quotes and all, up to the next separator; a quote that never closes takes the rest. (Where
-such a field ends the line and has yet another quote in it, Spark may add one to it; that is not copied.)
+*One line.* The fail-safe way cuts it into fields as Spark's parser does, then converts each field. The same fields as
+Spark's, also for quotes where none should be. A quoted field that goes on after its closing quote is taken as it
+stands, quotes and all, up to the next separator; a quote that never closes takes the rest. (Where such a field ends the
+line and has yet another quote in it, Spark may add one to it; that is not copied.)
 
 >>> fields('1,"a ""b"", c",', ",", '"'), fields('"a"b,c', ",", '"'), fields('x,"a', ",", '"')
 (['1', 'a "b", c', None], ['"a"b', 'c'], ['x', 'a'])
 
-Many lines of CSV at once: Arrow cuts them into fields, DuckDB converts the fields.
-
-Law: only lines whose cutting is beyond doubt are cut here: the right number of separators, and quotes (if any) around
-whole fields, doubled inside. Of those, only the rows are given whose every value is sure.
+*Many lines.* Arrow cuts them into fields, DuckDB converts the fields. Only lines whose cutting is beyond doubt are cut
+here: the right number of separators, and quotes (if any) around whole fields, doubled inside. Of those, only the rows
+are given whose every value is sure.
 
 >>> from eventide.plan.expressions.columns import columns
 >>> quick = QuickCsv(columns("n INT, s STRING"), [0, 1], 2, ",", '"', "")

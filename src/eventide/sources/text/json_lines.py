@@ -1,18 +1,16 @@
-"""Lines of JSON as columns: many at once in DuckDB, and one by one by the rules of Spark.
+"""Read lines of JSON as columns: many at once in DuckDB, and one by one by the rules of Spark.
 
-One line of JSON, the fail-safe way: Spark's rules for which JSON it takes and what becomes of each value.
-
-Laws. What follows the first object of a line does not matter. Of a name that comes twice the last value counts, but
-each must be readable. A column of text takes any value as it is written. An array of objects is one row for each.
+*One line.* The fail-safe way has Spark's rules for which JSON it takes and what becomes of each value. What follows the
+first object of a line does not matter. Of a name that comes twice the last value counts, but each must be readable. A
+column of text takes any value as it is written. An array of objects is one row for each.
 
 >>> safe = FailSafeJson(columns("n INT, s STRING"))
 >>> safe.rows('{"n": 1, "s": {"a": 1.10}} and more'), safe.rows('{"n": "1"}'), safe.rows('[{"n": 1}, {}]')
 ([[1, '{"a": 1.10}']], [None], [[1, None], [None, None]])
 
-Many lines of JSON at once: DuckDB finds the declared columns in each and converts them.
-
-Law: only rows are given whose every value is sure. Not sure are lines that are no strict JSON, and the few things that
-DuckDB takes and Spark does not (a comma too many) or takes otherwise (a name that comes twice).
+*Many lines.* DuckDB finds the declared columns in each and converts them. Only rows are given whose every value is
+sure. Not sure are lines that are no strict JSON, and the few things that DuckDB takes and Spark does not (a comma too
+many) or takes otherwise (a name that comes twice).
 
 >>> from eventide.plan.expressions.columns import columns
 >>> quick = QuickJson(columns("n INT, s STRING"))

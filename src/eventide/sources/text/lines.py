@@ -1,19 +1,17 @@
-"""Bytes and files as blocks of whole lines.
+"""Read bytes and files as blocks of whole lines.
 
-A file of lines, read in blocks of whole lines from any byte on.
-
-Law: the blocks, put together, are the bytes of the file from `offset` on, each cut after a line end; only the last one
-may end without. `offset` counts bytes after unpacking (`.gz`, `.bz2`, `.xz`, `.zst`, by the ending of the name).
+*Blocks.* A file is read in blocks of whole lines, from any byte on. The blocks, put together, are the bytes of the file
+from `offset` on, each cut after a line end; only the last one may end without. `offset` counts bytes after unpacking
+(`.gz`, `.bz2`, `.xz`, `.zst`, by the ending of the name).
 
 >>> import io
 >>> blocks = LineBlocks(io.BytesIO(b"one\\ntwo\\r\\nthree"))
 >>> blocks.read(2), blocks.offset, blocks.read(2), blocks.read(2)
 (b'one\\ntwo\\r\\n', 9, b'three', None)
 
-Bytes become lines, without a Python object for each.
-
-Law: a line ends at LF, CR LF or CR, as in Spark; the mark at the beginning of a file that says UTF-8 is no part of it.
-Blank lines are no rows. The lines of a block, joined again, are its bytes but for blank lines and line ends.
+*Lines.* Bytes become lines without a Python object for each. A line ends at LF, CR LF or CR, as in Spark; the mark at
+the beginning of a file that says UTF-8 is no part of it. Blank lines are no rows. The lines of a block, joined again,
+are its bytes but for blank lines and line ends.
 
 >>> lines_of(b"a\\r\\nb\\n\\nc", "csv").to_pylist()
 ['a', 'b', 'c']

@@ -1,10 +1,9 @@
-"""Rows from lines: the quick way for most blocks, the fail-safe way for the rest; options that count.
+"""Read rows from lines: the quick way for most blocks, the fail-safe way for the rest.
 
-Rows from lines: of a file, a file that grows, or standard input.
-
-Law: `read` gives the rows of the next lines in their order; all rows of one line come together. `offset` is the number
-of bytes read, those of the header included. The first line of CSV that is not blank names its columns, in any order;
-columns that were not declared are passed over. Lines of plain text are rows as they are, blank ones too.
+*Rows.* They come from a file, a file that grows, or standard input. `read` gives the rows of the next lines in their
+order; all rows of one line come together. `offset` is the number of bytes read, those of the header included. The first
+line of CSV that is not blank names its columns, in any order; columns that were not declared are passed over. Lines of
+plain text are rows as they are, blank ones too.
 
 >>> import io
 >>> from eventide.plan.expressions.columns import columns
@@ -12,18 +11,17 @@ columns that were not declared are passed over. Lines of plain text are rows as 
 >>> rows.read(1).to_pydict(), rows.offset, rows.read(9).to_pydict(), rows.read(9)
 ({'t': [1], '_malformed': [None]}, 8, {'t': [2], '_malformed': [None]}, None)
 
-Blocks of CSV or JSON lines become tables: the quick way for the many, the fail-safe way for the rest.
-
-Law: rows come in the order of their lines; each is either all values as Spark would read them, or all NULL with the
-text of its line in `_malformed`. The quick way (DuckDB) says of which rows it is sure; only the others are looked at
-one by one. So are lines that are few: to begin the quick way takes 13 ms, in which the careful one reads hundreds.
+*Two ways.* Blocks of CSV or JSON lines become tables, most of them the quick way. Rows come in the order of their
+lines; each is either all values as Spark would read them, or all NULL with the text of its line in `_malformed`. The
+quick way (DuckDB) says of which rows it is sure; only the others are looked at one by one. So are lines that are few:
+to begin the quick way takes 13 ms, in which the careful one reads hundreds.
 
 >>> from eventide.plan.expressions.columns import columns
 >>> parser = TextParser(columns("n INT, s STRING"), "json", {})
 >>> parser.table(b'{"n": 1, "s": "a"}\\n{"n": "?"}\\n').to_pydict()
 {'n': [1, None], 's': ['a', None], '_malformed': [None, '{"n": "?"}']}
 
-Options of CSV and JSON that the local engine keeps; any other is refused rather than ignored.
+*Options.* Options of CSV and JSON that the local engine does not keep are refused rather than ignored.
 
 >>> from eventide.plan.declared.stream import Input
 >>> local_options("stream 's'", Input("csv", "in", options=(("sep", ";"),)))["sep"]

@@ -1,11 +1,8 @@
-"""Heartbeats from declared skew bounds, with pending heartbeats and bounds in rows.
-
-Heartbeats from declared skew bounds: the generator of figure 2 (Srivastava and Widom, sections 3 and 5.1).
+"""Heartbeats from declared skew bounds (Srivastava and Widom, sections 3 and 5.1, figure 2).
 
 **Law.** A row of source i with time T in a round of clock c promises to source j, for each `TimeBound(after, lag)` of
-the pair: from c + after + latency[j] on, no row of j with a time <= T - lag arrives. Row bounds follow
-`row_bound_stage`. The heartbeat of j is the largest promise that has fallen due; the combined heartbeat is the least
-over all sources.
+the pair: from c + after + latency[j] on, no row of j with a time <= T - lag arrives. Row bounds follow the rule below.
+The heartbeat of j is the largest promise that has fallen due; the combined heartbeat is the least over all sources.
 
 **What it rests on.** The sources keep their bounds; no row is on its way longer than its latency; and
 `heartbeats(clock)` is asked when every row that had arrived by `clock` has been observed. A row observed in a later
@@ -24,11 +21,10 @@ rows.
 >>> generator.heartbeats(11).of(0), generator.heartbeats(12).combined
 (100, 95)
 
-When a row bound may be trusted, though only arrivals are seen and the network may reorder them.
-
-A row of source i, emitted at some c, arrives in the round of clock a. `RowBound(rows, lag)` of the pair (i, j)
-excepts the first `rows` rows that j emits after c. A row of j may be on its way for 0 to L, so arrivals do not show
-the order of emission.
+*Row bounds.* When may a row bound be trusted, though only arrivals are seen and the network may reorder them? A row of
+source i, emitted at some c, arrives in the round of clock a. `RowBound(rows, lag)` of the pair (i, j) excepts the first
+`rows` rows that j emits after c. A row of j may be on its way for 0 to L, so arrivals do not show the order of
+emission.
 
 **The rule.** Count the rows of j in rounds that begin at or after a + L (a round reaches from the last clock at which
 all arrivals were known to its own). When the count reaches `rows`, in the round of clock b, the promise is due at b +
@@ -46,12 +42,10 @@ no time; a row that arrives at b + L may have been emitted at b, before the last
 >>> [stage.count(np.array([total])).tolist()[0] == 99 for total in (1, 2)]
 [False, True]
 
-Pending promises in a ring: what a heartbeat will be, for a bounded number of positions ahead.
-
-Each target has a position of its own that only moves forward. A promise waits at a position ahead; reaching or
-passing it makes the promise due. Of several promises at one position only the largest matters. So memory is slots x
-targets, the memory-efficient array of section 5.1 (Srivastava and Widom). `ClockRing` counts positions in units of
-the clock.
+*Pending promises.* They wait in a ring, for a bounded number of positions ahead. Each target has a position of its own
+that only moves forward. A promise waits at a position ahead; reaching or passing it makes the promise due. Of several
+promises at one position only the largest matters. So memory is slots x targets, the memory-efficient array of section
+5.1 (Srivastava and Widom). `ClockRing` counts positions in units of the clock.
 
 >>> ring = PromiseRing(targets=2, slots=3)
 >>> ring.put(np.array([0, 1, 0]), np.array([2, 1, 3]), np.array([70, 80, 90]))

@@ -1,6 +1,4 @@
-"""Heartbeats from skew that is estimated while the stream runs, and the estimates.
-
-Heartbeats from skew that is estimated while the stream runs (Srivastava and Widom, section 6).
+"""Heartbeats from skew bounds that are estimated while the stream runs (Srivastava and Widom, section 6).
 
 Nothing is declared. What counts is the skew at arrival (the matrix B'), in which clocks and network are one. For a
 target j, a reference and each t in 0, 1, ..., `units_ahead`, the estimate lag[t] says: a row of j comes with a time
@@ -8,9 +6,9 @@ greater than what the reference had reached t units of the clock ago, less lag[t
 
     heartbeat of j = the largest, over references and t, of (reference t units ago) - lag[t]
 
-and a row of j that arrives shows that lag[t] should have been at least (reference t units ago) - its time + 1. How
-estimates follow is told in `skew_estimates`. They change after a promise was made, so what stands at the moment is
-promised, never less than before.
+and a row of j that arrives shows that lag[t] should have been at least (reference t units ago) - its time + 1. How the
+estimates follow the rows is said below. They change after a promise was made, so what stands at the moment is promised,
+never less than before.
 
 **References.** With `pairwise=True` every source is a reference for every other: the full B', n x n x t cells, for a
 few dozen sources. Otherwise a target has two: its own largest time, and the largest of all sources (all senders as
@@ -27,10 +25,9 @@ after `units_ahead` units, by default at once: wrap in a timeout.
 >>> generator.heartbeats(3).by_source.tolist()
 [110, 85]
 
-Adaptive estimates of how far sources trail: figure 4 of Srivastava and Widom, for all cells at once.
-
-A cell (target, reference, t) estimates the lag of a target behind a reference as it stood t units of the clock ago.
-Each row shows the least lag that would have let it pass. Law, for each cell:
+*The estimates* (figure 4, for all cells at once). A cell (target, reference, t) estimates the lag of a target behind a
+reference as it stood t units of the clock ago. Each row shows the least lag that would have let it pass. Law, for each
+cell:
 
 - a row that shows more than the estimate raises it at once, and the count starts anew;
 - after more than W rows without that, the estimate falls to alpha x itself + (1 - alpha) x the most those rows showed;

@@ -1,7 +1,6 @@
 """Groups of sources that are watched as one: what they add to the delay, and which to choose.
 
-Grouping: watch several sources as one, so that memory and work follow the groups (Srivastava and Widom, 5.2).
-
+*Grouping.* Several sources are watched as one, so that memory and work follow the groups (Srivastava and Widom, 5.2).
 The bounds from group a to group b hold for every sender in a and every target in b: the join of all their sets. The
 latency of a group is its longest. A group is never promised more than any of its members would be.
 
@@ -11,11 +10,9 @@ latency of a group is its longest. A group is never promised more than any of it
 >>> small.bounds(0, 0), small.bounds(0, 1), small.latency
 ((TimeBound(after=0, lag=3),), (TimeBound(after=0, lag=11),), (5, 6))
 
-Which sources to group: m groups of n sources with little added delay.
-
-Srivastava and Widom leave this open (section 5.2), with the hint that sources alike belong together. Delay is what
-`heartbeat_delay` says it is. A group waits for its longest latency, and between two groups holds the longest wait of
-any pair, so one unlike member costs all others. The search:
+*Partition.* Which m groups of n sources add little delay? Srivastava and Widom leave this open (section 5.2), with the
+hint that sources alike belong together. Delay is what `heartbeat_delay` says it is. A group waits for its longest
+latency, and between two groups holds the longest wait of any pair, so one unlike member costs all others. The search:
 
 1. two first groupings: (a) neighbours joined, always the two groups whose union lengthens waits and latencies the
    least, summed over members; (b) sources in order of their delay, cut into equal parts;
@@ -32,12 +29,11 @@ sources.
 >>> partition(distributed_sensors(deviation=[5, 90, 6, 80], latency=[0, 0, 0, 0]), groups=2, gap=10)
 (0, 1, 0, 1)
 
-How long heartbeats trail when sources speak at random: a yardstick for skew and for groupings of sources.
-
-The model: every source speaks on average every `gap`, at random, in step with the clock (`pace` units of application
-time in each unit of the clock). A row of source i that has just arrived promises to source j what lies w[i, j] back,
-where w is the least of after + lag / pace over the time bounds of the pair. When i last spoke `age` ago, that is age
-+ w[i, j]. So heartbeats of j trail by
+*Delay.* How long heartbeats trail when sources speak at random: the measure of a skew and of a grouping. The model:
+every source speaks on average every `gap`, at random, in step with the clock (`pace` units of application time in each
+unit of the clock). A row of source i that has just arrived promises to source j what lies w[i, j] back, where w is the
+least of after + lag / pace over the time bounds of the pair. When i last spoke `age` ago, that is age + w[i, j]. So
+heartbeats of j trail by
 
     latency[j] + mean of the least, over i, of (age of i + w[i, j])        with ages drawn from exponential laws.
 

@@ -1,11 +1,9 @@
 """The skew between all sources, and whether a pause of all of them needs a timeout.
 
-The skew of a set of sources: bounds for every ordered pair, and a latency for every source.
-
-A `Skew` answers two kinds of question. To people and to checks it shows the bounds of a pair. To the generator of
-heartbeats it says, for all sources at once, what the rows that have just arrived promise (line 4 of figure 2,
-Srivastava and Widom). `SkewMatrix` stores every pair; `per_source_skew.PerSourceSkew` computes them from a few values
-per source.
+*Skew.* Bounds for every ordered pair of sources, and a latency for every source. A `Skew` answers two kinds of
+question. To people and to checks it shows the bounds of a pair. To the generator of heartbeats it says, for all sources
+at once, what the rows that have just arrived promise (line 4 of figure 2, Srivastava and Widom). `SkewMatrix` stores
+every pair; `per_source.PerSourceSkew` computes them from a few values per source.
 
 >>> pair = SkewMatrix.of([[[TimeBound(0, 0)], [TimeBound(2, 5)]], [[], [TimeBound(0, 0)]]], latency=[0, 3])
 >>> pair.bounds(0, 1)
@@ -13,12 +11,10 @@ per source.
 >>> [p.wait.tolist() for p in pair.time_promises(np.array([0]), np.array([100]))]
 [[0, 2]]
 
-Whether rows can be stalled for ever when all sources pause, and by which bounds (theorem 3.3, Srivastava and Widom).
-
-A row of source i is released when every source j has been promised up to its time. In silence only time bounds still
-fall due, so the promise to j ends at T - (the least lag of any time bound of the pair). Without a timeout nothing
-stalls exactly when that least lag is 0 for every pair. Row bounds do not help: the rows that they wait for do not
-come.
+*Timeout.* Can rows wait for ever when all sources pause, and by which bounds (theorem 3.3, Srivastava and Widom)? A row
+of source i is released when every source j has been promised up to its time. In silence only time bounds still fall
+due, so the promise to j ends at T - (the least lag of any time bound of the pair). Without a timeout nothing stalls
+exactly when that least lag is 0 for every pair. Row bounds do not help: the rows that they wait for do not come.
 
 >>> from eventide.eventtime.policies.skew.bounds import TimeBound
 >>> from eventide.eventtime.policies.skew.matrix import SkewMatrix

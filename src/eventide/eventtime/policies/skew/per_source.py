@@ -16,7 +16,7 @@ n.
 >>> sensors.bounds(0, 0), sensors.bounds(0, 1)
 ((TimeBound(after=0, lag=3),), (TimeBound(after=0, lag=4),))
 
-The skew of two common systems, from what one knows of each source (Srivastava and Widom, section 4).
+*Two systems.* A global counter and distributed sensors, from what one knows of each source (section 4).
 
 >>> global_counter(fastest=[1, 2], slowest=[4, 9], latency=[0, 0]).bounds(0, 1)
 (TimeBound(after=8, lag=0), RowBound(rows=1, lag=0))

@@ -1,10 +1,9 @@
-"""Policies for groups of sources: each group closes by itself, or sources are watched as one.
+"""Policies for groups of sources: each group closes by itself, or its sources are watched as one.
 
-Group-wise progress: every group of sources closes on its own heartbeat.
-
-Law: each group runs its own `inner` policy, fed with its own rows only; its sources have the group's combined
-heartbeat. So a slow group holds nobody but itself. Operators that keep the groups apart read the heartbeats by
-source; the combined heartbeat, for those that mix them, is the least over the groups.
+*PerGroup.* Every group of sources closes on its own heartbeat. Each group runs its own `inner` policy, fed with its own
+rows only; its sources have the group's combined heartbeat. So a slow group holds nobody but itself. Operators that keep
+the groups apart read the heartbeats by source; the combined heartbeat, for those that mix them, is the least over the
+groups.
 
 `group_of` says the group of source 0, 1, 2, ...; the sources past its end are one more group together. A declared group
 is waited for from the start, that of the others once one of them has spoken.
@@ -19,10 +18,9 @@ heartbeat per source already keeps sources apart by itself, as many as there are
 >>> h.combined, h.by_source.tolist()
 (20, [80, 80, 20, 60, 60])
 
-Group-wise promises: a policy that sees several sources as one.
-
-Rows of all sources of a group reach the inner policy as rows of one source; each source has the heartbeat of its
-group. With bounds from `grouping.group` inside, memory and work follow the groups instead of the sources.
+*MergedSources.* The inner policy sees several sources as one. Rows of all sources of a group reach the inner policy as
+rows of one source; each source has the heartbeat of its group. With bounds from `grouping.group` inside, memory and
+work follow the groups instead of the sources.
 
 >>> from eventide.eventtime.policies.skew.declared import DeclaredSkew
 >>> from eventide.eventtime.policies.skew.grouping import group
