@@ -146,7 +146,7 @@ def why(
     debug: Debug = False,
 ) -> None:
     """Tell why windows of a query are open: who holds them, by which rule, since when, and when they close."""
-    from eventide.commands.why import why_file
+    from eventide.commands.checkpoint import why_file
 
     why_file(str(file), query, window, checkpoint, json)
 

@@ -25,6 +25,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
 from eventide.commands.init_sample import Sample, SampleColumn
 from eventide.errors import InputError
 from eventide.plan.declared.stream import TimeKind, kind_of
@@ -36,7 +37,6 @@ from eventide.profile.files import ColumnNames, guess_unit, parts_of
 from eventide.profile.profiling import OURS, candidates
 from eventide.profile.progress import Report
 from eventide.profile.reading import LoadedRecording, read, usual_round
-
 
 OF_TIME = ("ts", "time", "timestamp", "event_time", "eventtime", "datetime", "date", "when", "t", "at", "occurred")
 IN_TIME = ("time", "date", "_ts", "_at", "stamp", "epoch", "millis")

@@ -18,9 +18,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
+
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from eventide.errors import DeclarationError, EventideError, InputError
 from eventide.plan.declared.stream import Input, Stream, Timestamps
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
@@ -28,7 +30,6 @@ from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.profile.files import format_of, only_row, parts_of, quoted, text
 from eventide.sources.arrow_types import spark_type_of
 from eventide.sources.registry import open_input
-
 
 TRIED_ROWS = 20_000
 """Rows of the sample on which guessed types are tried."""
