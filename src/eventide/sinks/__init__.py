@@ -9,9 +9,8 @@ if TYPE_CHECKING:
     from eventide.sinks.callback import Callback, SparkWriter
     from eventide.sinks.console import Console
     from eventide.sinks.directory import Directory
-    from eventide.sinks.memory import Memory
     from eventide.sinks.postgres import Postgres
-    from eventide.sinks.sink import Sink
+    from eventide.sinks.sink import Memory, Sink
 
 __all__ = ["Callback", "Console", "Directory", "Memory", "Postgres", "Sink", "SparkWriter", "sink_of"]
 
@@ -21,7 +20,7 @@ __getattr__ = lazy_import(
         "Callback": "eventide.sinks.callback",
         "Console": "eventide.sinks.console",
         "Directory": "eventide.sinks.directory",
-        "Memory": "eventide.sinks.memory",
+        "Memory": "eventide.sinks.sink",
         "Postgres": "eventide.sinks.postgres",
         "Sink": "eventide.sinks.sink",
         "SparkWriter": "eventide.sinks.callback",

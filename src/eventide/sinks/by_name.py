@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from eventide.errors import DeclarationError
 from eventide.plan.declared.secrets import revealed
-from eventide.sinks.memory import Memory
-from eventide.sinks.sink import FORMATS
+from eventide.sinks.sink import FORMATS, Memory
 
 if TYPE_CHECKING:
     from eventide.sinks.console import Console
