@@ -12,7 +12,7 @@ import pytest
 
 from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.sources.registry import open_input
-from eventide.sources.spark.input import read_stream
+from eventide.sources.spark_input import read_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

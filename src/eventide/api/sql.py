@@ -200,7 +200,7 @@ def _session(given: SparkSession | None, settings: RunSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from eventide.launch.spark_session import local_session, settle
-    from eventide.sources.spark.errors import refuse_connect
+    from eventide.sources.spark_errors import refuse_connect
 
     running = given or SparkSession.getActiveSession()
     if running is None:

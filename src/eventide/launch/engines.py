@@ -39,7 +39,7 @@ from eventide.launch.settings import RunSettings
 from eventide.launch.user_functions import Failures, local_backend, register_on_spark, registered, with_comparisons
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import OwnedSink, Owner, Sink
-from eventide.sources.spark.errors import gone, is_gone
+from eventide.sources.spark_errors import gone, is_gone
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:

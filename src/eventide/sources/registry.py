@@ -27,7 +27,7 @@ from eventide.errors import InputError
 from eventide.plan.declared.stream import Stream
 from eventide.sources.files.files import FORMATS, Files
 from eventide.sources.options import input_of
-from eventide.sources.spark.errors import BUILT_IN, PACKAGES
+from eventide.sources.spark_errors import BUILT_IN, PACKAGES
 
 LOCAL = ("arrow", "csv", "follow", "json", "kafka", "orc", "parquet", "replay", "stdin", "text")
 
@@ -85,7 +85,7 @@ class LocalInput(Protocol):
 
 OTHERS = {
     "follow": ("eventide.sources.files.follow", "Follow"),
-    "kafka": ("eventide.sources.kafka.input", "KafkaInput"),
+    "kafka": ("eventide.sources.kafka", "KafkaInput"),
     "replay": ("eventide.sources.replay.local", "ReplayInput"),
     "stdin": ("eventide.sources.standard_input", "StandardInput"),
 }
