@@ -22,7 +22,7 @@ from eventide.plan.declared.rows import queued
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.sinks.sink import Memory
-from eventide.sources.batches import Batches
+from eventide.sources.local_input import Batches
 from eventide.testing.trial import Trial
 
 if TYPE_CHECKING:

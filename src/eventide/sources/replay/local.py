@@ -25,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.plan.declared.stream import Stream
+from eventide.sources.local_input import CountedInput
 from eventide.sources.replay.planning import planned
 
 LOOK_AGAIN = 0.01
@@ -36,25 +37,19 @@ def wall_clock() -> int:
     return time.time_ns() // 1000
 
 
-class ReplayInput:
+class ReplayInput(CountedInput):
     """The rows of a replay, as they fall due by a clock in microseconds."""
 
     def __init__(self, stream: Stream, clock: Callable[[], int] = wall_clock) -> None:
+        super().__init__()
         self._schedule = planned(stream)
         self._clock = clock
         self._start: int | None = None
-        self._rows = 0
-        self._noted = 0
 
     @property
     def ended(self) -> bool:
         """Whether all rows were taken."""
         return self._rows == self._schedule.rows
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether the whole replay was taken, which is where a bounded run ends."""
-        return self.ended
 
     def take(self, max_rows: int, wait: float) -> pa.Table | None:
         """Take the rows that are due by the clock."""
@@ -86,8 +81,7 @@ class ReplayInput:
 
     def portion(self) -> dict[str, Any]:
         """How many rows were taken since this was last asked, and when the replay began."""
-        rows, self._noted = self._rows - self._noted, self._rows
-        return {"rows": rows, "start": self._start}
+        return {**super().portion(), "start": self._start}
 
     def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
         """Take as many rows again, which were due then, and go on by the clock of then."""
