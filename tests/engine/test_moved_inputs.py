@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eventide.engine.spark.moved_inputs import NOTED, MovedInputs
 from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Memory
+from eventide.sources.moved_files import NOTED, MovedInputs
 from eventide.storage.storage import Storage
 from tests.choice import slow
 from tests.engine.small_streams import made, put, stream, tumbling, wait_until

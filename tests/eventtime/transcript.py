@@ -83,7 +83,7 @@ def _heartbeat(shown: Heartbeats, source: int) -> int:
 
 
 def _violations(generator: Any) -> list[dict[str, int]]:
-    return [vars(violation) for violation in getattr(generator, "violations", ())]
+    return [violation._asdict() for violation in getattr(generator, "violations", ())]
 
 
 def _listed(written: Any) -> list[Any]:

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 
-from eventide.engine.stream_progress import arrivals_of
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Policy
@@ -70,7 +69,7 @@ class Pace:
         numbers = np.array([self._sources[source] for source in cells.column("source").to_pylist()], dtype=np.intp)
         rows, low, high = (cells.column(name).to_numpy() for name in ("rows", "low", "high"))
         self._generator.observe(
-            arrivals_of(self._clock, numbers, rows, low, high) if len(rows) else Arrivals.silence(self._clock)
+            Arrivals.of_cells(self._clock, numbers, rows, low, high) if len(rows) else Arrivals.silence(self._clock)
         )
         self._save()
         for path in paths:

@@ -27,7 +27,6 @@ from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.query import GivenSink
 from eventide.api.running_query import RunningQueries
 from eventide.api.start import given_sink, running_in
-from eventide.engine.round.placement import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
@@ -35,6 +34,7 @@ from eventide.launch.engines import chosen_engine
 from eventide.launch.settings import RunSettings, checked_engine
 from eventide.launch.user_functions import local_backend, register_on_spark, registered, with_comparisons
 from eventide.plan.declared.program import NAME, Program
+from eventide.profile.amounts import memory_bytes
 from eventide.sinks.by_name import sink_of
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage

@@ -32,12 +32,12 @@ from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.planning import planned
 from eventide.api.running_query import RunningQueries
 from eventide.api.startable import GivenSink, Startable
-from eventide.engine.round.placement import memory_bytes
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.launch.engines import IN_PYTHON, claim_outputs
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import TimeKind
+from eventide.profile.amounts import memory_bytes
 from eventide.sinks.callback import Callback
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Memory, Sink

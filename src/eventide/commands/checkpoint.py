@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eventide.commands.process import DONE, UNUSABLE
-from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, kind_of_times, known
+from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, known
 from eventide.engine.introspection.why import OpenWindow, ProgressReport
 from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
-from eventide.engine.round.placement import size_words, state_words
 from eventide.errors import DeclarationError
 from eventide.launch.settings import RunSettings, script_of
 from eventide.plan.binding import as_run
 from eventide.plan.declared.stream import TimeKind
+from eventide.profile.amounts import size_words
 from eventide.report.stopped_run import Verification, below, read_progress, verify
 from eventide.report.why import moment, operator_words, window_words
 from eventide.storage.storage import Storage
@@ -71,13 +71,27 @@ def states_of(progress: ProgressReport, query: str) -> list[dict[str, Any]]:
     return found
 
 
+def state_words(name: str, placement: str, rows: int, size: int) -> str:
+    """Where the state of an operator is, and how large.
+
+    >>> state_words("speeds", "driver", 1200, 48_000), state_words("pairs", "cluster", 1, 3_400_000_000)
+    ('speeds keeps 1,200 rows, 46.9 KiB, with the driver', 'pairs keeps 1 row, 3.17 GiB, on the cluster')
+    >>> state_words("speeds", "driver", 0, 0)
+    'speeds keeps no rows'
+    """
+    if not rows:
+        return f"{name} keeps no rows"
+    where = "on the cluster" if placement == "cluster" else "with the driver"
+    return f"{name} keeps {rows:,} row{'' if rows == 1 else 's'}, {size_words(size)}, {where}"
+
+
 def _tell_operator(progress: ProgressReport, name: str, as_json: bool) -> None:
     """A merge or join has no windows: what is told is how far it is, and what it waits for."""
     found = progress.operator(name)
     if found is None:
         words = f"{name} does not run by itself: ask about the query that reads it"
     else:
-        words = operator_words(found[1], found[0], kind_of_times(progress.program, name) is TimeKind.SEQUENCE)
+        words = operator_words(found[1], found[0], progress.program.times_of(name) is TimeKind.SEQUENCE)
     words_of = {"query": name, "round": progress.record.round, "clock": progress.record.clock}
     states = states_of(progress, name)
     if as_json:

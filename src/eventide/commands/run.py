@@ -18,8 +18,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack, redirect_stdout, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -29,7 +29,7 @@ from eventide.commands.process import TerminatedError, code_of, was_closed
 from eventide.endpoint.discovery import EXPOSED, Address
 from eventide.endpoint.lifecycle import Endpoint, listen, listen_not
 from eventide.engine.running import Running
-from eventide.engine.scheduling.trace import written_to
+from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.launch.engines import (
@@ -233,6 +233,25 @@ def _run(script: Script, request: RunRequest) -> None:
         with suppress(KeyboardInterrupt, TerminatedError):
             # Who is in a hurry now has all that there was to have; only Spark has not ended yet.
             stack.close()
+
+
+@contextmanager
+def written_to(file: str | None) -> Iterator[Trace | None]:
+    """A trace that is written to a file as it grows; None where no file is given.
+
+    >>> with written_to(None) as trace:
+    ...     print(trace)
+    None
+    """
+    if file is None:
+        yield None
+        return
+    try:
+        opened = Path(file).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115
+    except OSError as error:
+        raise DeclarationError(f"cannot write the trace to {file}: {error.strerror}; name another file") from error
+    with opened:
+        yield lambda line: print(line.as_json(), file=opened)
 
 
 def comes_to_an_end(program: Program) -> bool:

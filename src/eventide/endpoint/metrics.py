@@ -20,7 +20,7 @@ from eventide.engine.introspection.status import Status, StreamStatus, source_ti
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.running import Running
 from eventide.eventtime.instant import EDGE
-from eventide.eventtime.policies.drop_ratio.permitted import permitted_ratio
+from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
 from eventide.plan.declared.stream import Stream, TimeKind
 
 SOURCES = 10

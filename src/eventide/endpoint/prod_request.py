@@ -36,7 +36,6 @@ import pyarrow as pa
 from pyarrow import types
 
 from eventide.endpoint.auth import HttpError
-from eventide.engine.introspection.open_windows import kind_of_times
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
@@ -102,7 +101,7 @@ def names(engine: Engine) -> list[str]:
 def times_of(engine: Engine, name: str) -> TimeKind:
     """What `up_to` and `after` are: times of what a query reads, also where its windows are over counts of rows."""
     bound = engine.plan.queries.get(name)
-    kind = kind_of_times(engine.program, name) if bound is None else bound.stream.time_kind
+    kind = engine.program.times_of(name) if bound is None else bound.stream.time_kind
     return TimeKind.SEQUENCE if kind is TimeKind.SEQUENCE else TimeKind.TIMESTAMP
 
 

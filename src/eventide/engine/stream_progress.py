@@ -237,7 +237,7 @@ class StreamProgress:
         if cells.num_rows:
             lows, highs = _int64(cells, "__lo"), _int64(cells, "__hi")
             self.latest = max(self.latest, int(highs.max()))
-            arrivals = arrivals_of(clock, self._numbers(cells, source_columns), _int64(cells, "__n"), lows, highs)
+            arrivals = Arrivals.of_cells(clock, self._numbers(cells, source_columns), _int64(cells, "__n"), lows, highs)
         self.arrivals = arrivals
         self.hearing.note(arrivals)
         self.over[arrivals.sources[arrivals.sources < len(self.over)]] = False
@@ -372,20 +372,6 @@ def source_names(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:
     texts = [pc.fill_null(_text(table.column(name)), "(null)") for name in columns]
     joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
-
-
-def arrivals_of(
-    clock: int, source: NDArray[np.intp], rows: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
-) -> Arrivals:
-    """Cells in the order the time core wants; delays are taken to be those of a cell's middle."""
-    order = np.lexsort((low, source))
-    source, rows, low, high = source[order], rows[order], low[order], high[order]
-    # Cells of one source that start together (other groups of the same pane) are one.
-    first = np.flatnonzero(np.concatenate(([True], (source[1:] != source[:-1]) | (low[1:] != low[:-1]))))
-    rows, high = np.add.reduceat(rows, first), np.maximum.reduceat(high, first)
-    source, low = source[first], low[first]
-    delay = clock - (low.astype(np.float64) + high.astype(np.float64)) / 2
-    return Arrivals(clock, source, rows, low, high, rows * delay, rows * delay * delay)
 
 
 def _int64(table: pa.Table, name: str) -> NDArray[np.int64]:

@@ -87,6 +87,20 @@ class Arrivals:
         )
 
     @classmethod
+    def of_cells(
+        cls, clock: int, source: NDArray[np.intp], rows: NDArray[np.int64], low: Instants, high: Instants
+    ) -> Arrivals:
+        """Cells in the order the time core wants; delays are taken to be those of a cell's middle."""
+        order = np.lexsort((low, source))
+        source, rows, low, high = source[order], rows[order], low[order], high[order]
+        # Cells of one source that start together (other groups of the same pane) are one.
+        first = np.flatnonzero(np.concatenate(([True], (source[1:] != source[:-1]) | (low[1:] != low[:-1]))))
+        rows, high = np.add.reduceat(rows, first), np.maximum.reduceat(high, first)
+        source, low = source[first], low[first]
+        delay = clock - (low.astype(np.float64) + high.astype(np.float64)) / 2
+        return cls(clock, source, rows, low, high, rows * delay, rows * delay * delay)
+
+    @classmethod
     def silence(cls, clock: int) -> Arrivals:
         """A round without rows: only the clock moved.
 

@@ -23,13 +23,15 @@ never pull time back.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
 from eventide.errors import SnapshotError
-from eventide.eventtime.arrays import grown
+from eventide.eventtime.arrays import grown, packed, unpacked
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import NEVER, Instants
 
@@ -137,79 +139,151 @@ class Ratchet:
         return {"combined": self._shown.combined, "by_source": self._shown.by_source.tolist()}
 
     def restore(self, saved: Snapshot) -> None:
-        """Go on from what `snapshot` described."""
-        self._shown = Heartbeats(saved["combined"], np.array(saved["by_source"], dtype=np.int64))
+        """Go on from what `snapshot` described.
 
-    @classmethod
-    def restored(cls, saved: Snapshot) -> Ratchet:
-        """The ratchet that `snapshot` described.
-
-        >>> Ratchet.restored({"combined": 4, "by_source": [4, 9]}).shown.of(1)
+        >>> ratchet = Ratchet()
+        >>> ratchet.restore({"combined": 4, "by_source": [4, 9]})
+        >>> ratchet.shown.of(1)
         9
         """
-        ratchet = cls()
-        ratchet.restore(saved)
-        return ratchet
+        self._shown = Heartbeats(saved["combined"], np.array(saved["by_source"], dtype=np.int64))
 
 
-class SavedGenerator:
-    """Saves a heartbeat generator by the names of its attributes, and restores it.
+class SavedState:
+    """State that is saved by the names of its attributes, and restored in place.
 
-    Law: a snapshot has the kind and the version of the generator, and each attribute of `SAVED` under its name without
-    the underscore: arrays as lists, parts with a `snapshot` of their own by that, plain data as it is. Restoring it
-    into a new generator of the same policy changes no later heartbeat.
+    Law: a snapshot has each attribute of `SAVED` under its name without the underscore: arrays as lists (`packed` where
+    the class is `PACKED`), parts by snapshots of their own, plain data as it is. Restoring it into new state of the
+    same declaration changes nothing that follows. What only one of the two has as a part begins anew.
     """
 
-    KIND: ClassVar[str]
-    VERSION: ClassVar[int]
-    SAVED: ClassVar[tuple[str, ...]]
-    inner: HeartbeatGenerator
-    """Of those that wrap another."""
+    SAVED: ClassVar[tuple[str, ...]] = ()
+    PACKED: ClassVar[bool] = False
 
     def snapshot(self) -> Snapshot:
         """Everything needed to go on to the same heartbeats."""
-        parts = {name.lstrip("_"): _plain(getattr(self, name)) for name in self.SAVED}
-        return {"kind": self.KIND, "version": self.VERSION, **parts}
+        return {name.lstrip("_"): self._saved(getattr(self, name)) for name in self.SAVED}
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from what `snapshot` described, but for `inner`, which is its policy's to resume."""
-        check_snapshot(snapshot, self.KIND, self.VERSION)
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described."""
         for name in self.SAVED:
-            saved, here = snapshot[name.lstrip("_")], getattr(self, name)
-            if isinstance(here, np.ndarray):
-                setattr(self, name, np.array(saved, dtype=here.dtype).reshape(-1, *here.shape[1:]))
-            elif name != "inner" and isinstance(here, _Restorable):
-                here.restore(saved)
-            elif name != "inner":
-                setattr(self, name, saved)
+            setattr(self, name, _restored(getattr(self, name), saved[name.lstrip("_")]))
+
+    def _saved(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return packed(value) if self.PACKED else value.tolist()
+        if isinstance(value, list | tuple):
+            return [self._saved(one) for one in value]
+        return value.snapshot() if hasattr(value, "snapshot") else value
 
 
 @runtime_checkable
-class _Restorable(Protocol):
-    """A part of a generator that saves itself."""
+class _Part(Protocol):
+    """State that saves itself."""
 
     def snapshot(self) -> Snapshot: ...
 
     def restore(self, saved: Snapshot) -> None: ...
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value.snapshot() if hasattr(value, "snapshot") else value
+def _restored(here: Any, saved: Any) -> Any:
+    """The value of an attribute, from what was saved of it and what a new one is."""
+    if isinstance(here, np.ndarray):
+        if not isinstance(saved, list):
+            return unpacked(saved)
+        return np.array(saved, dtype=here.dtype) if saved else here[:0].copy()
+    if isinstance(here, _Part):
+        if saved is not None:
+            here.restore(saved)
+        return here
+    if isinstance(here, list | tuple) and here and isinstance(here[0], _Part):
+        return type(here)(_restored(part, one) for part, one in zip(here, saved, strict=True))
+    return None if here is None and isinstance(saved, dict) else saved
 
 
-Running = TypeVar("Running", bound=SavedGenerator)
+class SavedGenerator(SavedState):
+    """The running object of a policy, saved with its kind and version."""
+
+    KIND: ClassVar[str]
+    VERSION: ClassVar[int] = 1
+
+    def snapshot(self) -> Snapshot:
+        """Everything needed to go on to the same heartbeats."""
+        return {"kind": self.KIND, "version": self.VERSION, **super().snapshot()}
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described."""
+        self.check(saved)
+        super().restore(saved)
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot from which this policy cannot go on."""
+        check_snapshot(snapshot, self.KIND, self.VERSION)
 
 
-def resumed(generator: Running, snapshot: Snapshot, inner: Policy | None = None) -> Running:
-    """A new generator, gone on from `snapshot`; one that wraps another has that resumed by its policy.
+Running = TypeVar("Running", bound=_Part)
+
+
+def resumed(state: Running, snapshot: Snapshot) -> Running:
+    """New state, gone on from `snapshot`.
+
+    >>> from eventide.eventtime.policies.slack import LargestTimes
+    >>> resumed(LargestTimes(keep=2), {"times": [9, 4], "rows": [1, 1]}).least
+    4
+    """
+    state.restore(snapshot)
+    return state
+
+
+class SavedPolicy(ABC, Generic[Running]):
+    """A policy whose running object is saved by the names of its attributes.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> FixedDelay(10).resume(FixedDelay(10).start().snapshot()).snapshot() == FixedDelay(10).start().snapshot()
     True
     """
-    generator.restore(snapshot)
-    if inner is not None:
-        generator.inner = inner.resume(snapshot["inner"])
-    return generator
+
+    @abstractmethod
+    def start(self) -> Running:
+        """A heartbeat generator that has seen nothing."""
+
+    def resume(self, snapshot: Snapshot) -> Running:
+        """A heartbeat generator that continues where `snapshot` was taken."""
+        return resumed(self.start(), snapshot)
+
+
+class Wrapped:
+    """The heartbeat generator of another policy within one: it may be a user's, so its own policy resumes it."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.inner = policy.start()
+
+    def observe(self, arrivals: Arrivals) -> None:
+        """Pass a round on."""
+        self.inner.observe(arrivals)
+
+    def heartbeats(self, clock: int) -> Heartbeats:
+        """What it promises at this clock."""
+        return self.inner.heartbeats(clock)
+
+    def snapshot(self) -> Snapshot:
+        """Its snapshot."""
+        return self.inner.snapshot()
+
+    def restore(self, saved: Snapshot) -> None:
+        """Have it resumed from its snapshot."""
+        self.inner = self._policy.resume(saved)
+
+
+def layers(whole: object) -> Iterator[object]:
+    """A policy or a heartbeat generator and whatever it wraps, from the outermost.
+
+    >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
+    >>> from eventide.eventtime.policies.wrappers.timeout import Timeout
+    >>> list(layers(Timeout(FixedDelay(9), after=5)))
+    [Timeout(inner=FixedDelay(delay=9), after=5), FixedDelay(delay=9)]
+    """
+    while whole is not None:
+        yield whole
+        whole = getattr(whole, "inner", None)

@@ -24,14 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.arrays import grown, packed, unpacked
+from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Snapshot
+from eventide.eventtime.heartbeat import Heartbeats, SavedState, Snapshot, resumed
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 
 
-class LastSeen:
+class LastSeen(SavedState):
     """Two arrays over sources."""
+
+    SAVED = ("heard", "largest")
+    PACKED = True
 
     def __init__(self) -> None:
         self.heard: Instants = np.zeros(0, dtype=np.int64)
@@ -64,10 +67,6 @@ class LastSeen:
         """The largest time that a source spoke of."""
         return int(self.largest[source]) if source < len(self.largest) else NEVER
 
-    def snapshot(self) -> Snapshot:
-        """The times and clocks of all sources as plain data."""
-        return {"heard": packed(self.heard), "largest": packed(self.largest)}
-
     @classmethod
     def restored(cls, saved: Snapshot) -> LastSeen:
         """What `snapshot` described.
@@ -75,9 +74,7 @@ class LastSeen:
         >>> LastSeen.restored(LastSeen().snapshot()).heard.tolist()
         []
         """
-        hearing = cls()
-        hearing.heard, hearing.largest = unpacked(saved["heard"]), unpacked(saved["largest"])
-        return hearing
+        return resumed(cls(), saved)
 
 
 def slowest(by_source: Instants, heard: NDArray[np.bool_], known: int = 0) -> int:

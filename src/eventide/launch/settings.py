@@ -33,11 +33,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from eventide.engine.round.placement import memory_bytes
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.errors import DeclarationError, InputError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.language.script import Script, read_script, scheduling_of
+from eventide.profile.amounts import memory_bytes
 
 KNOWN = (
     "checkpoint", "driver.memory", "engine", "every", "expensive.rows", "expensive.seconds", "flush.rows", "heartbeats",

@@ -96,3 +96,40 @@ def percent(share: float | None) -> str:
     if share == 0:
         return "0 %"
     return f"{share:.2%}".replace("%", " %") if share >= 0.00005 else "<0.01 %"
+
+
+UNITS = {letter: 1024**power for power, letter in enumerate("bkmgt")}
+SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<letter>[kmgt])(?P<unit>i?b)?|b)?", re.IGNORECASE)
+
+
+def memory_bytes(given: int | str) -> int:
+    """A size as it was given, in bytes.
+
+    A number of bytes, or a number and a unit: kB, MB, GB and TB by the thousand, KiB, MiB, GiB and TiB by 1024, and k,
+    m, g and t by 1024 too, as Spark has them.
+
+    >>> memory_bytes("256 MiB"), memory_bytes("1.5GB"), memory_bytes("2g"), memory_bytes(0)
+    (268435456, 1500000000, 2147483648, 0)
+    >>> memory_bytes("much")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: driver.memory 'much' is no size: write such as '256 MiB', '2 GB', or 0
+    """
+    found = SIZE.fullmatch(str(given).strip())
+    if found is None:
+        raise DeclarationError(f"driver.memory {given!r} is no size: write such as '256 MiB', '2 GB', or 0")
+    letter, unit = (found["letter"] or "b").lower(), (found["unit"] or "ib").lower()
+    factor = UNITS[letter] if unit == "ib" else 1000 ** "bkmgt".index(letter)
+    return int(float(found["number"]) * factor) if "." in found["number"] else int(found["number"]) * factor
+
+
+def size_words(size: int) -> str:
+    """A number of bytes, as people read it.
+
+    >>> size_words(0), size_words(900), size_words(268_435_456), size_words(3_400_000_000)
+    ('0 bytes', 'less than 1 KiB', '256 MiB', '3.17 GiB')
+    """
+    if size < UNITS["k"]:
+        return "less than 1 KiB" if size else "0 bytes"
+    letter = next(letter for letter in "tgmk" if size >= UNITS[letter])
+    return f"{size / UNITS[letter]:.3g} {letter.upper()}iB"

@@ -35,7 +35,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.round.placement import DRIVER_MEMORY, budget_words
+from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
@@ -51,7 +51,7 @@ from eventide.plan.declared.window import RowWindow, SameWindow
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.sql.merge import merge_text
 from eventide.plan.sql.reduce import kept_text
-from eventide.profile.amounts import spoken
+from eventide.profile.amounts import size_words, spoken
 from eventide.report.operators import attributes, described_operator, in_words, is_same_in, of_stream
 
 
@@ -164,6 +164,24 @@ def described(
         "operators": [_operator(step, bound, places) for step in program.steps if not isinstance(step, Query)],
         "driver_memory": {"bytes": memory, "words": budget_words(memory)},
     }
+
+
+def budget_words(size: int | None) -> str:
+    """What a budget means; None where there is no cluster.
+
+    >>> budget_words(0), budget_words(None)
+    ('nothing stays with the driver: the state of every operator is on the cluster', 'all state is with this process')
+    >>> budget_words(2**28)
+    'up to 256 MiB of state stay with the driver, of all operators together; above, the largest goes to the cluster'
+    """
+    if size is None:
+        return "all state is with this process"
+    if size == 0:
+        return "nothing stays with the driver: the state of every operator is on the cluster"
+    return (
+        f"up to {size_words(size)} of state stay with the driver, of all operators together; above, the largest goes "
+        "to the cluster"
+    )
 
 
 def _found(query: Query, bound: BoundSteps) -> BoundQuery | Unbound:

@@ -39,14 +39,13 @@ from datetime import UTC, datetime
 import numpy as np
 
 from eventide.engine.introspection.status import QueryStatus, Status, StreamStatus
-from eventide.engine.round.placement import size_words
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.policies.drop_ratio.permitted import permitted_ratio
+from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
-from eventide.profile.amounts import percent, spoken
+from eventide.profile.amounts import percent, size_words, spoken
 
 SEPARATOR = "\x1f"
 """Between the values that name a source together."""

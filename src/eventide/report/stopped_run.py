@@ -27,17 +27,21 @@ from eventide.engine.checkpoint.array_files import complete
 from eventide.engine.checkpoint.checkpoint import INTENTS, NUMBERED, ROUNDS, TAIL, checked, decoded
 from eventide.engine.checkpoint.record import DamagedError, Intent, RoundRecord, StateFile, checksum, read_document
 from eventide.engine.checkpoint.written_results import missing_words, rounds_of
-from eventide.engine.introspection.open_windows import OpenQuery, open_of_record
+from eventide.engine.introspection.open_windows import OpenQuery, OpenRows, OpenTime
 from eventide.engine.introspection.why import ProgressReport
+from eventide.engine.operators.windows import first_start, needed_from
 from eventide.engine.round.side_tables import LATE, REJECTS
 from eventide.errors import CheckpointError, EngineError
 from eventide.eventtime.instant import Instants
+from eventide.eventtime.punctuation import Span
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.bound.join import SIDES
 from eventide.plan.bound.join_inputs import LEFT
 from eventide.plan.declared.fingerprint import described, refuse_changes
 from eventide.plan.declared.join import Lookup
 from eventide.plan.declared.program import Program, reads
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.window import RowWindow, SameWindow
 from eventide.sinks.directory import Directory
 from eventide.storage.storage import MissingFileError, Storage, line
 
@@ -139,7 +143,7 @@ def _progress(
     for query in program.queries:
         if query.name in way:
             saved = record.queries[query.name]
-            opened[query.name] = open_of_record(program, query, saved, times(query.name, "waiting"))
+            opened[query.name] = _opened(program, query, saved, times(query.name, "waiting"))
     names: dict[str, pa.Array] = {}
     for stream in program.streams:
         # By some schedules a query goes by streams that it does not read.
@@ -153,6 +157,19 @@ def _progress(
             every = times(operator.name, SIDES[LEFT])
             waiting[operator.name] = every[every > record.queries[operator.name]["frontiers"][1]["time"]]
     return ProgressReport(program, record, names.__getitem__, opened.__getitem__, waiting.__getitem__, scheduling)
+
+
+def _opened(program: Program, query: Query, saved: dict[str, Any], times: Instants) -> OpenQuery:
+    """What is open of a query as a record has it; `times` are those of rows that may wait for a number."""
+    windows, kind, closed = program.windows_of(query), program.times_of(query.name), saved["closed_before"]
+    if isinstance(query.window, RowWindow):
+        waiting = np.sort(times[times >= closed])
+        return OpenRows(query.name, kind, windows, saved["numbered"], saved["emitted_before"], waiting, closed)
+    panes = query.window.over(windows) if isinstance(query.window, SameWindow) else windows
+    held = np.unique([pane for part in saved["state"]["slices"] for pane in part["panes"]]).astype(np.int64)
+    holes = tuple(Span(*hole) for hole in saved.get("holes", ()))
+    held = held[held >= min(needed_from(panes, closed), first_start(panes, holes))]
+    return OpenTime(query.name, kind, panes, windows.range, closed, held, holes)
 
 
 @dataclass

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import NEVER
-from eventide.eventtime.policies.kim import Kim, KimAdhoc, buffer_rows
-from eventide.eventtime.policies.kim_rows import Moments, VSeq
+from eventide.eventtime.policies.kim import Kim, KimAdhoc, Moments, VSeq, buffer_rows
 
 Row = tuple[int, int]
 """How long after the row before, and how late."""

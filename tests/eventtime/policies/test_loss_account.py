@@ -12,6 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.eventtime.arrays import as_plain
+from eventide.eventtime.heartbeat import resumed
 from eventide.eventtime.policies.drop_ratio.loss_account import (
     BOLDER_RUNGS,
     CREDIT_ROWS,
@@ -217,7 +218,7 @@ def test_a_snapshot_through_json_changes_nothing(
     account = LossAccount(drop_ratio, places=3)
     for source, rows, lost in rounds[:cut]:
         settle(account, rows, lost, source)
-    restored = LossAccount.restored(drop_ratio, json.loads(json.dumps(account.snapshot(), default=as_plain)))
+    restored = resumed(LossAccount(drop_ratio), json.loads(json.dumps(account.snapshot(), default=as_plain)))
     for source, rows, lost in rounds[cut:]:
         settle(account, rows, lost, source)
         settle(restored, rows, lost, source)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.heartbeat import resumed
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.policies.drop_ratio.progress import Progress
 
@@ -196,7 +197,7 @@ def test_a_snapshot_through_json_changes_nothing(rows: list[tuple[int, int]], da
     clocks = np.cumsum([step for step, _ in rows]).tolist()
     told = [(clock, time) for clock, (_, time) in zip(clocks, rows, strict=True)]
     cut = data.draw(st.integers(0, len(rows)))
-    restored = Progress.restored(json.loads(json.dumps(heard(told[:cut]).snapshot(), default=as_plain)))
+    restored = resumed(Progress(0), json.loads(json.dumps(heard(told[:cut]).snapshot(), default=as_plain)))
     for clock, time in told[cut:]:
         restored.note(Arrivals.of_row(clock, 0, time), no_silence(1))
     assert restored.snapshot() == heard(told).snapshot()

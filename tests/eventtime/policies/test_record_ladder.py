@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from eventide.eventtime.arrays import as_plain
+from eventide.eventtime.heartbeat import resumed
 from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, RUNGS, SAFEST, UNKNOWN, RecordLadder
 
 EVERY_RUNG = range(SAFEST + 1)
@@ -205,7 +206,7 @@ def test_the_chance_to_exceed_a_rung_is_the_same_for_every_distribution(
 @given(st.lists(RESIDUAL, max_size=60), st.lists(RESIDUAL, max_size=60))
 def test_a_snapshot_through_json_changes_nothing(past: list[int], future: list[int]) -> None:
     ladder = ladder_of(past)
-    restored = RecordLadder.restored(json.loads(json.dumps(ladder.snapshot(), default=as_plain)))
+    restored = resumed(RecordLadder(0), json.loads(json.dumps(ladder.snapshot(), default=as_plain)))
     for residual in future:
         add(ladder, [residual])
         add(restored, [residual])

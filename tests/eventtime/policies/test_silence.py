@@ -12,6 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.eventtime.arrays import as_plain
+from eventide.eventtime.heartbeat import resumed
 from eventide.eventtime.instant import EDGE
 from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, Stamped
 
@@ -199,7 +200,7 @@ def test_new_places_have_proven_nothing() -> None:
 @given(SOURCES, ENDS, st.floats(0, 200))
 def test_a_snapshot_through_json_changes_nothing(sources: list[Source], ends: tuple[int, int], reserve: float) -> None:
     silence = silence_of(sources, *ends)
-    restored = Silence.restored(json.loads(json.dumps(silence.snapshot(), default=as_plain)))
+    restored = resumed(Silence(0), json.loads(json.dumps(silence.snapshot(), default=as_plain)))
     for one in (silence, restored):
         one.end(np.array([0]), np.array([20_000]), np.array([True]))
     assert trusted(restored, sources, reserve) == trusted(silence, sources, reserve)

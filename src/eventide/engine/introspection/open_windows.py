@@ -12,18 +12,16 @@ has not come yet, no heartbeat closes it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from eventide.engine.operators.windows import closing, first_start, meeting, needed_from
+from eventide.engine.operators.windows import closing, meeting
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.program import Program
-from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import TimeKind
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import Window
 
 MOST_NUMBERED = 10_000
 """Of windows over a count of rows, so many are named at most: there is one for every slide, without end."""
@@ -124,44 +122,6 @@ class OpenRows:
 
 
 OpenQuery = OpenTime | OpenRows
-
-
-def open_of_record(program: Program, query: Query, saved: dict[str, Any], times: Instants) -> OpenQuery:
-    """What is open of a query as a round record has it; `times` are those of rows that may wait for a number."""
-    windows, panes, kind = windows_of(program, query)
-    closed = saved["closed_before"]
-    if isinstance(query.window, RowWindow):
-        waiting = np.sort(times[times >= closed])
-        return OpenRows(query.name, kind, panes, saved["numbered"], saved["emitted_before"], waiting, closed)
-    held = np.unique([pane for part in saved["state"]["slices"] for pane in part["panes"]]).astype(np.int64)
-    holes = tuple(Span(*hole) for hole in saved.get("holes", ()))
-    held = held[held >= min(needed_from(panes, closed), first_start(panes, holes))]
-    return OpenTime(query.name, kind, panes, windows.range, closed, held, holes)
-
-
-def windows_of(program: Program, query: Query) -> tuple[Window, Window, TimeKind]:
-    """Its windows as they are shown, the windows that its slices are cut by, and what their edges are."""
-    if isinstance(query.window, RowWindow):
-        return query.window.over_numbers, query.window.over_numbers, TimeKind.SEQUENCE
-    kind = kind_of_times(program, query.stream)
-    below = program.below(query)
-    if isinstance(query.window, SameWindow):
-        assert below is not None
-        windows, _, _ = windows_of(program, below)
-        return windows, query.window.over(windows), kind
-    return query.window, query.window, kind
-
-
-def kind_of_times(program: Program, read: str) -> TimeKind:
-    """What the times of a stream, of results, or of the rows of an operator are."""
-    operator = program.operator(read)
-    if operator is not None:
-        kind = kind_of_times(program, operator.inputs[0])
-    elif any(query.name == read for query in program.queries):
-        kind = windows_of(program, program.query(read))[2]
-    else:
-        return program.stream(read).time_kind
-    return TimeKind.SEQUENCE if kind is TimeKind.SEQUENCE else TimeKind.TIMESTAMP
 
 
 def known(instant: int) -> int | None:

@@ -28,12 +28,13 @@ from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.introspection.why_data import left_out_data, next_data, operator_data
 from eventide.engine.operators.frontier import after
 from eventide.engine.operators.operator import Operator
-from eventide.engine.round.placement import place, size_words, state_bytes, state_rows
+from eventide.engine.round.placement import place, state_bytes, state_rows
 from eventide.engine.round.report import Work
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import EDGE, NEVER, Instants
 from eventide.plan.declared.stream import Stream, TimeKind
+from eventide.profile.amounts import size_words
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from eventide.engine.checkpoint.record import RoundRecord
 from eventide.engine.introspection.closing_time import reached_at
 from eventide.engine.introspection.open_windows import Need, OpenQuery, known
 from eventide.engine.scheduling.frontier_limits import others_of, shape_of
-from eventide.engine.scheduling.scheduler import SelectivityTracker
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
+from eventide.eventtime.scheduling.expensive import SelectivityTracker
 from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.eventtime.scheduling.options import Scheduling, When
 from eventide.plan.binding import through

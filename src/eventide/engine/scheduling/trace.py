@@ -11,12 +11,8 @@ failed are in it too.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
-
-from eventide.errors import DeclarationError
 
 
 @dataclass(frozen=True)
@@ -36,22 +32,3 @@ class TraceLine:
 
 
 Trace = Callable[[TraceLine], None]
-
-
-@contextmanager
-def written_to(file: str | None) -> Iterator[Trace | None]:
-    """A trace that is written to a file as it grows; None where no file is given.
-
-    >>> with written_to(None) as trace:
-    ...     print(trace)
-    None
-    """
-    if file is None:
-        yield None
-        return
-    try:
-        opened = Path(file).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115
-    except OSError as error:
-        raise DeclarationError(f"cannot write the trace to {file}: {error.strerror}; name another file") from error
-    with opened:
-        yield lambda line: print(line.as_json(), file=opened)

@@ -23,13 +23,13 @@ from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
-from eventide.engine.spark.moved_inputs import follow_moves
 from eventide.errors import EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
+from eventide.sources.moved_files import follow_moves
 from eventide.sources.spark_errors import missing_topics, outage, refuse_connect, unreachable
 from eventide.sources.spark_input import read_stream
 from eventide.storage.storage import Storage

@@ -24,11 +24,12 @@ from pathlib import PurePosixPath
 
 from eventide.engine.checkpoint.record import checksum
 from eventide.errors import CheckpointError, EngineError
+from eventide.sources.moved_files import SOURCES
 from eventide.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
-OFFSETS, COMMITS, SOURCES = "spark/offsets", "spark/commits", "spark/sources"
+OFFSETS, COMMITS = "spark/offsets", "spark/commits"
 NUMBERED = re.compile(r".*/(\d+)(\.compact)?")
 OF_FILES = re.compile(rb'\n\{"path":.*"batchId":')
 

@@ -42,7 +42,7 @@ from typing import Protocol, runtime_checkable
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, WindowEnds
-from eventide.eventtime.heartbeat import Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
 
 
@@ -144,11 +144,8 @@ def between(ends: WindowEnds, before: int, now: int, lead: int) -> Prod | None:
     return Prod(last - 1, shift(first, -1)) if last > first else None
 
 
-KIND, VERSION = "earliness", 1
-
-
 @dataclass(frozen=True)
-class Earliness:
+class Earliness(SavedPolicy["EarlinessControl"]):
     """Permitted mean `error` (0.02 is 2 %), the points between which to choose, and how fast to move.
 
     `speed` is the share of a slide by which a window without any error moves the point earlier; `first` is the point to
@@ -185,27 +182,23 @@ class Earliness:
 
     def start(self) -> EarlinessControl:
         """A control that has seen no answer."""
-        first = self.latest if self.first is None else self.first
-        return EarlinessControl(self, min(max(first, self.earliest), self.latest))
-
-    def resume(self, snapshot: Snapshot) -> EarlinessControl:
-        """The control that `snapshot` described."""
-        check_snapshot(snapshot, KIND, VERSION)
-        control = EarlinessControl(self, snapshot["place"])
-        control.asked, control.windows, control.total = snapshot["asked"], snapshot["windows"], snapshot["total"]
-        return control
+        return EarlinessControl(self)
 
 
-class EarlinessControl:
+class EarlinessControl(SavedGenerator):
     """The point at which the next window is asked for, and what it has earned and paid."""
 
-    def __init__(self, policy: Earliness, place: float) -> None:
+    KIND = "earliness"
+    SAVED = ("_place", "asked", "windows", "total")
+
+    def __init__(self, policy: Earliness) -> None:
         self.policy = policy
         self.asked = NEVER
         self.windows = 0
         self.total = 0.0
         # Where the point would be without a latest one: what lies beyond it is owed.
-        self._place = place
+        first = policy.latest if policy.first is None else policy.first
+        self._place = min(max(first, policy.earliest), policy.latest)
 
     @property
     def point(self) -> float:
@@ -248,14 +241,3 @@ class EarlinessControl:
     def copy(self) -> EarlinessControl:
         """Another one that stands where this does."""
         return copy(self)
-
-    def snapshot(self) -> Snapshot:
-        """The state of the control as plain data."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "place": self._place,
-            "asked": self.asked,
-            "windows": self.windows,
-            "total": self.total,
-        }

@@ -21,13 +21,13 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
 from eventide.eventtime.reason import LeftOut, Reason
 
 
 @dataclass(frozen=True)
-class ClockSkew:
+class ClockSkew(SavedPolicy["ClockSkewGenerator"]):
     """Trail the clock by `max_skew`; sources 0, 1, ... by what `by_source` says of them instead.
 
     A negative skew is a source whose clock is known to be ahead.
@@ -48,15 +48,11 @@ class ClockSkew:
         """A heartbeat generator that has not seen the clock."""
         return ClockSkewGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> ClockSkewGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(ClockSkewGenerator(self), snapshot)
-
 
 class ClockSkewGenerator(SavedGenerator):
     """Trails the clock by the declared skews."""
 
-    KIND, VERSION = "clock_skew", 1
+    KIND = "clock_skew"
     SAVED = ("_clock", "_sources", "_ratchet")
 
     def __init__(self, policy: ClockSkew) -> None:

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
 from eventide.eventtime.reason import LeftOut, Reason
 
 
 @dataclass(frozen=True)
-class DelayQuantile:
+class DelayQuantile(SavedPolicy["DelayQuantileGenerator"]):
     """Trail the clock by the `quantile` of the delays of the last `window_rows` rows.
 
     >>> DelayQuantile(99)
@@ -54,15 +54,11 @@ class DelayQuantile:
         """A heartbeat generator that has seen nothing."""
         return DelayQuantileGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> DelayQuantileGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(DelayQuantileGenerator(self), snapshot)
-
 
 class DelayQuantileGenerator(SavedGenerator):
     """Remembers the latest delays, oldest first, with a number of rows each."""
 
-    KIND, VERSION = "delay_quantile", 1
+    KIND = "delay_quantile"
     SAVED = ("_delays", "_rows", "_clock", "_sources", "_ratchet")
 
     def __init__(self, policy: DelayQuantile) -> None:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
 from eventide.eventtime.sources import slowest
@@ -36,7 +36,7 @@ UPPER_EDGES: Instants = np.array([2**bits - 1 for bits in range(64)], dtype=np.i
 
 
 @dataclass(frozen=True)
-class DisorderHistogram:
+class DisorderHistogram(SavedPolicy["DisorderHistogramGenerator"]):
     """Trail each source's largest time by the `quantile` of its own disorder, after `warm_up` rows."""
 
     quantile: float = 0.95
@@ -54,15 +54,11 @@ class DisorderHistogram:
         """A heartbeat generator that has seen nothing."""
         return DisorderHistogramGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> DisorderHistogramGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(DisorderHistogramGenerator(self), snapshot)
-
 
 class DisorderHistogramGenerator(SavedGenerator):
     """Remembers the largest time and the histogram of every source."""
 
-    KIND, VERSION = "disorder_histogram", 1
+    KIND = "disorder_histogram"
     SAVED = ("_largest", "_counts", "_ratchet")
 
     def __init__(self, policy: DisorderHistogram) -> None:

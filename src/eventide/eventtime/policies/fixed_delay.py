@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import NEVER, shift
 from eventide.eventtime.reason import LeftOut, Reason
 
 
 @dataclass(frozen=True)
-class FixedDelay:
+class FixedDelay(SavedPolicy["FixedDelayGenerator"]):
     """Trail the largest time seen by `delay`.
 
     >>> FixedDelay(-1)
@@ -45,15 +45,11 @@ class FixedDelay:
         """A heartbeat generator that has seen nothing."""
         return FixedDelayGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> FixedDelayGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(FixedDelayGenerator(self), snapshot)
-
 
 class FixedDelayGenerator(SavedGenerator):
     """Remembers the largest time seen."""
 
-    KIND, VERSION = "fixed_delay", 1
+    KIND = "fixed_delay"
     SAVED = ("_largest", "_sources", "_ratchet")
 
     def __init__(self, policy: FixedDelay) -> None:

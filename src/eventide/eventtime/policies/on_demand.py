@@ -27,14 +27,14 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.sources import check_known, slowest
 
 
 @dataclass(frozen=True)
-class OnDemand:
+class OnDemand(SavedPolicy["OnDemandGenerator"]):
     """Let each silent source's time run on, `max_skew` behind, at `rate`; `internal` sources our clock stamps.
 
     >>> OnDemand(max_skew=5, rate=0)
@@ -61,15 +61,11 @@ class OnDemand:
         """A heartbeat generator that has seen nothing."""
         return OnDemandGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> OnDemandGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(OnDemandGenerator(self), snapshot)
-
 
 class OnDemandGenerator(SavedGenerator):
     """Remembers of every source the time it spoke of last, and at which clock."""
 
-    KIND, VERSION = "on_demand", 1
+    KIND = "on_demand"
     SAVED = ("_time", "_heard", "_clock", "_ratchet")
 
     def __init__(self, policy: OnDemand) -> None:

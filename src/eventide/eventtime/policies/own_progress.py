@@ -23,14 +23,14 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import NEVER, Instants, shift_all
 from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.sources import check_known, slowest
 
 
 @dataclass(frozen=True)
-class OwnProgress:
+class OwnProgress(SavedPolicy["OwnProgressGenerator"]):
     """Trail each source's own largest time by `slack`; wait for sources 0 to `known` - 1 from the start.
 
     >>> OwnProgress(slack=-5)
@@ -53,15 +53,11 @@ class OwnProgress:
         """A heartbeat generator that has seen nothing."""
         return OwnProgressGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> OwnProgressGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(OwnProgressGenerator(self), snapshot)
-
 
 class OwnProgressGenerator(SavedGenerator):
     """Remembers the largest time of every source, `NEVER` for one that has not spoken."""
 
-    KIND, VERSION = "own_progress", 1
+    KIND = "own_progress"
     SAVED = ("_largest", "_ratchet")
 
     def __init__(self, policy: OwnProgress) -> None:

@@ -28,7 +28,8 @@ that lies on both sides of a promise, one row is counted: at least that many bro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,17 +37,14 @@ from numpy.typing import NDArray
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.frontier import Frontier
-from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Policy, SavedGenerator, SavedPolicy, Snapshot, Wrapped, layers
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift, shift_all
 from eventide.eventtime.punctuation import Punctuation, Span
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, left_out_of, reason_of, those
 from eventide.eventtime.sources import check_known, slowest
 
-KIND, VERSION = "punctuated", 1
 
-
-@dataclass(frozen=True)
-class Violation:
+class Violation(NamedTuple):
     """In one round, at least `rows` rows of `source`, the earliest at `time`, came though `promised` was promised."""
 
     source: int
@@ -56,7 +54,7 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Punctuated:
+class Punctuated(SavedPolicy["PunctuatedGenerator"]):
     """Follow the promises in the data, and `inner` where it says more; wait for sources 0 to `known` - 1."""
 
     inner: Policy | None = None
@@ -67,19 +65,7 @@ class Punctuated:
 
     def start(self) -> PunctuatedGenerator:
         """A heartbeat generator that has been promised nothing."""
-        return PunctuatedGenerator(self, None if self.inner is None else self.inner.start())
-
-    def resume(self, snapshot: Snapshot) -> PunctuatedGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = PunctuatedGenerator(self, None if self.inner is None else self.inner.resume(snapshot["inner"]))
-        generator._promised = Frontier.restored(snapshot["promised"])
-        generator._frontier = Frontier.restored(snapshot["frontier"])
-        generator._waited_for = np.array(snapshot["waited_for"], dtype=np.bool_)
-        generator._discount = np.array(snapshot["discount"], dtype=np.int64)
-        generator._broken_rows = np.array(snapshot["broken_rows"], dtype=np.int64)
-        generator._violations = tuple(Violation(*violation) for violation in snapshot["violations"])
-        return generator
+        return PunctuatedGenerator(self)
 
 
 def punctuated_in(whole: object) -> object | None:
@@ -89,9 +75,7 @@ def punctuated_in(whole: object) -> object | None:
     >>> punctuated_in(Timeout(Punctuated(), after=5))
     Punctuated(inner=None, known=0)
     """
-    while whole is not None and not isinstance(whole, Punctuated | PunctuatedGenerator):
-        whole = getattr(whole, "inner", None)
-    return whole
+    return next((layer for layer in layers(whole) if isinstance(layer, Punctuated | PunctuatedGenerator)), None)
 
 
 def tell_heard(generator: object, sources: NDArray[np.intp], clock: int) -> None:
@@ -104,18 +88,20 @@ def tell_heard(generator: object, sources: NDArray[np.intp], clock: int) -> None
     >>> generator.heartbeats(6).combined == NEVER, [out.sources.tolist() for out in generator.left_out()]
     (True, [[0]])
     """
-    while generator is not None:
-        hear = getattr(generator, "hear", None)
+    for layer in layers(generator):
+        hear = getattr(layer, "hear", None)
         if hear is not None and len(sources):
             hear(sources, clock)
-        generator = getattr(generator, "inner", None)
 
 
-class PunctuatedGenerator:
+class PunctuatedGenerator(SavedGenerator):
     """Remembers what was promised to the letter, and what of it is believed: its `frontier`."""
 
-    def __init__(self, policy: Punctuated, inner: HeartbeatGenerator | None) -> None:
-        self.inner = inner
+    KIND = "punctuated"
+    SAVED = ("inner", "_promised", "_frontier", "_waited_for", "_discount", "_broken_rows", "_violations")
+
+    def __init__(self, policy: Punctuated) -> None:
+        self.inner = None if policy.inner is None else Wrapped(policy.inner)
         self._promised = Frontier.start()
         self._frontier = Frontier(NEVER, np.full(policy.known, NEVER, dtype=np.int64))
         self._waited_for: NDArray[np.bool_] = np.ones(policy.known, dtype=np.bool_)
@@ -240,16 +226,8 @@ class PunctuatedGenerator:
         of_inner = () if self.inner is None else left_out_of(self.inner)
         return (*of_inner, *those(NOT_EXPECTED, ~self._waited_for))
 
-    def snapshot(self) -> Snapshot:
-        """What was promised, what is believed, and the credit of every source."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "inner": None if self.inner is None else self.inner.snapshot(),
-            "promised": self._promised.snapshot(),
-            "frontier": self._frontier.snapshot(),
-            "waited_for": self._waited_for.tolist(),
-            "discount": self._discount.tolist(),
-            "broken_rows": self._broken_rows.tolist(),
-            "violations": [astuple(violation) for violation in self._violations],
-        }
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described."""
+        super().restore(saved)
+        self._promised, self._frontier = Frontier.restored(saved["promised"]), Frontier.restored(saved["frontier"])
+        self._violations = tuple(Violation(*violation) for violation in saved["violations"])

@@ -38,13 +38,15 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy, SavedState
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.reason import LeftOut, Reason
 
 
-class LargestTimes:
+class LargestTimes(SavedState):
     """The `keep` largest times, as descending times with a number of rows each."""
+
+    SAVED = ("_times", "_rows")
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
@@ -68,24 +70,9 @@ class LargestTimes:
         self._times = times[descending[:enough]]
         self._rows = rows[descending[:enough]]
 
-    def snapshot(self) -> Snapshot:
-        """The times and their rows as plain data."""
-        return {"times": self._times.tolist(), "rows": self._rows.tolist()}
-
-    def restore(self, saved: Snapshot) -> None:
-        """Go on from what `snapshot` described.
-
-        >>> seen = LargestTimes(keep=2)
-        >>> seen.restore({"times": [9, 4], "rows": [1, 1]})
-        >>> seen.least
-        4
-        """
-        self._times = np.array(saved["times"], dtype=np.int64)
-        self._rows = np.array(saved["rows"], dtype=np.int64)
-
 
 @dataclass(frozen=True)
-class Slack:
+class Slack(SavedPolicy["SlackGenerator"]):
     """Hold back the `rows` rows with the largest times.
 
     >>> Slack(-1)
@@ -104,15 +91,11 @@ class Slack:
         """A heartbeat generator with an empty buffer."""
         return SlackGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> SlackGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(SlackGenerator(self), snapshot)
-
 
 class SlackGenerator(SavedGenerator):
     """Remembers the times in the buffer and the one just pushed out."""
 
-    KIND, VERSION = "slack", 1
+    KIND = "slack"
     SAVED = ("_largest", "_sources", "_ratchet")
 
     def __init__(self, policy: Slack) -> None:

@@ -29,7 +29,10 @@ runtime").
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -87,3 +90,34 @@ class Selectivity:
     def ratio(self) -> float:
         """How many rows come out for one that goes in."""
         return self.rows_out / self.rows_in if self.rows_in else 1.0
+
+
+class SelectivityTracker:
+    """The selectivity of every operator of a program; `saved` is what a round record says of them."""
+
+    def __init__(self, saved: Mapping[str, Mapping[str, Any]]) -> None:
+        self._of: dict[str, Selectivity] = {}
+        self._waiting: dict[str, deque[tuple[int, int]]] = {}
+        for name, known in saved.items():
+            if "selectivity" in known:
+                rows_in, rows_out = known["selectivity"]
+                self._of[name] = Selectivity(rows_in=rows_in, rows_out=rows_out)
+
+    def count(self, name: str, rows_in: int, rows_out: int, seen: int, reached: int) -> None:
+        """Take a round of an operator into account: its inputs had come to `seen`, it went on to `reached`."""
+        waiting = self._waiting.setdefault(name, deque())
+        if rows_in:
+            waiting.append((seen, rows_in))
+        passed = 0
+        while waiting and waiting[0][0] <= reached:
+            passed += waiting.popleft()[1]
+        self._of.setdefault(name, Selectivity()).count(passed, rows_out)
+
+    def ratios(self) -> dict[str, float]:
+        """Rows out per row in, by operator."""
+        return {name: measured.ratio for name, measured in self._of.items()}
+
+    def saved(self, name: str) -> dict[str, Any]:
+        """Plain data for the round record."""
+        measured = self._of.get(name)
+        return {} if measured is None else {"selectivity": [measured.rows_in, measured.rows_out]}

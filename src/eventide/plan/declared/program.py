@@ -54,7 +54,7 @@ from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
-from eventide.plan.declared.window import SameWindow, Window
+from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, nearest_of, quoted
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -135,6 +135,24 @@ class Program:
     def below(self, query: Query) -> Query | None:
         """The query that a query reads; None where it reads a stream or an operator."""
         return self._queries_by_name.get(query.stream)
+
+    def windows_of(self, query: Query) -> Window:
+        """The windows of a query as they are shown: over time, or over the numbers of rows."""
+        if isinstance(query.window, SameWindow):
+            below = self.below(query)
+            assert below is not None
+            return self.windows_of(below)
+        return query.window.over_numbers if isinstance(query.window, RowWindow) else query.window
+
+    def times_of(self, name: str) -> TimeKind:
+        """What the times of a stream, of the results of a query, or of the rows of an operator are."""
+        operator, query = self.operator(name), self._queries_by_name.get(name)
+        if operator is None and query is None:
+            return self.stream(name).time_kind
+        if query is not None and isinstance(query.window, RowWindow):
+            return TimeKind.SEQUENCE
+        read = operator.inputs[0] if operator is not None else query.stream if query is not None else name
+        return TimeKind.SEQUENCE if self.times_of(read) is TimeKind.SEQUENCE else TimeKind.TIMESTAMP
 
     def operator(self, name: str) -> Operator | None:
         """The operator of that name; None where that is a stream or a query."""

@@ -35,8 +35,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from eventide.eventtime.arrays import grown, packed, unpacked
-from eventide.eventtime.heartbeat import Snapshot
+from eventide.eventtime.arrays import grown
+from eventide.eventtime.heartbeat import SavedState
 from eventide.eventtime.policies.drop_ratio.record_ladder import SAFEST
 from eventide.eventtime.policies.drop_ratio.silence import LossBudget
 
@@ -54,8 +54,11 @@ _SPEND = 0.85  # What rungs may spend; the rest of the allowance is for silences
 _FAIR = 1.3
 
 
-class LossAccount:
+class LossAccount(SavedState):
     """Allowance earned and spent: in all, in reserve, and per source."""
+
+    SAVED = ("rows", "lost", "_balance", "_reserve", "by_source")
+    PACKED = True
 
     def __init__(self, drop_ratio: float, places: int = 0) -> None:
         self.drop_ratio = drop_ratio
@@ -113,26 +116,3 @@ class LossAccount:
         balances = self.by_source / _FAIR
         own = np.ceil(self._nominal - np.where(balances < 0, balances / self._debt_turn, balances / self._turn))
         return np.clip(np.maximum(own, common), 0, SAFEST).astype(np.int64)
-
-    def snapshot(self) -> Snapshot:
-        """The balances as plain data."""
-        return {
-            "rows": self.rows,
-            "lost": self.lost,
-            "balance": self._balance,
-            "reserve": self._reserve,
-            "by_source": packed(self.by_source),
-        }
-
-    @classmethod
-    def restored(cls, drop_ratio: float, saved: Snapshot) -> LossAccount:
-        """The account that `snapshot` described.
-
-        >>> LossAccount.restored(0.01, LossAccount(0.01, 2).snapshot()).rungs().tolist()
-        [7, 7]
-        """
-        account = cls(drop_ratio)
-        account.rows, account.lost = saved["rows"], saved["lost"]
-        account._balance, account._reserve = saved["balance"], saved["reserve"]
-        account.by_source = unpacked(saved["by_source"])
-        return account

@@ -37,15 +37,13 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy, layers
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
 from eventide.eventtime.policies.drop_ratio.progress import Progress
 from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
 from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, Stamped
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
-
-KIND, VERSION = "drop_ratio", 1
 
 _FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would promise them all.
 _YOUNG_ROWS = 192
@@ -58,7 +56,7 @@ _EVERY_RUNG = np.arange(SAFEST + 1)
 
 
 @dataclass(frozen=True)
-class DropRatio:
+class DropRatio(SavedPolicy["DropRatioGenerator"]):
     """At most this share of the rows may be late; time comes as early as that allows.
 
     >>> DropRatio(1.5)
@@ -77,18 +75,6 @@ class DropRatio:
         """A heartbeat generator that has seen nothing."""
         return DropRatioGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> DropRatioGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = DropRatioGenerator(self)
-        generator._clock = snapshot["clock"]
-        generator._progress = Progress.restored(snapshot["progress"])
-        generator._ladder = RecordLadder.restored(snapshot["ladder"])
-        generator._silence = Silence.restored(snapshot["silence"])
-        generator.account = LossAccount.restored(self.ratio, snapshot["account"])
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
-
 
 @dataclass(frozen=True)
 class _Promises:
@@ -103,8 +89,11 @@ class _Promises:
     """The silence after which the source is not waited for; below zero for one that has not spoken."""
 
 
-class DropRatioGenerator:
+class DropRatioGenerator(SavedGenerator):
     """Progress, ladder, silences and account of all sources; nothing is kept per row."""
+
+    KIND = "drop_ratio"
+    SAVED = ("_clock", "_progress", "_ladder", "_silence", "account", "_ratchet")
 
     def __init__(self, policy: DropRatio) -> None:
         self.account = LossAccount(policy.ratio)
@@ -234,15 +223,12 @@ class DropRatioGenerator:
         unheard = self._progress.rows == 0
         return (*those(gone, ~self._judged()[0] & ~unheard), *those(NOT_EXPECTED, unheard))
 
-    def snapshot(self) -> Snapshot:
-        """All of it as plain data; a resumed heartbeat generator gives the same heartbeats."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "clock": self._clock,
-            "progress": self._progress.snapshot(),
-            "ladder": self._ladder.snapshot(),
-            "silence": self._silence.snapshot(),
-            "account": self.account.snapshot(),
-            "ratchet": self._ratchet.snapshot(),
-        }
+
+def permitted_ratio(policy: object) -> float | None:
+    """Which share of the rows a policy may lose, whatever is wrapped around it; None where it does not go by one.
+
+    >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
+    >>> permitted_ratio(DropRatio(0.01)), permitted_ratio(FixedDelay(10))
+    (0.01, None)
+    """
+    return next((layer.ratio for layer in layers(policy) if isinstance(layer, DropRatio)), None)

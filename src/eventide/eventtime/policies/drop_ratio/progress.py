@@ -22,16 +22,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eventide.eventtime.arrays import grown, packed, unpacked
+from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Snapshot
+from eventide.eventtime.heartbeat import SavedState
 from eventide.eventtime.instant import EDGE, Instants
 
 _LEAP_TIMES = 16
 _YOUNG_ROWS = 8
 
 
-class Progress:
+class Progress(SavedState):
     """Arrays over sources; instants lie within the edges of plain arithmetic."""
 
     _FILL: ClassVar[dict[str, int]] = {
@@ -46,6 +46,8 @@ class Progress:
         "leap": 0,
         "doubted": 0,
     }
+    SAVED = tuple(_FILL)
+    PACKED = True
     rows: NDArray[np.int64]
     crowd: NDArray[np.int64]
     crowds: NDArray[np.int64]
@@ -130,19 +132,3 @@ class Progress:
         self.doubted[source] = alone
         left_out = beyond & np.repeat(alone, arrivals.cells_by_source)
         return arrivals.max_by_source(np.where(left_out, np.where(partly, arrivals.earliest, -EDGE), arrivals.latest))
-
-    def snapshot(self) -> Snapshot:
-        """Everything as plain data."""
-        return {name: packed(getattr(self, name)) for name in self._FILL}
-
-    @classmethod
-    def restored(cls, saved: Snapshot) -> Progress:
-        """The progress that `snapshot` described.
-
-        >>> Progress.restored(Progress(2).snapshot()).rows.tolist()
-        [0, 0]
-        """
-        progress = cls(0)
-        for name in cls._FILL:
-            setattr(progress, name, unpacked(saved[name]))
-        return progress

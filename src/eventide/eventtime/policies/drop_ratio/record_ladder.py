@@ -178,14 +178,8 @@ class RecordLadder:
         """Everything as plain data."""
         return {"safe_from": self._safe_from, **{name: packed(getattr(self, name)) for name in self._ARRAYS}}
 
-    @classmethod
-    def restored(cls, saved: Snapshot) -> RecordLadder:
-        """The ladder that `snapshot` described.
-
-        >>> RecordLadder.restored(RecordLadder(3).snapshot()).seen.tolist()
-        [0, 0, 0]
-        """
-        ladder = cls(0, safe_from=saved["safe_from"])
-        for name in cls._ARRAYS:
-            setattr(ladder, name, unpacked(saved[name]))
-        return ladder
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described."""
+        self._safe_from = saved["safe_from"]
+        for name in self._ARRAYS:
+            setattr(self, name, unpacked(saved[name]))

@@ -35,8 +35,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eventide.eventtime.arrays import grown, packed, unpacked
-from eventide.eventtime.heartbeat import Snapshot
+from eventide.eventtime.arrays import grown
+from eventide.eventtime.heartbeat import SavedState
 from eventide.eventtime.instant import EDGE, Instants
 
 _GONE_TIMES = 10
@@ -79,8 +79,11 @@ class LossBudget(NamedTuple):
     rare: float
 
 
-class Silence:
+class Silence(SavedState):
     """Proven and longest silences per source, and how silences beyond the proven ones ended."""
+
+    SAVED = ("_proven", "longest", "_ended", "_ended_badly")
+    PACKED = True
 
     def __init__(self, places: int) -> None:
         self._proven = np.zeros(places, dtype=np.int64)
@@ -141,24 +144,3 @@ class Silence:
             place = unproven[short]
             trusted[place] = np.minimum(silent[place], proven[place] + of_unproven.only(short).reach(each))
         return trusted
-
-    def snapshot(self) -> Snapshot:
-        """Everything as plain data."""
-        return {
-            "proven": packed(self._proven),
-            "longest": packed(self.longest),
-            "ended": self._ended,
-            "ended_badly": self._ended_badly,
-        }
-
-    @classmethod
-    def restored(cls, saved: Snapshot) -> Silence:
-        """The silences that `snapshot` described.
-
-        >>> Silence.restored(Silence(2).snapshot()).longest.tolist()
-        [0, 0]
-        """
-        silence = cls(0)
-        silence._proven, silence.longest = unpacked(saved["proven"]), unpacked(saved["longest"])
-        silence._ended, silence._ended_badly = saved["ended"], saved["ended_badly"]
-        return silence

@@ -64,7 +64,7 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, SavedGenerator, SavedPolicy, SavedState, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.eventtime.policies.skew.bounds import RowBound
 from eventide.eventtime.policies.skew.matrix import Skew
@@ -117,7 +117,7 @@ class PromiseRing:
         self._pending[np.array(saved["cell"], dtype=np.intp)] = saved["promise"]
 
 
-class ClockRing:
+class ClockRing(SavedState):
     """Promises that fall due after some clock time, rounded up to whole units: later, never earlier.
 
     >>> ring = ClockRing(targets=1, longest_wait=7, unit=5)
@@ -125,6 +125,8 @@ class ClockRing:
     >>> ring.take(109)[0] == NEVER, ring.take(110).tolist()
     (np.True_, [42])
     """
+
+    SAVED = ("_ring", "_first_clock", "_due")
 
     def __init__(self, targets: int, longest_wait: int, unit: int) -> None:
         self._ring = PromiseRing(targets, _ceil(longest_wait, unit) + 1)
@@ -156,23 +158,15 @@ class ClockRing:
         np.maximum(self._due, met, out=self._due)
         return elapsed
 
-    def snapshot(self) -> Snapshot:
-        """The ring, the clock it counts from, and what is due."""
-        return {"ring": self._ring.snapshot(), "first_clock": self._first_clock, "due": self._due.tolist()}
-
-    def restore(self, saved: Snapshot) -> None:
-        """Take over what `snapshot` saved."""
-        self._ring.restore(saved["ring"])
-        self._first_clock = saved["first_clock"]
-        self._due = np.array(saved["due"], dtype=np.int64)
-
 
 def _ceil(length: int, unit: int) -> int:
     return -(-length // unit)
 
 
-class RowBoundStage:
+class RowBoundStage(SavedState):
     """Promises of all row bounds with the same `rows`: first until counting may begin, then until it is done."""
+
+    SAVED = ("rows", "_before_counting", "_counting")
 
     def __init__(self, rows: int, latency: Instants, unit: int) -> None:
         self.rows = rows
@@ -194,23 +188,13 @@ class RowBoundStage:
         """Count up to `total` rows per source: the largest promise of each that has had its rows, else `NEVER`."""
         return self._counting.take(total)
 
-    def snapshot(self) -> Snapshot:
-        """Both waits as plain data."""
-        return {"before_counting": self._before_counting.snapshot(), "counting": self._counting.snapshot()}
 
-    def restore(self, saved: Snapshot) -> None:
-        """Take over what `snapshot` saved."""
-        self._before_counting.restore(saved["before_counting"])
-        self._counting.restore(saved["counting"])
-
-
-KIND, VERSION = "declared_skew", 1
 FINEST_PARTS = 256
 FINEST_CELLS = 2**22
 
 
 @dataclass(frozen=True)
-class DeclaredSkew:
+class DeclaredSkew(SavedPolicy["DeclaredSkewGenerator"]):
     """Deduce heartbeats from the bounds of `skew`.
 
     `clock_unit` is the grain of pending promises: memory is sources x (longest after + longest latency) / clock_unit,
@@ -249,16 +233,12 @@ class DeclaredSkew:
         """A heartbeat generator that has seen nothing."""
         return DeclaredSkewGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> DeclaredSkewGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = DeclaredSkewGenerator(self)
-        generator.restore(snapshot)
-        return generator
 
-
-class DeclaredSkewGenerator:
+class DeclaredSkewGenerator(SavedGenerator):
     """Heartbeats reached, and promises that wait for the clock or for rows."""
+
+    KIND = "declared_skew"
+    SAVED = ("_unit", "_clock", "_total", "_reached", "_pending", "_stages")
 
     def __init__(self, policy: DeclaredSkew) -> None:
         skew = self._skew = policy.skew
@@ -327,31 +307,13 @@ class DeclaredSkewGenerator:
         """None: a source goes on by the bounds that speak of it, or not at all."""
         return ()
 
-    def snapshot(self) -> Snapshot:
-        """Everything reached and pending, and the unit in which it is kept."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "unit": self._unit,
-            "clock": self._clock,
-            "total": self._total.tolist(),
-            "reached": self._reached.tolist(),
-            "pending": self._pending.snapshot(),
-            "stages": [{"rows": stage.rows, **stage.snapshot()} for stage in self._stages],
-        }
-
-    def restore(self, saved: Snapshot) -> None:
-        """Take over what `snapshot` saved."""
+    def check(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot of other bounds, too."""
+        super().check(snapshot)
         here = (self._unit, len(self._reached), [stage.rows for stage in self._stages])
-        there = (saved["unit"], len(saved["reached"]), [stage["rows"] for stage in saved["stages"]])
+        there = (snapshot["unit"], len(snapshot["reached"]), [stage["rows"] for stage in snapshot["stages"]])
         if here != there:
             raise SnapshotError(
                 f"the snapshot has (clock unit, sources, row bounds) = {there}, this policy {here}: "
                 "resume with the policy that saved it"
             )
-        self._clock = saved["clock"]
-        self._total = np.array(saved["total"], dtype=np.int64)
-        self._reached = np.array(saved["reached"], dtype=np.int64)
-        self._pending.restore(saved["pending"])
-        for stage, kept in zip(self._stages, saved["stages"], strict=True):
-            stage.restore(kept)

@@ -59,7 +59,7 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy, SavedState, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
 from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
 from eventide.eventtime.sources import check_known, slowest
@@ -97,8 +97,10 @@ class Adaptivity:
             raise DeclarationError(f"tolerated {self.tolerated} must be a share between 0 and 1: write 0.01 for 1 %")
 
 
-class SkewEstimates:
+class SkewEstimates(SavedState):
     """Arrays over (target, reference, t)."""
+
+    SAVED = ("lag", "_most", "_rows", "_calm", "_falls", "_window")
 
     def __init__(self, adaptivity: Adaptivity, references: int, units: int) -> None:
         self._adaptivity = adaptivity
@@ -151,31 +153,9 @@ class SkewEstimates:
         self._most[at] = np.where(exceeded | full, 0, most)
         self._rows[at] = np.where(exceeded | full, 0, count)
 
-    def snapshot(self) -> Snapshot:
-        """All arrays, as nested lists."""
-        return {
-            "lag": self.lag.tolist(),
-            "most": self._most.tolist(),
-            "rows": self._rows.tolist(),
-            "calm": self._calm.tolist(),
-            "falls": self._falls.tolist(),
-            "window": self._window.tolist(),
-        }
-
-    def restore(self, saved: Snapshot) -> None:
-        """Take over what `snapshot` saved."""
-        shape = (len(saved["lag"]), *self.lag.shape[1:]) if not saved["lag"] else np.shape(saved["lag"])
-        self.lag, self._most, self._rows, self._calm, self._falls, self._window = (
-            np.array(saved[name], dtype=np.int64).reshape(shape)
-            for name in ("lag", "most", "rows", "calm", "falls", "window")
-        )
-
-
-KIND, VERSION = "estimated_skew", 1
-
 
 @dataclass(frozen=True)
-class EstimatedSkew:
+class EstimatedSkew(SavedPolicy["EstimatedSkewGenerator"]):
     """Estimate the skew between sources and promise by it; works without any argument.
 
     The defaults: estimates fall by half after 100 calm rows, and 1 % of rows may exceed them before that gets slower
@@ -205,21 +185,18 @@ class EstimatedSkew:
         """A heartbeat generator that has seen nothing."""
         return EstimatedSkewGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> EstimatedSkewGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = EstimatedSkewGenerator(self)
-        generator.restore(snapshot)
-        return generator
 
-
-class EstimatedSkewGenerator:
+class EstimatedSkewGenerator(SavedGenerator):
     """The largest time of every source, now and at each unit ago, and the estimates."""
+
+    KIND = "estimated_skew"
+    SAVED = ("_pairwise", "_units", "_slot", "_reached", "_estimates", "_ratchet")
 
     def __init__(self, policy: EstimatedSkew) -> None:
         self._policy = policy
+        self._pairwise = policy.pairwise
         self._slot: int | None = None
-        units = policy.units_ahead + 1
+        units = self._units = policy.units_ahead + 1
         self._reached: Instants = np.full((0, units), NEVER, dtype=np.int64)
         self._estimates = SkewEstimates(policy.adaptivity, 0 if policy.pairwise else 2, units)
         self._ratchet = Ratchet()
@@ -254,7 +231,7 @@ class EstimatedSkewGenerator:
 
     def _references(self) -> Instants:
         # (target, reference, t); a first axis of one where all targets share the references.
-        if self._policy.pairwise:
+        if self._pairwise:
             return self._reached[None]
         sources, units = self._reached.shape
         references = np.empty((sources, 2, units), dtype=np.int64)
@@ -275,7 +252,7 @@ class EstimatedSkewGenerator:
     def _grow(self, sources: int) -> None:
         if sources > len(self._reached):
             self._reached = grown(self._reached, sources, NEVER)
-            self._estimates.grow(sources, sources if self._policy.pairwise else 2)
+            self._estimates.grow(sources, sources if self._pairwise else 2)
 
     def why(self, source: int) -> Reason:
         """The estimated bound that promises most."""
@@ -292,28 +269,12 @@ class EstimatedSkewGenerator:
             NOT_EXPECTED, (self._reached[:, 0] == NEVER) & (np.arange(len(self._reached)) >= self._policy.known)
         )
 
-    def snapshot(self) -> Snapshot:
-        """Times reached, estimates, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "pairwise": self._policy.pairwise,
-            "units": self._policy.units_ahead + 1,
-            "slot": self._slot,
-            "reached": self._reached.tolist(),
-            "estimates": self._estimates.snapshot(),
-            "ratchet": self._ratchet.snapshot(),
-        }
-
-    def restore(self, saved: Snapshot) -> None:
-        """Take over what `snapshot` saved."""
-        here, there = (self._policy.pairwise, self._policy.units_ahead + 1), (saved["pairwise"], saved["units"])
+    def check(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot of other references, too."""
+        super().check(snapshot)
+        here, there = (self._pairwise, self._units), (snapshot["pairwise"], snapshot["units"])
         if here != there:
             raise SnapshotError(
                 f"the snapshot has (pairwise, units) = {there}, this policy {here}: "
                 "resume with the policy that saved it"
             )
-        self._slot = saved["slot"]
-        self._reached = np.array(saved["reached"], dtype=np.int64).reshape(-1, saved["units"])
-        self._estimates.restore(saved["estimates"])
-        self._ratchet = Ratchet.restored(saved["ratchet"])

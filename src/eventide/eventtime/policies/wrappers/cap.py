@@ -24,14 +24,14 @@ import numpy as np
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, SavedPolicy, Wrapped
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.policies.slack import LargestTimes
 from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, reason_of
 
 
 @dataclass(frozen=True)
-class Cap:
+class Cap(SavedPolicy["CapGenerator"]):
     """Follow `inner`, holding at most `rows`, trailing the clock or the largest time at most so far.
 
     >>> from eventide.eventtime.policies.own_progress import OwnProgress
@@ -59,20 +59,16 @@ class Cap:
         """A heartbeat generator that has seen nothing."""
         return CapGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> CapGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(CapGenerator(self), snapshot, self.inner)
-
 
 class CapGenerator(SavedGenerator):
     """Remembers the largest time, and as many of the largest times as may be held, and one more."""
 
-    KIND, VERSION = "cap", 1
+    KIND = "cap"
     SAVED = ("inner", "_held", "_largest", "_clock", "_ratchet")
 
     def __init__(self, policy: Cap) -> None:
         self._policy = policy
-        self.inner = policy.inner.start()
+        self.inner = Wrapped(policy.inner)
         self._keep = 0 if policy.rows is None else policy.rows + 1
         self._held = LargestTimes(self._keep)
         self._largest = NEVER

@@ -22,16 +22,23 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import (
+    Heartbeats,
+    Policy,
+    Ratchet,
+    SavedGenerator,
+    SavedPolicy,
+    Snapshot,
+    Wrapped,
+    layers,
+)
 from eventide.eventtime.instant import NEVER, shift
 from eventide.eventtime.reason import EXPECTED, NOT_HEARD, LeftOut, Reason, left_out_of, reason_of, those
 from eventide.eventtime.sources import least_without
 
-KIND, VERSION = "expected", 1
-
 
 @dataclass(frozen=True)
-class Expected:
+class Expected(SavedPolicy["ExpectedGenerator"]):
     """Promise nothing before `sources` have spoken, or `wait` has passed; then follow `inner`.
 
     >>> from eventide.eventtime.policies.own_progress import OwnProgress
@@ -59,27 +66,16 @@ class Expected:
         """A heartbeat generator that has seen nothing."""
         return ExpectedGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> ExpectedGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = ExpectedGenerator(self)
-        generator.inner = self.inner.resume(snapshot["inner"])
-        generator._missing[:] = False
-        generator._missing[snapshot["missing"]] = True
-        generator._over = set(snapshot["over"])
-        generator._sources = snapshot["sources"]
-        generator._first_clock = snapshot["first_clock"]
-        generator._clock = snapshot["clock"]
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
 
-
-class ExpectedGenerator:
+class ExpectedGenerator(SavedGenerator):
     """Remembers who has not spoken yet, and since when they are waited for."""
+
+    KIND = "expected"
+    SAVED = ("inner", "_sources", "_first_clock", "_clock", "_ratchet")
 
     def __init__(self, policy: Expected) -> None:
         self._policy = policy
-        self.inner = policy.inner.start()
+        self.inner = Wrapped(policy.inner)
         self._missing: NDArray[np.bool_] = np.zeros(max(policy.sources) + 1, dtype=np.bool_)
         self._missing[list(policy.sources)] = True
         self._over: set[int] = set()
@@ -162,17 +158,15 @@ class ExpectedGenerator:
 
     def snapshot(self) -> Snapshot:
         """The inner snapshot, who has not spoken, who is over, the clocks, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "inner": self.inner.snapshot(),
-            "missing": np.flatnonzero(self._missing).tolist(),
-            "over": sorted(self._over),
-            "sources": self._sources,
-            "first_clock": self._first_clock,
-            "clock": self._clock,
-            "ratchet": self._ratchet.snapshot(),
-        }
+        missing = np.flatnonzero(self._missing).tolist()
+        return {**super().snapshot(), "missing": missing, "over": sorted(self._over)}
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described."""
+        super().restore(saved)
+        self._missing[:] = False
+        self._missing[saved["missing"]] = True
+        self._over = set(saved["over"])
 
 
 def tell_end(generator: object, source: int) -> None:
@@ -184,7 +178,6 @@ def tell_end(generator: object, source: int) -> None:
     >>> generator.awaited.tolist()
     [0]
     """
-    while generator is not None:
-        if isinstance(generator, ExpectedGenerator):
-            generator.end(source)
-        generator = getattr(generator, "inner", None)
+    for layer in layers(generator):
+        if isinstance(layer, ExpectedGenerator):
+            layer.end(source)

@@ -31,13 +31,13 @@ import numpy as np
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals, selected
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, SavedPolicy, Wrapped
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of
 
 
 @dataclass(frozen=True)
-class FutureGuard:
+class FutureGuard(SavedPolicy["FutureGuardGenerator"]):
     """Hide from `inner` what lies more than `ahead` beyond the clock, or beyond what the other sources have reached.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
@@ -63,20 +63,16 @@ class FutureGuard:
         """A heartbeat generator that has seen nothing."""
         return FutureGuardGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> FutureGuardGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(FutureGuardGenerator(self), snapshot, self.inner)
-
 
 class FutureGuardGenerator(SavedGenerator):
     """Counts the rows withheld, and remembers the time each source spoke of last (`NEVER` if it has not)."""
 
-    KIND, VERSION = "future_guard", 1
+    KIND = "future_guard"
     SAVED = ("inner", "withheld", "_spoke_of", "_clock", "_ratchet")
 
     def __init__(self, policy: FutureGuard) -> None:
         self._policy = policy
-        self.inner = policy.inner.start()
+        self.inner = Wrapped(policy.inner)
         self.withheld = 0
         self._spoke_of: Instants = np.zeros(0, dtype=np.int64)
         self._clock = NEVER

@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, SavedPolicy, Wrapped
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of, those
 from eventide.eventtime.sources import slowest
 
 
 @dataclass(frozen=True)
-class Idle:
+class Idle(SavedPolicy["IdleGenerator"]):
     """Follow `inner`, but wait for no source that has been silent for `after`.
 
     >>> from eventide.eventtime.policies.own_progress import OwnProgress
@@ -58,20 +58,16 @@ class Idle:
         """A heartbeat generator that has seen nothing."""
         return IdleGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> IdleGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(IdleGenerator(self), snapshot, self.inner)
-
 
 class IdleGenerator(SavedGenerator):
     """Remembers at which clock each source spoke last."""
 
-    KIND, VERSION = "idle", 1
+    KIND = "idle"
     SAVED = ("inner", "_heard", "_first_clock", "_clock", "_ratchet")
 
     def __init__(self, policy: Idle) -> None:
         self._after = policy.after
-        self.inner = policy.inner.start()
+        self.inner = Wrapped(policy.inner)
         self._heard: Instants = np.zeros(0, dtype=np.int64)
         self._first_clock: int | None = None
         self._clock = NEVER

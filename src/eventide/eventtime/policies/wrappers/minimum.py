@@ -14,7 +14,6 @@ Limits: it is as slow as the slowest of them, and stops where one of them stops.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,14 +21,12 @@ import numpy as np
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, SavedPolicy, Snapshot, Wrapped
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of
-
-KIND, VERSION = "minimum", 1
 
 
 @dataclass(frozen=True)
-class Minimum:
+class Minimum(SavedPolicy["MinimumGenerator"]):
     """Promise what every one of `policies` promises.
 
     >>> Minimum(())
@@ -46,24 +43,18 @@ class Minimum:
 
     def start(self) -> MinimumGenerator:
         """A heartbeat generator that has seen nothing."""
-        return MinimumGenerator((policy.start() for policy in self.policies), Ratchet())
-
-    def resume(self, snapshot: Snapshot) -> MinimumGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        saved = snapshot["inner"]
-        if len(saved) != len(self.policies):
-            raise SnapshotError(f"this snapshot is of {len(saved)} policies, not of {len(self.policies)}")
-        resumed = (policy.resume(inner) for policy, inner in zip(self.policies, saved, strict=True))
-        return MinimumGenerator(resumed, Ratchet.restored(snapshot["ratchet"]))
+        return MinimumGenerator(self)
 
 
-class MinimumGenerator:
+class MinimumGenerator(SavedGenerator):
     """Runs all policies side by side."""
 
-    def __init__(self, inner: Iterable[HeartbeatGenerator], ratchet: Ratchet) -> None:
-        self.inner = tuple(inner)
-        self._ratchet = ratchet
+    KIND = "minimum"
+    SAVED = ("inner", "_ratchet")
+
+    def __init__(self, policy: Minimum) -> None:
+        self.inner = tuple(map(Wrapped, policy.policies))
+        self._ratchet = Ratchet()
         self._promises: tuple[Heartbeats, ...] = ()
 
     def observe(self, arrivals: Arrivals) -> None:
@@ -93,11 +84,8 @@ class MinimumGenerator:
         )
         return tuple(LeftOut(reason, np.array(sources, dtype=np.intp)) for reason, sources in kept if sources)
 
-    def snapshot(self) -> Snapshot:
-        """The snapshots of all policies, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "inner": [generator.snapshot() for generator in self.inner],
-            "ratchet": self._ratchet.snapshot(),
-        }
+    def check(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot of more or fewer policies, too."""
+        super().check(snapshot)
+        if len(snapshot["inner"]) != len(self.inner):
+            raise SnapshotError(f"this snapshot is of {len(snapshot['inner'])} policies, not of {len(self.inner)}")

@@ -42,16 +42,14 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals, selected
-from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Ratchet, Snapshot, check_snapshot
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, SavedPolicy, Snapshot, Wrapped
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.skew.grouping import members_of
 from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason, left_out_of, reason_of
 
-KIND, VERSION = "groupwise", 1
-
 
 @dataclass(frozen=True)
-class PerGroup:
+class PerGroup(SavedPolicy["PerGroupGenerator"]):
     """Run `inner` once for each group of sources, and once for the sources that are in none.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
@@ -72,26 +70,17 @@ class PerGroup:
         """A heartbeat generator that has seen nothing."""
         return PerGroupGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> PerGroupGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, KIND, VERSION)
-        generator = PerGroupGenerator(self)
-        saved, here = snapshot["groups"], len(generator._groups)
-        if len(saved) != here:
-            raise SnapshotError(f"this snapshot is of {len(saved) - 1} declared groups, not of {here - 1}")
-        generator._groups = [self.inner.resume(group) for group in saved]
-        generator._meet(snapshot["sources"])
-        generator._ratchet = Ratchet.restored(snapshot["ratchet"])
-        return generator
 
-
-class PerGroupGenerator:
+class PerGroupGenerator(SavedGenerator):
     """One heartbeat generator per declared group, and a last one for the sources that are in none."""
+
+    KIND = "groupwise"
+    SAVED = ("_groups", "_ratchet")
 
     def __init__(self, policy: PerGroup) -> None:
         declared = np.array(policy.group_of, dtype=np.intp)
         members = np.bincount(declared)
-        self._groups: list[HeartbeatGenerator] = [policy.inner.start() for _ in range(len(members) + 1)]
+        self._groups = [Wrapped(policy.inner) for _ in range(len(members) + 1)]
         self._group: NDArray[np.intp] = declared
         # Within its group a source is numbered anew, so that the arrays of each group stay short.
         self._rank: NDArray[np.intp] = np.empty_like(declared)
@@ -140,21 +129,24 @@ class PerGroupGenerator:
         return tuple(found)
 
     def snapshot(self) -> Snapshot:
-        """The snapshots of all groups, how many sources are known, and the heartbeats shown."""
-        return {
-            "kind": KIND,
-            "version": VERSION,
-            "groups": [group.snapshot() for group in self._groups],
-            "sources": len(self._group),
-            "ratchet": self._ratchet.snapshot(),
-        }
+        """The snapshots of all groups, the heartbeats shown, and how many sources are known."""
+        return {**super().snapshot(), "sources": len(self._group)}
 
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described."""
+        super().restore(saved)
+        self._meet(saved["sources"])
 
-GROUPED_KIND, GROUPED_VERSION = "grouped", 1
+    def check(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot of more or fewer groups, too."""
+        super().check(snapshot)
+        there, here = len(snapshot["groups"]) - 1, len(self._groups) - 1
+        if there != here:
+            raise SnapshotError(f"this snapshot is of {there} declared groups, not of {here}")
 
 
 @dataclass(frozen=True)
-class MergedSources:
+class MergedSources(SavedPolicy["MergedSourcesGenerator"]):
     """Run `inner` on groups; `assignment` names the group of each source."""
 
     inner: Policy
@@ -166,20 +158,19 @@ class MergedSources:
 
     def start(self) -> MergedSourcesGenerator:
         """A heartbeat generator that has seen nothing."""
-        return MergedSourcesGenerator(self.inner.start(), self.assignment)
-
-    def resume(self, snapshot: Snapshot) -> MergedSourcesGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        check_snapshot(snapshot, GROUPED_KIND, GROUPED_VERSION)
-        return MergedSourcesGenerator(self.inner.resume(snapshot["inner"]), self.assignment)
+        return MergedSourcesGenerator(self)
 
 
-class MergedSourcesGenerator:
+class MergedSourcesGenerator(SavedGenerator):
     """Renames sources on the way in and heartbeats on the way out; all state is the inner heartbeat generator's."""
 
-    def __init__(self, inner: HeartbeatGenerator, assignment: tuple[int, ...]) -> None:
-        self._inner = inner
-        self._group = np.array(assignment, dtype=np.intp)
+    KIND = "grouped"
+    SAVED = ("_inner",)
+
+    def __init__(self, policy: MergedSources) -> None:
+        # Private: whoever goes through the layers of a policy speaks of sources, which have other names in there.
+        self._inner = Wrapped(policy.inner)
+        self._group = np.array(policy.assignment, dtype=np.intp)
         self._groups = int(self._group.max()) + 1
 
     def observe(self, arrivals: Arrivals) -> None:
@@ -216,7 +207,3 @@ class MergedSourcesGenerator:
         """The sources of the groups that are not waited for."""
         left = left_out_of(self._inner)
         return tuple(LeftOut(out.reason, np.flatnonzero(np.isin(self._group, out.sources))) for out in left)
-
-    def snapshot(self) -> Snapshot:
-        """The state of the inner generator."""
-        return {"kind": GROUPED_KIND, "version": GROUPED_VERSION, "inner": self._inner.snapshot()}

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, Snapshot, resumed
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, SavedPolicy, Wrapped
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, reason_of
 
 
 @dataclass(frozen=True)
-class Timeout:
+class Timeout(SavedPolicy["TimeoutGenerator"]):
     """Follow `inner`; after a common silence of `after`, promise the largest time seen.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
@@ -50,20 +50,16 @@ class Timeout:
         """A heartbeat generator that has seen nothing."""
         return TimeoutGenerator(self)
 
-    def resume(self, snapshot: Snapshot) -> TimeoutGenerator:
-        """A heartbeat generator that continues from `snapshot`."""
-        return resumed(TimeoutGenerator(self), snapshot, self.inner)
-
 
 class TimeoutGenerator(SavedGenerator):
     """Remembers the largest time, and when any row arrived last."""
 
-    KIND, VERSION = "timeout", 1
+    KIND = "timeout"
     SAVED = ("inner", "_largest", "_heard", "_clock", "_ratchet")
 
     def __init__(self, policy: Timeout) -> None:
         self._after = policy.after
-        self.inner = policy.inner.start()
+        self.inner = Wrapped(policy.inner)
         self._largest = NEVER
         self._heard: int | None = None
         self._clock = NEVER

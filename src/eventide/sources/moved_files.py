@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
-from eventide.engine.spark.log import SOURCES
 from eventide.errors import CheckpointError
 from eventide.plan.declared.stream import Stream
 from eventide.sources.options import FILES
@@ -32,6 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
+
+SOURCES = "spark/sources"
+"""Where Spark keeps the log of each source of files in a checkpoint."""
 
 NOTED = "spark-inputs.json"
 GONE = "_gone"
