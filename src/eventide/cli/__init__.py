@@ -1,4 +1,4 @@
-"""The command line: arguments become calls. What the commands do is in `eventide.commands` and `eventide.profile`.
+"""The command line: arguments become calls. What the commands do is in `eventide.commands`.
 
 Law: a command loads what it needs, and nothing else. `arguments.py` has a function for each, which imports what it
 calls when it is called. Exit codes are those of `eventide.commands.process`.

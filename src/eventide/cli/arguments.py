@@ -258,8 +258,8 @@ def profile(
     debug: Debug = False,
 ) -> None:
     """Show the disorder of a recording, and what each policy would have lost and waited on it."""
+    from eventide.commands.profile import ProfileRequest, run_profile
     from eventide.profile.amounts import ratio
-    from eventide.profile.command import ProfileRequest, run_profile
     from eventide.profile.files import ColumnNames
     from eventide.profile.reading import chosen
 

@@ -26,11 +26,10 @@ from eventide.commands.check import findings_of
 from eventide.commands.init_advice import Advice, Roles, advice_for, roles_of, unit_of
 from eventide.commands.init_sample import Sample, SampleColumn, look_at
 from eventide.errors import InputError
-from eventide.launch.logs import say
+from eventide.launch.logs import progress_shown, say
 from eventide.plan.declared.query import RESERVED
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.expressions.spark_dialect import Spark4
-from eventide.profile.progress import progress_shown
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}

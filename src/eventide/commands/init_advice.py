@@ -28,6 +28,7 @@ from pathlib import Path
 
 from eventide.commands.init_sample import Sample, SampleColumn
 from eventide.errors import InputError
+from eventide.launch.logs import Report
 from eventide.plan.declared.stream import TimeKind, kind_of
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
 from eventide.profile.amounts import percent, spoken
@@ -35,7 +36,6 @@ from eventide.profile.disorder import disorder
 from eventide.profile.dry_run import dry_runs, timetable
 from eventide.profile.files import ColumnNames, guess_unit, parts_of
 from eventide.profile.profiling import OURS, candidates
-from eventide.profile.progress import Report
 from eventide.profile.reading import LoadedRecording, read, usual_round
 
 OF_TIME = ("ts", "time", "timestamp", "event_time", "eventtime", "datetime", "date", "when", "t", "at", "occurred")
