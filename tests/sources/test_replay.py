@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream, columns
-from eventide.sources.local_input import LocalInput
-from eventide.sources.registry import open_input
+from eventide.sources.local_input import LocalInput, open_input
 from eventide.sources.replay import schedule as replay_schedule
 from eventide.sources.replay.local import ReplayInput
 from eventide.sources.replay.planning import planned, replay_of

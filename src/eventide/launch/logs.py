@@ -177,7 +177,7 @@ def passing(text: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def progress_shown(now: Callable[[], float] = time.monotonic) -> Iterator[Report]:
-    """Tell how far something has come while the block runs: by a bar on a terminal, elsewhere by a line now and then."""
+    """Tell how far something has come while the block runs: a bar on a terminal, elsewhere a line now and then."""
     console = _terminal()
     if console is None:
         yield _ProgressLines(now).report

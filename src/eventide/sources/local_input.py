@@ -18,6 +18,13 @@ over, so an iterable that starts elsewhere each time cannot be continued exactly
 ([1, 2], {'rows': 2})
 >>> given.take(9, 0).column("t").to_pylist(), given.take(9, 0), given.ended
 ([3, 4], None, True)
+
+*By format.* `open_input` loads an input when a stream asks for it.
+
+>>> unknown_input("stream 's'", "delta").args[0]
+"stream 's': the local engine cannot read delta: use the Spark engine"
+>>> unknown_input("stream 's'", "cvs").args[0]
+"stream 's': there is no format 'cvs': did you mean csv?"
 """
 
 from __future__ import annotations
@@ -25,13 +32,17 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from eventide.errors import InputError
 from eventide.plan.declared.stream import Stream
 from eventide.sources.arrow_types import declared_table
-from eventide.sources.options import UnitWatch
+from eventide.sources.options import UnitWatch, input_of
+from eventide.sources.spark_errors import BUILT_IN, PACKAGES
 
 LOOK_AGAIN = 0.05
 """Seconds between two looks for new rows while waiting."""
@@ -188,3 +199,32 @@ class Batches(CountedInput):
 
     def close(self) -> None:
         """Do nothing: batches hold nothing open."""
+
+
+INPUTS = {
+    **dict.fromkeys(("arrow", "csv", "json", "orc", "parquet", "text"), ("eventide.sources.files.files", "Files")),
+    "follow": ("eventide.sources.files.follow", "Follow"),
+    "kafka": ("eventide.sources.kafka", "KafkaInput"),
+    "replay": ("eventide.sources.replay.local", "ReplayInput"),
+    "stdin": ("eventide.sources.standard_input", "StandardInput"),
+}
+"""Where they are: most programs need none but files."""
+
+
+def unknown_input(owner: str, name: str) -> InputError:
+    """The error for a format that the local engine does not have."""
+    if name in BUILT_IN or name in PACKAGES:
+        return InputError(f"{owner}: the local engine cannot read {name}: use the Spark engine")
+    near = get_close_matches(name, INPUTS, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"the local engine has {', '.join(sorted(INPUTS))}"
+    return InputError(f"{owner}: there is no format {name!r}: {hint}")
+
+
+def open_input(stream: Stream) -> LocalInput:
+    """The input that a stream declares."""
+    given = input_of(stream)
+    if given.format not in INPUTS:
+        raise unknown_input(f"stream {stream.name!r}", given.format)
+    module, name = INPUTS[given.format]
+    opened: LocalInput = getattr(import_module(module), name)(stream)
+    return opened
