@@ -205,7 +205,7 @@ INPUTS = {
     **dict.fromkeys(("arrow", "csv", "json", "orc", "parquet", "text"), ("eventide.sources.files.files", "Files")),
     "follow": ("eventide.sources.files.follow", "Follow"),
     "kafka": ("eventide.sources.kafka", "KafkaInput"),
-    "replay": ("eventide.sources.replay.local", "ReplayInput"),
+    "replay": ("eventide.sources.replay.delivery", "ReplayInput"),
     "stdin": ("eventide.sources.standard_input", "StandardInput"),
 }
 """Where they are: most programs need none but files."""

@@ -224,7 +224,7 @@ def _one_text(stream: Stream, frame: DataFrame) -> DataFrame:
 def _replay(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
     """The rows of a schedule that is made now."""
     # Data sources in Python are classes of PySpark's: its import can wait until one is needed.
-    from eventide.sources.replay.planning import planned
+    from eventide.sources.replay.delivery import planned
     from eventide.sources.replay.spark import register
 
     register(spark)
