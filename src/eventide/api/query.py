@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from eventide.api.arguments import Expression, Length, length
 from eventide.api.column_text import is_column, order_text
-from eventide.api.rows import ReadableRows
-from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
+from eventide.api.rows import ReadableRows, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
 from eventide.plan.declared.query import Prods, Query, order_by
@@ -24,8 +23,6 @@ from eventide.results.error import Comparison
 if TYPE_CHECKING:
     from eventide.api.nodes import Node
     from eventide.api.stream import EventStream
-
-__all__ = ["UNNAMED", "ContinuousQuery", "GivenSink"]
 
 
 @dataclass(frozen=True)
