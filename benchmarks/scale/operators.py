@@ -62,7 +62,7 @@ class Sizes:
 
 TINY = Sizes(wide_rows=32_000, rows=32_000, rounds=2, rate=100, driver_memory=16 * 2**10)
 QUICK = Sizes(wide_rows=4_800_000, rows=3_200_000, rounds=4, rate=4_000, driver_memory=4 * 2**20)
-FULL = Sizes(wide_rows=40_000_000, rows=20_000_000, rounds=8, rate=4_000, driver_memory=16 * 2**20)
+FULL = Sizes(wide_rows=40_000_000, rows=20_000_000, rounds=8, rate=4_000, driver_memory=4 * 2**20)
 
 
 @dataclass(frozen=True)
