@@ -24,9 +24,8 @@ import pyarrow as pa
 
 from eventide.api.arguments import Expression, condition_text, value_named
 from eventide.api.column_text import quoted
-from eventide.api.nodes import Node, level_of, name_of
 from eventide.api.query import ContinuousQuery
-from eventide.api.rows import UNNAMED, EventRows, GivenSink, ReadableRows
+from eventide.api.rows import UNNAMED, EventRows, GivenSink, Node, ReadableRows
 from eventide.errors import DeclarationError
 from eventide.language.row_query import clock_of
 from eventide.plan.declared.query import Named, Query
@@ -105,7 +104,7 @@ class QueryBuilder(ReadableRows):
             check_columns(parsed(condition, self._owner), known, self._owner)
         query = Query(
             UNNAMED,
-            name_of(self.stream),
+            self.stream._name,
             windows,
             tuple(select),
             self.groups,
@@ -139,10 +138,10 @@ class QueryBuilder(ReadableRows):
             raise DeclarationError("rows have no windows and no groups: leave them out, or ask for .agg(...)")
         select = [value_named(each, self._known, self._owner) for each in columns]
         select += [value_named(each, self._known, self._owner, name) for name, each in expressions.items()]
-        level = level_of(self.stream)
+        level = self.stream._scope()
         chosen = None if self.share is None else sampled(level.stream, self.share)
         conditions = self.conditions if chosen is None else (*self.conditions, chosen)
-        rows = Rows("", (name_of(self.stream),), tuple(select), _all_of(conditions))
+        rows = Rows("", (self.stream._name,), tuple(select), _all_of(conditions))
         outputs = [(item.name, parsed(item.sql, self._owner)) for item in select] or level.all_columns
         shown = tuple(Column(name, level.type_of(expression)) for name, expression in outputs)
         return EventRows(rows, (self.stream,), shown, clock_of(list(outputs), level))
@@ -172,12 +171,12 @@ class QueryBuilder(ReadableRows):
     @property
     def _known(self) -> tuple[Column, ...]:
         """The columns that conditions and groups may speak of."""
-        return level_of(self.stream).stream.columns
+        return self.stream._scope().stream.columns
 
     @property
     def _owner(self) -> str:
         """Whose columns they are, in errors."""
-        return f"{'query' if isinstance(self.stream, ContinuousQuery) else 'stream'} {name_of(self.stream)!r}"
+        return f"{'query' if isinstance(self.stream, ContinuousQuery) else 'stream'} {self.stream._name!r}"
 
 
 def _all_of(conditions: tuple[str, ...]) -> str | None:

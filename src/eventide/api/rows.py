@@ -23,10 +23,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import pyarrow as pa
+from sqlglot import exp
 
 from eventide.api.arguments import Expression, Length, condition_text, group_named, length, value_named
 from eventide.errors import DeclarationError
-from eventide.language.scope import Clock
+from eventide.language.scope import Clock, Scope, ScopeRelation, over
 from eventide.plan.declared.program import NAME, Operator, Program
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind
@@ -36,12 +37,17 @@ from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:
     from eventide.api.joining import EventJoin
-    from eventide.api.nodes import Node
     from eventide.api.query import ContinuousQuery
     from eventide.api.query_builder import QueryBuilder
     from eventide.api.running_query import RunningQuery
+    from eventide.api.stream import EventStream
 
 UNNAMED = "query"
+NOWHERE = exp.Placeholder()
+"""Where in the text something stands that was written in Python: there is no text."""
+
+Node: TypeAlias = "EventStream | EventRows | ContinuousQuery"
+"""What gives rows: those of a stream, those that were chosen, merged or joined, the results of a query."""
 
 GivenSink: TypeAlias = "str | PathLike[str] | Callable[[pa.Table], object] | Sink | None"
 """Where results go: a directory, a function of an Arrow table, any sink; None keeps them in memory."""
@@ -183,6 +189,20 @@ class ReadableRows:
     def _read(self) -> Node:
         return self  # type: ignore[return-value]
 
+    @property
+    def _name(self) -> str:
+        """The name of what is read."""
+        raise NotImplementedError
+
+    @property
+    def _alias(self) -> str:
+        """By which name its columns are called in a join."""
+        return self._name
+
+    def _scope(self) -> Scope:
+        """What a query over it sees, as SQL would see it behind FROM: its columns, and those that carry time."""
+        raise NotImplementedError
+
 
 class Startable(ABC):
     """A query with windows, or rows as they are: has a name, a plan, and can be started."""
@@ -287,6 +307,20 @@ class EventRows(ReadableRows, Startable):
     def time_kind(self) -> TimeKind:
         """What the times of its rows look like."""
         return self.clock.kind
+
+    @property
+    def _name(self) -> str:
+        return self.called
+
+    @property
+    def _alias(self) -> str:
+        if self.known_as is None and self.name is None and len(self.inputs) == 1:
+            return self.inputs[0]._alias
+        return self.known_as or self.called
+
+    def _scope(self) -> Scope:
+        rows = replace(self.declared, name=self.called)
+        return over(ScopeRelation(rows, NOWHERE, self.columns, self.clock), {self.called.lower()})
 
     def named(self, name: str) -> EventRows:
         """The same rows under a name, which their results and files carry."""

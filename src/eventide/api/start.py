@@ -36,7 +36,7 @@ import pyarrow as pa
 from eventide.api.arguments import length
 from eventide.api.inputs import ArrowData, SparkRows
 from eventide.api.query import ContinuousQuery, QueueOptions
-from eventide.api.rows import UNNAMED, EventRows, GivenSink, Startable
+from eventide.api.rows import UNNAMED, EventRows, GivenSink, Node, Startable
 from eventide.api.running_query import RunningQueries
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
@@ -56,7 +56,6 @@ from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
-    from eventide.api.nodes import Node
     from eventide.api.stream import EventStream
 
 
