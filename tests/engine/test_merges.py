@@ -23,7 +23,7 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from tests.engine.merge_scenarios import Scenario, brute_force, played, scenarios
 from tests.engine.scenarios import agree, trial_of
 
