@@ -1,7 +1,7 @@
-"""Rows as they are, in Python: chosen and computed one by one, merged, or joined.
+"""What can be asked of rows in Python, and what can be started; rows chosen and computed one by one, merged, or joined.
 
 Law: what is built is the operator that SQL becomes. Rows can be started by themselves, and read by all that can read a
-stream: windows, merges, joins.
+stream: windows, merges, joins. Starting the same thing twice gives two runs of their own.
 
 >>> import pyarrow as pa
 >>> from eventide.api.stream import stream
@@ -16,41 +16,75 @@ stream: windows, merges, joins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from os import PathLike
+from typing import TYPE_CHECKING, Self, TypeAlias
 
-from eventide.api.arguments import Expression, Length
-from eventide.api.startable import UNNAMED, Startable, checked_name
+import pyarrow as pa
+from sqlglot import exp
+
+from eventide.api.arguments import Expression, Length, condition_text, group_named, length, value_named
 from eventide.errors import DeclarationError
-from eventide.language.scope import Clock
-from eventide.plan.declared.program import Operator
+from eventide.language.scope import Clock, Scope, ScopeRelation, over
+from eventide.plan.declared.program import NAME, Operator, Program
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.plan.expressions.columns import Column
+from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:
     from eventide.api.joining import EventJoin
-    from eventide.api.nodes import Node
     from eventide.api.query import ContinuousQuery
     from eventide.api.query_builder import QueryBuilder
+    from eventide.api.running_query import RunningQuery
+    from eventide.api.stream import EventStream
+
+UNNAMED = "query"
+NOWHERE = exp.Placeholder()
+"""Where in the text something stands that was written in Python: there is no text."""
+
+Node: TypeAlias = "EventStream | EventRows | ContinuousQuery"
+"""What gives rows: those of a stream, those that were chosen, merged or joined, the results of a query."""
+
+GivenSink: TypeAlias = "str | PathLike[str] | Callable[[pa.Table], object] | Sink | None"
+"""Where results go: a directory, a function of an Arrow table, any sink; None keeps them in memory."""
 
 
 class ReadableRows:
-    """What every stream, and whatever gives rows, can be asked for."""
+    """What every stream, and whatever gives rows, can be asked for; a query in the making is one of them."""
 
     def where(self, condition: Expression) -> QueryBuilder:
-        """Only rows for which this holds; a row that is left out still moves time."""
-        return self._builder.where(condition)
+        """Only rows for which this holds: SQL text or a Column. Several conditions must all hold.
+
+        A row that is left out still moves time.
+        """
+        builder = self._builder
+        text = condition_text(condition, builder._known, builder._owner)
+        return replace(builder, conditions=(*builder.conditions, text))
 
     filter = where
 
     def sample(self, fraction: float) -> QueryBuilder:
-        """About this share of the rows; see `QueryBuilder.sample`."""
-        return self._builder.sample(fraction)
+        """About this share of the rows, as TABLESAMPLE: chosen by what is in them, so the same on every run and engine.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> numbers = stream(pa.table({"t": list(range(1000))}), time="t")
+        >>> 80 < numbers.sample(0.1).run().num_rows < 120
+        True
+        """
+        if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < fraction <= 1:
+            raise DeclarationError(f".sample({fraction!r}): give a share above 0 and up to 1, such as 0.1")
+        return replace(self._builder, share=float(fraction))
 
     def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
-        """Rows with these columns alone; see `QueryBuilder.select`."""
+        """Rows with these columns: names, Columns, SQL text with AS or under a name; without any, with all.
+
+        Each row keeps its own time, and rows are told in its order.
+        """
         return self._builder.select(*columns, **expressions)
 
     def window(
@@ -62,16 +96,29 @@ class ReadableRows:
         empty: bool = False,
         retain: Length | None = None,
     ) -> QueryBuilder:
-        """Windows of time; see `QueryBuilder.window`."""
-        return self._builder.window(range, slide, offset=offset, empty=empty, retain=retain)
+        """Windows `range` long, one every `slide` (without it one after the other), aligned at `offset`.
+
+        `empty` asks for windows without rows too. `retain`: for how long after its end a late row can still revise a
+        window.
+        """
+        builder = self._builder
+        kind = builder.stream.time_kind
+        long = length(range, kind, "the range of the window")
+        step = long if slide is None else length(slide, kind, "the slide of the window")
+        moved = 0 if offset is None else length(offset, kind, "the offset of the window")
+        kept = 0 if retain is None else length(retain, kind, "how long windows are retained")
+        return builder._over(Window(long, step, moved, empty), kept)
 
     def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
-        """Windows over a count of rows; see `QueryBuilder.rows`."""
-        return self._builder.rows(range, slide)
+        """Windows over the last `range` rows in the order of time, one every `slide` rows."""
+        return self._builder._over(RowWindow(range, range if slide is None else slide), 0)
 
     def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
-        """Group by columns; see `QueryBuilder.groupBy`."""
-        return self._builder.groupBy(*columns, **expressions)
+        """One result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
+        builder = self._builder
+        groups = [group_named(each, builder._known, builder._owner) for each in columns]
+        groups += [value_named(each, builder._known, builder._owner, name) for name, each in expressions.items()]
+        return replace(builder, groups=(*builder.groups, *groups))
 
     groupby = groupBy
 
@@ -142,6 +189,96 @@ class ReadableRows:
     def _read(self) -> Node:
         return self  # type: ignore[return-value]
 
+    @property
+    def _name(self) -> str:
+        """The name of what is read."""
+        raise NotImplementedError
+
+    @property
+    def _alias(self) -> str:
+        """By which name its columns are called in a join."""
+        return self._name
+
+    def _scope(self) -> Scope:
+        """What a query over it sees, as SQL would see it behind FROM: its columns, and those that carry time."""
+        raise NotImplementedError
+
+
+class Startable(ABC):
+    """A query with windows, or rows as they are: has a name, a plan, and can be started."""
+
+    @property
+    @abstractmethod
+    def called(self) -> str:
+        """The name under which it is started."""
+
+    @abstractmethod
+    def named(self, name: str) -> Self:
+        """The same query under a name, which its results and files carry."""
+
+    @property
+    def plan(self) -> Program:
+        """The streams, operators and queries as plan nodes."""
+        from eventide.api.start import planned
+
+        return planned((self,))[1]
+
+    def explain(self) -> None:
+        """Print how it is computed: time, windows, what is kept, and the SQL of each step, as `eventide explain`."""
+        from eventide.report.explain import show_program
+
+        show_program(self.plan, self.called)
+
+    def start(
+        self,
+        sink: GivenSink = None,
+        checkpoint: str | PathLike[str] | None = None,
+        name: str | None = None,
+        *,
+        format: str = "parquet",
+        every: str | None = None,
+        bounded: bool | None = None,
+        driver_memory: int | str | None = None,
+        replace: bool = False,
+    ) -> RunningQuery:
+        """Start it; results go to `sink`.
+
+        `checkpoint`: a folder from which a later start of the same query continues exactly; without it, one is made and
+        forgotten with the process. `format`: parquet, json or csv, where `sink` is a directory. `every`: begin a round
+        at most so often (`'1 second'`). `bounded`: take what is there now, close every window, and end; so it is
+        for Arrow data unless told otherwise, and not for Spark. `driver_memory`: so much state stays with the driver
+        (bytes, or such as `'1 GB'`; 256 MiB), where it runs on Spark; what is above is on the cluster. `replace`:
+        delete what another checkpoint has written of this query into the directory `sink`; else that is refused.
+        """
+        from eventide.api.start import start
+
+        one = self if name is None else self.named(name)
+        return start(
+            one,
+            sinks={one.called: sink},
+            checkpoint=checkpoint,
+            format=format,
+            every=every,
+            bounded=bounded,
+            driver_memory=driver_memory,
+            replace=replace,
+        )[one.called]
+
+    def run(self) -> pa.Table:
+        """All results, after taking what is there now and closing every window.
+
+        A `LostRowsWarning` tells of rows that came too late, or that were rejected.
+        """
+        with self.start(bounded=True) as running:
+            return running.together.finished()[self.called]
+
+
+def checked_name(name: str) -> str:
+    """The name, if a query can have it."""
+    if not NAME.fullmatch(name):
+        raise DeclarationError(f"{name!r} cannot name a query: use letters, digits and underscores, a letter first")
+    return name
+
 
 @dataclass(frozen=True)
 class EventRows(ReadableRows, Startable):
@@ -171,6 +308,20 @@ class EventRows(ReadableRows, Startable):
         """What the times of its rows look like."""
         return self.clock.kind
 
+    @property
+    def _name(self) -> str:
+        return self.called
+
+    @property
+    def _alias(self) -> str:
+        if self.known_as is None and self.name is None and len(self.inputs) == 1:
+            return self.inputs[0]._alias
+        return self.known_as or self.called
+
+    def _scope(self) -> Scope:
+        rows = replace(self.declared, name=self.called)
+        return over(ScopeRelation(rows, NOWHERE, self.columns, self.clock), {self.called.lower()})
+
     def named(self, name: str) -> EventRows:
         """The same rows under a name, which their results and files carry."""
         # The same object is the same operator to all that read it.
@@ -185,10 +336,6 @@ class EventRows(ReadableRows, Startable):
 
 def readable(given: Node | QueryBuilder) -> Node:
     """What gives rows; a builder with conditions gives those that pass."""
-    from eventide.api.query_builder import QueryBuilder
-
-    if isinstance(given, QueryBuilder):
-        return given.select()
     if not isinstance(given, ReadableRows):
         raise DeclarationError(f"{given!r} gives no rows: give a stream made by eventide.stream(df, time='ts')")
     return given._read
