@@ -87,7 +87,7 @@ class Measured:
 def measure_speaking(
     spark: SparkSession, inputs: Inputs, warming: Inputs, sizes: Sizes, place: str, folder: Path
 ) -> Measured:
-    """Warm up, take turns, compare."""
+    """Warm up, take turns, compare; a line for every run, since some take minutes."""
     memory = DRIVER_MEMORY_AT[place]
     measured = Measured({}, {})
     for question in QUESTIONS:
@@ -100,13 +100,15 @@ def measure_speaking(
                 task = Task(question, inputs, FILES_A_ROUND, folder / f"{question.name}-{side.name}-{turn}", memory)
                 seconds = side.run(spark, task)
                 measured.rates.setdefault((question.name, side.name), []).append(inputs.rows / seconds)
+                rate = f"{inputs.rows / seconds:,.0f} rows/s"
+                say(f"{question.name}, {side.name}, run {turn + 1} of {sizes.repeats}: {rate}")
                 measured.compared[question.name, side.name] = truth.compare(str(task.results / side.pattern))
                 shutil.rmtree(task.folder)
     return measured
 
 
 @dataclass(frozen=True)
-class AggregateValue:
+class BeforeEnd:
     """What a side told before the end of the silent story: a share of the truth, up to a share of the time."""
 
     share: float
@@ -115,7 +117,7 @@ class AggregateValue:
 
 def measure_silence(
     spark: SparkSession, inputs: Inputs, sizes: Sizes, place: str, folder: Path
-) -> tuple[dict[str, AggregateValue], dict[str, Compared]]:
+) -> tuple[dict[str, BeforeEnd], dict[str, Compared]]:
     """The epoch join, once for each side; what was told before the end."""
     truth, told, compared = Truth(EPOCHS, inputs), {}, {}
     for side in SIDES:
@@ -130,11 +132,11 @@ def measure_silence(
         ).fetchone() or (0, None)
         whole = compared[side.name].told + compared[side.name].missing
         until = 0.0 if last is None else (last - START) / (sizes.seconds * 1_000_000)
-        told[side.name] = AggregateValue(count / whole, until)
+        told[side.name] = BeforeEnd(count / whole, until)
     return told, compared
 
 
-def show(measured: Measured, told: Mapping[str, AggregateValue], rows: int) -> None:
+def show(measured: Measured, told: Mapping[str, BeforeEnd], rows: int) -> None:
     """Print both stories."""
     show_table(
         f"rows a second, {rows:,} rows of two streams",
