@@ -25,7 +25,7 @@ def archive(file: Path) -> None:
     from eventide.engine.spark.engine import SparkEngine
     from eventide.language.script import read_script
     from eventide.launch.spark_session import local_session
-    from eventide.sinks.memory import Memory
+    from eventide.sinks.sink import Memory
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

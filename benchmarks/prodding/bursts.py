@@ -26,7 +26,7 @@ from eventide.plan.declared.rows import Sideline, queued
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.results.error import errors
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 
 ROWS_PER_SECOND = 200
 ROUND = SECOND // 5

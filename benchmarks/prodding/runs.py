@@ -25,7 +25,7 @@ from eventide.plan.declared.query import Prods, Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.results.error import errors
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 
 AGGREGATES = {"average": "avg(v)", "max": "max(v)", "sum": "sum(v)", "count": "count(*)"}
 STREAM = Stream("s", columns("ts TIMESTAMP, v DOUBLE"), time="ts", policy=Punctuated())

@@ -20,7 +20,7 @@ from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.plan.declared.program import Program
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 
 TIMES = [1, 12, 5, 25, 31, 48]
 TABLE = pa.table({"t": TIMES, "k": ["a", "b", "a", "b", "a", "b"], "v": [1, 2, 3, 4, 5, 6]})

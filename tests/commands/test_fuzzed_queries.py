@@ -16,7 +16,7 @@ from hypothesis import settings
 from eventide.commands.check import ONLY_SPARK, findings_of
 from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EngineError
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from tests.choice import chosen
 from tests.commands.fuzz import shortened, wrong_with
 from tests.commands.query_mill import ROWS, STREAM, QueryMill

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.commands.check import findings_of
-from eventide.commands.init.advice import Roles, roles_of
-from eventide.commands.init.sample import look_at
-from eventide.commands.init.script import init_file
+from eventide.commands.init import init_file
+from eventide.commands.init_advice import Roles, roles_of
+from eventide.commands.init_sample import look_at
 from eventide.errors import InputError
 from eventide.profile.amounts import percent, spoken
 from tests.commands.processes import Here, eventide

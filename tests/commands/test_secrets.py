@@ -12,7 +12,7 @@ from eventide.errors import DeclarationError, LanguageError
 from eventide.language.script import read_script
 from eventide.launch.logs import JsonFormatter, KeyValueFormatter
 from eventide.plan.declared.secrets import masked_text
-from eventide.sinks.by_name import sink_of
+from eventide.sinks.sink import sink_of
 from eventide.sources.options import input_of
 from scripts.servers import free_port
 from tests.commands.processes import Here

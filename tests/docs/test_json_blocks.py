@@ -12,7 +12,7 @@ from eventide.engine.local.backend import LocalBackend
 from eventide.engine.round.engine import Engine
 from eventide.engine.scheduling.trace import TraceLine
 from eventide.language.script import read_script
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from tests.commands.processes import Here
 from tests.docs.blocks import sections
 from tests.docs.given_files import trades

@@ -21,7 +21,7 @@ from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.language.script import read_script
 from eventide.sinks.lines import LineWriter
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 
 SCRIPT = """
 CREATE STREAM a (at TIMESTAMP, k STRING, d DECIMAL(6,2), day DATE, v INT) TIMESTAMP BY at SOURCE BY k DELAY 1 hour;

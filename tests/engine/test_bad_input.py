@@ -20,7 +20,7 @@ from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.plan.declared.window import RowWindow, Window
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from tests.engine import full_disk
 from tests.engine.small_streams import made, put, stream, tumbling
 

@@ -21,7 +21,7 @@ from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from eventide.testing.trial import Trial
 from tests.engine.scenarios import SharedWorkbench
 from tests.engine.small_streams import made, put, stream

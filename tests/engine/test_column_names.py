@@ -16,7 +16,7 @@ from eventide.plan.declared.rows import Rows, Sideline, queued
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, Window
 from eventide.plan.expressions.columns import quoted
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 
 NAMES = (
     "first", "last", "low", "high", "width", "stretch", "count", "clock", "time", "now1", "was1", "floor1", "n", "w",

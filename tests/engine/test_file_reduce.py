@@ -23,7 +23,7 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import Column
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from tests.engine.test_engines_agree import BY_PARTIALS, FIELDS, alike, named, rounds
 
 if TYPE_CHECKING:

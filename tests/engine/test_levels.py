@@ -26,8 +26,8 @@ from eventide.plan.declared.query import Query, named_as, order_by
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.plan.duckdb.transpile import same_answer
-from eventide.sinks.memory import Memory
-from eventide.sources.batches import Batches
+from eventide.sinks.sink import Memory
+from eventide.sources.local_input import Batches
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, played
 

@@ -26,7 +26,7 @@ from eventide.engine.round.report import STEPS
 from eventide.errors import CheckpointError, DeclarationError, EngineError
 from eventide.launch import logs
 from eventide.plan.declared.program import Program
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from tests.engine.small_streams import made, put, stream, tumbling, wait_until
 
 if TYPE_CHECKING:

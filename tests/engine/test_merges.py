@@ -24,7 +24,7 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from eventide.testing.trial import Trial
 from tests.engine.merge_scenarios import Scenario, brute_force, played, scenarios
 

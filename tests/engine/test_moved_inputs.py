@@ -14,8 +14,8 @@ import pytest
 
 from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program
-from eventide.sinks.memory import Memory
-from eventide.sources.spark.moved_files import NOTED, MovedInputs
+from eventide.sinks.sink import Memory
+from eventide.sources.moved_files import NOTED, MovedInputs
 from eventide.storage.storage import Storage
 from tests.choice import slow
 from tests.engine.small_streams import made, put, stream, tumbling, wait_until

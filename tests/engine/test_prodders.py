@@ -22,7 +22,7 @@ from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Prods, Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, played
 

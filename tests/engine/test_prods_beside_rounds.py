@@ -29,7 +29,7 @@ from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from eventide.testing.trial import RecordingSink
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, shown
 from tests.engine.scenarios import SCHEMA

@@ -17,7 +17,7 @@ from eventide.engine.round.placement import place, state_rows
 from eventide.engine.spark.backend import SparkBackend
 from eventide.eventtime.early.prod import Prod
 from eventide.language.script import read_script
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from tests.engine.cluster_here import ClusterHere, on_cluster
 
 if TYPE_CHECKING:

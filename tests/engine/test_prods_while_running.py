@@ -24,7 +24,7 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.results.results import Results
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from eventide.storage.storage import Storage
 from tests.engine.small_streams import PATIENCE, in_a_thread, made, put, stream, tumbling, wait_until
 

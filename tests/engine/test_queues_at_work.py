@@ -21,8 +21,8 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.rows import queued
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
-from eventide.sinks.memory import Memory
-from eventide.sources.batches import Batches
+from eventide.sinks.sink import Memory
+from eventide.sources.local_input import Batches
 from eventide.testing.trial import Trial
 
 if TYPE_CHECKING:

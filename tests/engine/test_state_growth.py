@@ -14,7 +14,7 @@ from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
-from eventide.sources.batches import Batches
+from eventide.sources.local_input import Batches
 
 STREAM = Stream("s", columns("t BIGINT, k STRING"), time="t", source=("k",), policy=OwnProgress())
 

@@ -26,7 +26,7 @@ from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.plan.sql.stream_rows import MOST, asked_by
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from eventide.testing.trial import Trial
 from tests.engine.test_file_reduce import put
 

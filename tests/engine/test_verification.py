@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventide.commands.checkpoint import lines
+from eventide.commands.checkpoint import verification_lines
 from eventide.engine.local.engine import LocalEngine
 from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program
@@ -43,7 +43,7 @@ def test_all_that_is_whole_is_counted(ran: Path) -> None:
     found = verify(Storage.at(ran / "state", make=False))
     assert (found.damage, found.records, found.result_files, found.last) == ([], 2, 3, 3)
     assert found.state_files > 0
-    assert lines(found)[-1] == "to be continued from round 3"
+    assert verification_lines(found)[-1] == "to be continued from round 3"
     assert files_in(ran) == before
 
 
@@ -67,11 +67,11 @@ def test_the_round_that_a_start_would_go_on_from_is_told(ran: Path) -> None:
     (ran / "state/rounds/0000000003.json").write_bytes(b"torn")
     found = verify(Storage.at(ran / "state", make=False))
     assert (found.last, found.newest) == (2, 3)
-    assert lines(found)[-1] == "to be continued from round 2; what came after it is to be run again"
+    assert verification_lines(found)[-1] == "to be continued from round 2; what came after it is to be run again"
     (ran / "state/rounds/0000000002.json").write_bytes(b"torn")
     found = verify(Storage.at(ran / "state", make=False))
     assert found.last is None
-    assert lines(found)[-1].startswith("no round can be continued from")
+    assert verification_lines(found)[-1].startswith("no round can be continued from")
 
 
 def test_a_file_of_results_that_somebody_removed_is_noticed(ran: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_damaged_file_of_late_rows_is_found_and_named(ran: Path, how: str) -> 
     put(ran / "in", 9, [1])
     run(ran)
     [late] = (ran / "state/late/s").iterdir()
-    assert lines(verify(Storage.at(ran / "state", make=False)))[0].endswith(
+    assert verification_lines(verify(Storage.at(ran / "state", make=False)))[0].endswith(
         "3 files of results, 1 of late and rejected rows: all as they were written"
     )
     data = bytearray(late.read_bytes())

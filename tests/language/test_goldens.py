@@ -16,7 +16,7 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import Script, read_script
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Input
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from tests.choice import chosen
 
 if TYPE_CHECKING:

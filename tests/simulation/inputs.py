@@ -20,7 +20,7 @@ import pyarrow as pa
 from eventide.plan.declared.stream import Input, Stream
 from eventide.sources.files.files import Files
 from eventide.sources.files.follow import Follow
-from eventide.sources.registry import LocalInput
+from eventide.sources.local_input import LocalInput
 from tests.simulation.story import Arrival
 
 SCHEMA = pa.schema(

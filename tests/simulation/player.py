@@ -36,7 +36,7 @@ from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.expressions.columns import Column
 from eventide.results.results import Results
-from eventide.sources.registry import LocalInput
+from eventide.sources.local_input import LocalInput
 from eventide.testing.trial import RecordingSink
 from tests.simulation.batch_oracle import BatchOracle, Late, Row, names_of
 from tests.simulation.disk import Disk, Faults, KilledError

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from eventide.report.stopped_run import read_progress
 from eventide.report.why import window_words
-from eventide.sources.registry import LocalInput
+from eventide.sources.local_input import LocalInput
 from eventide.storage.storage import MissingFileError
 from tests.choice import chosen
 from tests.simulation.disk import Disk, Faults, KilledError

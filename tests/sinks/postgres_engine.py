@@ -12,8 +12,7 @@ from pathlib import Path
 
 from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import read_script
-from eventide.sinks.by_name import sink_of
-from eventide.sinks.sink import Sink
+from eventide.sinks.sink import Sink, sink_of
 
 SCRIPT = """
 CREATE STREAM s (t BIGINT, k STRING, v INT) FROM json '{folder}/in' LIMIT 7 ROWS PER ROUND TIMESTAMP BY t DELAY 15;

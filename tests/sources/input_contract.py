@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.sources.registry import LocalInput
+from eventide.sources.local_input import LocalInput
 
 Open = Callable[[], LocalInput]
 

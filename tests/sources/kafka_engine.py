@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import read_script
-from eventide.sinks.by_name import sink_of
+from eventide.sinks.sink import sink_of
 
 SCRIPT = """
 CREATE STREAM s (t BIGINT, k STRING, v INT) FROM kafka '{topic}' OPTIONS (servers '{servers}')

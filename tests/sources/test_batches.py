@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from eventide.errors import InputError
 from eventide.plan.declared.stream import Stream, columns
-from eventide.sources.batches import Batches
-from eventide.sources.registry import LocalInput
+from eventide.sources.local_input import Batches, LocalInput
 from tests.sources.input_contract import continues_from_every_position
 
 STREAM = Stream("s", columns("n BIGINT, s STRING"), time="n")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.sources.files.follow import Follow
-from eventide.sources.registry import LocalInput, open_input
+from eventide.sources.local_input import LocalInput, open_input
 from tests.sources.input_contract import continues_from_every_position, drained
 
 

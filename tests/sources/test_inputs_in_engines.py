@@ -19,9 +19,8 @@ from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.plan.declared.window import Window
-from eventide.sinks.memory import Memory
-from eventide.sources.batches import Batches
-from eventide.sources.registry import LocalInput
+from eventide.sinks.sink import Memory
+from eventide.sources.local_input import Batches, LocalInput
 from eventide.sources.standard_input import StandardInput
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from eventide.engine.local.engine import LocalEngine
 from eventide.errors import DeclarationError, InputError
 from eventide.language.script import read_script
 from eventide.sinks import Memory
-from eventide.sources.kafka.input import KafkaInput
+from eventide.sources.kafka import KafkaInput
 from scripts.kafka_server import KafkaServer
 from tests.sinks.readers import directory_rows
 from tests.sources.kafka_engine import STEPS, run

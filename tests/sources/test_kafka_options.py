@@ -9,7 +9,7 @@ import pytest
 from eventide.errors import DeclarationError, InputError
 from eventide.language.script import read_script
 from eventide.plan.declared.stream import Stream
-from eventide.sources.kafka.input import KafkaInput
+from eventide.sources.kafka import KafkaInput
 from scripts.servers import free_port
 
 

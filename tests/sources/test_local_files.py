@@ -17,7 +17,7 @@ import pytest
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.sources.files.files import Files
-from eventide.sources.registry import LocalInput, open_input
+from eventide.sources.local_input import LocalInput, open_input
 from tests.sources.input_contract import columns_of, continues_from_every_position, drained
 
 ROWS = pa.table({"n": pa.array(range(10), pa.int32()), "s": [None if n == 3 else f"r{n}" for n in range(10)]})

@@ -14,7 +14,7 @@ import pytest
 from eventide.engine.spark.engine import SparkEngine
 from eventide.language.script import read_script
 from eventide.plan.declared.stream import Input, Stream, columns
-from eventide.sources.spark.reachable import outage, topics, unreachable
+from eventide.sources.spark_errors import outage, topics, unreachable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

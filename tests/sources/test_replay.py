@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream, columns
-from eventide.sources.registry import LocalInput, open_input
+from eventide.sources.local_input import LocalInput, open_input
 from eventide.sources.replay import schedule as replay_schedule
-from eventide.sources.replay.local import ReplayInput
-from eventide.sources.replay.planning import planned, replay_of
-from eventide.sources.replay.replay import Burst, Delay, Replay, Silence, amounts, extra_delay, uniform
+from eventide.sources.replay.delivery import ReplayInput, planned
+from eventide.sources.replay.replay import Burst, Delay, Replay, Silence, amounts, extra_delay, replay_of, uniform
 from eventide.sources.replay.schedule import Schedule
 from tests.sources.input_contract import continues_from_every_position
 
@@ -190,11 +189,11 @@ def test_a_schedule_is_made_once_and_anew_when_the_recording_changes(tmp_path: P
 
 
 def test_slices_may_begin_and_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from eventide.sources.replay import planning as replay_planning
+    from eventide.sources.replay import delivery as replay_delivery
 
     monkeypatch.setattr(replay_schedule, "BATCH", 4)
-    monkeypatch.setattr(replay_planning, "BATCH", 4)
-    monkeypatch.setattr(replay_planning, "AT_ONCE", 8)
+    monkeypatch.setattr(replay_delivery, "BATCH", 4)
+    monkeypatch.setattr(replay_delivery, "AT_ONCE", 8)
     schedule = planned(cars(record(tmp_path / "r.parquet", [100 + 2 * n for n in range(23)])))
     for start in range(24):
         for stop in range(start, 24):

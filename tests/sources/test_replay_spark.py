@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.plan.declared.stream import Input, Stream, columns
-from eventide.sources.registry import open_input
-from eventide.sources.spark.input import read_stream
+from eventide.sources.local_input import open_input
+from eventide.sources.spark_input import read_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

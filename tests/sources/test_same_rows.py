@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
-from eventide.sources.registry import open_input
-from eventide.sources.spark.input import read_stream
+from eventide.sources.local_input import open_input
+from eventide.sources.spark_input import read_stream
 from tests.sources.nasty_lines import COLUMNS, NAMES, NESTED_COLUMNS, NESTED_LINES, csv_lines, json_lines, plain_rows
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
-from eventide.sources.spark.input import kept_aside, parsed_value, read_stream
+from eventide.sources.spark_input import kept_aside, parsed_value, read_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ import pytest
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream, columns
-from eventide.sources.registry import LocalInput
+from eventide.sources.local_input import LocalInput
 from eventide.sources.standard_input import StandardInput
 
 

@@ -30,8 +30,8 @@ from eventide.errors import DeclarationError, EventideError, InputError
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import Column, spark_type
 from eventide.sources.arrow_types import spark_name
-from eventide.sources.batches import Batches
-from eventide.sources.spark.errors import refuse_connect
+from eventide.sources.local_input import Batches
+from eventide.sources.spark_errors import refuse_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from eventide.endpoint.discovery import EXPOSED, LOOPBACK, Address
 from eventide.endpoint.lifecycle import Endpoint, listen
-from eventide.endpoint.prod_request import groups_of
+from eventide.endpoint.prod_request import groups_of, microseconds
 from eventide.engine.introspection.status import Status, StreamStatus
 from eventide.engine.running import Running
 from eventide.errors import EngineError, EventideError, LostRowsWarning
@@ -38,11 +38,8 @@ from eventide.plan.declared.stream import TimeKind
 from eventide.report.status import REASONS_TOLD, LossReport
 from eventide.report.why import WhyOpen, window_words
 from eventide.results.accuracy import AccuracySummary
-from eventide.results.early_columns import EarlyColumns, readings
-from eventide.results.group_values import microseconds
-from eventide.results.results import Kind
-from eventide.sinks.memory import Memory
-from eventide.sinks.sink import Sink
+from eventide.results.results import EarlyColumns, Kind, readings
+from eventide.sinks.sink import Memory, Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

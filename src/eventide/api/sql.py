@@ -35,8 +35,7 @@ from eventide.launch.settings import RunSettings, checked_engine
 from eventide.launch.user_functions import local_backend, register_on_spark, registered, with_comparisons
 from eventide.plan.declared.program import NAME, Program
 from eventide.profile.amounts import memory_bytes
-from eventide.sinks.by_name import sink_of
-from eventide.sinks.sink import Sink
+from eventide.sinks.sink import Sink, sink_of
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def _session(given: SparkSession | None, settings: RunSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from eventide.launch.spark_session import local_session, settle
-    from eventide.sources.spark.errors import refuse_connect
+    from eventide.sources.spark_errors import refuse_connect
 
     running = given or SparkSession.getActiveSession()
     if running is None:

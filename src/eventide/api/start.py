@@ -40,8 +40,7 @@ from eventide.plan.declared.stream import TimeKind
 from eventide.profile.amounts import memory_bytes
 from eventide.sinks.callback import Callback
 from eventide.sinks.directory import Directory
-from eventide.sinks.memory import Memory
-from eventide.sinks.sink import Sink
+from eventide.sinks.sink import Memory, Sink
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:

@@ -43,9 +43,9 @@ from eventide.plan.declared.rows import Queue
 from eventide.plan.declared.secrets import masked_text
 from eventide.plan.declared.stream import Stream
 from eventide.report.plan import bound_steps
-from eventide.sinks.memory import Memory
+from eventide.sinks.sink import Memory
 from eventide.sources.arrow_types import matched, readable_type
-from eventide.sources.batches import Batches
+from eventide.sources.local_input import Batches
 from eventide.sources.options import split_options
 
 MOST_PARTS = 60

@@ -30,9 +30,8 @@ from eventide.commands.process import ReaderGoneError
 from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.results.results import Results
-from eventide.sinks.by_name import check_sink, sink_of
 from eventide.sinks.lines import LineWriter
-from eventide.sinks.sink import Sink
+from eventide.sinks.sink import Sink, check_sink, sink_of
 
 if TYPE_CHECKING:
     import rich.console

@@ -7,12 +7,16 @@ input and single files, ends with it, every window closed: with standard input i
 *Options.* All of them are checked before anything is started. An option that cannot mean anything is refused with what
 to write instead; Spark would take some of them in silence, and fail of others after half a minute, with words about
 something else.
+
+*Address.* A run can be asked at the address that was named, otherwise at a free port of this machine. What was asked
+for by name and cannot be had is an error; what is only a convenience is left out with a word.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
@@ -22,10 +26,11 @@ from typing import NoReturn
 
 from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.process import TerminatedError, code_of, was_closed
-from eventide.commands.service import checked_listening, checked_log, listening, logging_of
+from eventide.endpoint.discovery import EXPOSED, Address
+from eventide.endpoint.lifecycle import Endpoint, listen, listen_not
 from eventide.engine.running import Running
 from eventide.engine.scheduling.trace import Trace
-from eventide.errors import DeclarationError
+from eventide.errors import DeclarationError, EngineError
 from eventide.language.script import Script
 from eventide.launch.engines import (
     DEFAULT_MASTER,
@@ -41,7 +46,8 @@ from eventide.launch.logs import passing, say, say_warnings
 from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, script_of, shown_as
 from eventide.launch.user_functions import Failures
 from eventide.plan.declared.program import Program
-from eventide.report.status import LossReport, StatusLine, beyond_permitted
+from eventide.report.status import LossReport, StatusLine, beyond_permitted, logging_of
+from eventide.report.why import window_words
 from eventide.sources.files.files import FORMATS
 
 MEANING = {
@@ -121,8 +127,21 @@ hours; the local engine has no such setting']
     ]
 
 
-LOOKED_AT = 100
-"""Rows of a file that are looked at before Spark reads it."""
+FORMS = ("text", "json")
+"""Of the lines of a log."""
+
+
+def checked_log(form: str | None) -> str | None:
+    """The form of lines, if there is such a one.
+
+    >>> checked_log("xml")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: --log 'xml': choose text or json
+    """
+    if form is not None and form not in FORMS:
+        raise DeclarationError(f"--log {form!r}: choose text or json")
+    return form
 
 
 @dataclass(frozen=True)
@@ -261,6 +280,36 @@ def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
         for sentence in changed_meanings(conf):
             say(sentence)
     return Where(engine, master or settings.master or DEFAULT_MASTER, conf, packages(request.packages))
+
+
+def listening(engine: Running, given: str | None, wanted: bool, quiet: bool) -> Endpoint | None:
+    """Let an engine be asked, and say how; `quiet` where nobody would have the time to."""
+    if not wanted:
+        listen_not(engine)
+        return None
+    address = None if given is None else Address.read(given)
+    try:
+        endpoint = listen(engine, address, window_words)
+    except EngineError as error:
+        if given is not None:
+            raise
+        listen_not(engine)
+        say(f"it cannot be asked while it runs: {error}")
+        return None
+    if not endpoint.address.is_loopback:
+        say(f"warning: {endpoint.address.shown}: {EXPOSED} (--listen 127.0.0.1:PORT and a tunnel are safer)")
+    if given is not None or (not quiet and sys.stderr.isatty()):
+        folder = shlex.quote(str(endpoint.folder))
+        say(f"listening at {endpoint.url}; to ask: eventide prod QUERY --checkpoint {folder}")
+    return endpoint
+
+
+def checked_listening(given: str | None, wanted: bool) -> None:
+    """Refuse, before anything is started, what cannot be listened on."""
+    if given is not None and not wanted:
+        raise DeclarationError("--listen and --no-listen contradict each other: give one of them")
+    if given is not None:
+        Address.read(given)
 
 
 def _tell_the_end(

@@ -99,8 +99,8 @@ def listen(
 
     def application(at: Address) -> ASGIApp:
         # Loaded by whoever asks first.
-        from eventide.endpoint.application import application_of, endpoint_routes
         from eventide.endpoint.metrics import Metrics
+        from eventide.endpoint.serving import application_of, endpoint_routes
 
         gate = Gate(at, token, permitted, time.monotonic)
         return application_of(endpoint_routes(questions, Metrics(running, counts)), gate, permitted)

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.grammar.amounts import Amounts
-from eventide.language.grammar.nodes import Clause, CreateStream, Secret
+from eventide.language.grammar.nodes import Amounts, Clause, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
 from eventide.language.policies import WATERMARKS, PolicyReader

@@ -23,8 +23,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.language.expression_text import has_aggregate, name_for, unused
 from eventide.language.from_clause import FromReader
-from eventide.language.grammar.amounts import Amounts
-from eventide.language.grammar.nodes import Amount, Clause, StreamWindow
+from eventide.language.grammar.nodes import Amount, Amounts, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
 from eventide.language.scope import Scope

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eventide.language.expression_text import all_of, column_of, spark_text
-from eventide.language.grammar.amounts import Amounts
+from eventide.language.grammar.nodes import Amounts
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.join_conditions import JoinInput, bare, tables_of, take_apart
 from eventide.language.scope import Scope

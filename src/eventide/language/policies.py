@@ -55,8 +55,7 @@ from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.language.grammar.amounts import Amounts
-from eventide.language.grammar.nodes import Amount, Clause
+from eventide.language.grammar.nodes import Amount, Amounts, Clause
 from eventide.language.grammar.spelling import meant
 
 ALL = "ALL"

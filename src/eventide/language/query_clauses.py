@@ -22,8 +22,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
 from eventide.language.create_stream import name_of
-from eventide.language.grammar.amounts import Amounts
-from eventide.language.grammar.nodes import Amount, Clause
+from eventide.language.grammar.nodes import Amount, Amounts, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
 from eventide.plan.declared.query import Prods, Query

@@ -27,19 +27,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from eventide.engine.local.engine import LocalEngine
 from eventide.engine.running import Running
+from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import CheckpointError, DeclarationError, EngineError
+from eventide.eventtime.scheduling.options import Scheduling
 from eventide.language.script import Script
 from eventide.launch.logs import under_way
 from eventide.launch.settings import RunSettings
 from eventide.launch.user_functions import Failures, local_backend, register_on_spark, registered, with_comparisons
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import OwnedSink, Owner, Sink
-from eventide.sources.spark.errors import gone, is_gone
+from eventide.sources.spark_errors import gone, is_gone
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -96,6 +98,16 @@ class Where:
     packages: tuple[str, ...] = ()
 
 
+class EngineOptions(TypedDict):
+    """What both engines are told alike."""
+
+    tick: float
+    scheduling: Scheduling
+    trace: Trace | None
+    flush_rows: int | None
+    pace: QueuePace
+
+
 def reads_standard_input(program: Program) -> bool:
     """Whether some stream of a program is a pipe.
 
@@ -144,66 +156,46 @@ def engine_for(
 
     `failures` is told what functions of the user raise, on the local engine.
     """
+    program = with_comparisons(script.program, script.functions)
+    functions = registered(script.functions, script.program)
+    options: EngineOptions = {
+        "tick": settings.tick or TICK,
+        "scheduling": settings.scheduling,
+        "trace": trace,
+        "flush_rows": settings.flush_rows,
+        "pace": settings.pace,
+    }
     if where.engine == "local":
-        every, tick = settings.every or 0.0, settings.tick or TICK
-        backend = local_backend(registered(script.functions, script.program), run=True, failures=failures)
-        with LocalEngine(
-            with_comparisons(script.program, script.functions),
-            checkpoint,
-            sinks,
-            every=every,
-            tick=tick,
-            backend=backend,
-            scheduling=settings.scheduling,
-            trace=trace,
-            flush_rows=settings.flush_rows,
-            pace=settings.pace,
-        ) as engine:
+        backend = local_backend(functions, run=True, failures=failures)
+        seconds = settings.every or 0.0
+        with LocalEngine(program, checkpoint, sinks, every=seconds, backend=backend, **options) as engine:
             yield engine
         return
-    with _on_spark(script, where, checkpoint, sinks, settings, trace) as engine:
-        yield engine
+    with _spark(where) as spark:
+        from eventide.engine.round.placement import DRIVER_MEMORY
+        from eventide.engine.spark.engine import SparkEngine
+
+        register_on_spark(spark, functions)
+        every = None if settings.every is None else f"{settings.every} seconds"
+        memory = DRIVER_MEMORY if settings.driver_memory is None else settings.driver_memory
+        with SparkEngine(spark, program, checkpoint, sinks, every=every, driver_memory=memory, **options) as engine:
+            yield engine
 
 
 @contextmanager
-def _on_spark(
-    script: Script,
-    where: Where,
-    checkpoint: str | Storage,
-    sinks: Mapping[str, Sink],
-    settings: RunSettings,
-    trace: Trace | None,
-) -> Iterator[Running]:
+def _spark(where: Where) -> Iterator[SparkSession]:
+    """A session of Spark, ended with the block; where the block fails, the error names Spark's log."""
     if find_spec("pyspark") is None:
         raise EngineError(
             "Spark is not installed: `pip install 'eventide[spark]'` adds it (it needs Java 17, too), and "
             "`--engine local` runs without it"
         )
-    from eventide.engine.round.placement import DRIVER_MEMORY
-    from eventide.engine.spark.engine import SparkEngine
-
-    memory = DRIVER_MEMORY if settings.driver_memory is None else settings.driver_memory
     with temporary_folder("eventide-spark-") as logs:
         log_file = logs / "spark.log"
         try:
             spark = _started(where, log_file)
             try:
-                register_on_spark(spark, registered(script.functions, script.program))
-                every = None if settings.every is None else f"{settings.every} seconds"
-                with SparkEngine(
-                    spark,
-                    with_comparisons(script.program, script.functions),
-                    checkpoint,
-                    sinks,
-                    every=every,
-                    tick=settings.tick or TICK,
-                    driver_memory=memory,
-                    scheduling=settings.scheduling,
-                    trace=trace,
-                    flush_rows=settings.flush_rows,
-                    pace=settings.pace,
-                ) as engine:
-                    yield engine
+                yield spark
             finally:
                 with suppress(Exception):
                     # It may have died, which was told already.

@@ -3,8 +3,8 @@
 Laws. A line of the log says when, how grave, what happened, and then every figure under its name: `round=3 late=2`, or
 one JSON object with the same names. Nothing is written anywhere until `configure` is called, or the user sets up
 `logging` himself: all loggers are below `eventide`, and a figure is an attribute of the record (`extra`). *Commands*
-write lines on standard error, and a passing line where that is a terminal. Rich is loaded only to draw: a command that
-prints into a pipe does not wait for it.
+write lines on standard error, and a passing line or a bar where that is a terminal. Rich is loaded only to draw: a
+command that prints into a pipe does not wait for it.
 
 >>> record = logging.LogRecord("eventide.engine.running", logging.INFO, "", 0, "ended", None, None)
 >>> record.round, record.created = 41, 1_700_000_000.25
@@ -20,10 +20,11 @@ import json as json_text
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.errors import EngineError
 from eventide.plan.declared.secrets import masked_text
@@ -104,6 +105,11 @@ def _time(record: logging.LogRecord) -> str:
 
 
 DRAWN_PER_SECOND = 4
+QUIET, EVERY = 3.0, 10.0
+"""Seconds before the first line about something that takes long, and between two, where there is no terminal."""
+
+Report: TypeAlias = Callable[[str, float], None]
+"""Told the stage, and the share of it that is done."""
 
 
 def say(text: str) -> None:
@@ -167,6 +173,37 @@ def passing(text: Callable[[], str]) -> Iterator[None]:
         redirect_stderr=False,
     ):
         yield
+
+
+@contextmanager
+def progress_shown(now: Callable[[], float] = time.monotonic) -> Iterator[Report]:
+    """Tell how far something has come while the block runs: a bar on a terminal, elsewhere a line now and then."""
+    console = _terminal()
+    if console is None:
+        yield _ProgressLines(now).report
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda stage, share: bar.update(task, description=stage, completed=share)
+
+
+class _ProgressLines:
+    """A line for a report, unless another was printed just before."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._due = now() + QUIET
+
+    def report(self, stage: str, share: float) -> None:
+        """Say how far the stage is, if it is time to."""
+        if self._now() < self._due:
+            return
+        self._due = self._now() + EVERY
+        done = f", {share:.0%}" if share else ""
+        say(f"{stage}{done} ...")
 
 
 def _terminal() -> Console | None:

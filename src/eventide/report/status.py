@@ -10,6 +10,9 @@ The state of all queries is told together, but for that on the cluster:
 >>> status_line(Status("spark", 3, 10, False, (), (pairs, sums), {}, rows_per_second=5))
 'round 3, 5 rows/s, state 2 KiB and on the cluster pairs 4.77 MiB'
 
+*Log.* For a service (`eventide run --log`) there is a line at the start, one a minute, and one at the end, on standard
+error; results are never among them.
+
 *Losses.* Late and rejected rows, which are in no answer, are counted with their reasons while an engine runs.
 
 >>> counted = LossReport()
@@ -22,12 +25,16 @@ The state of all queries is told together, but for that on the cluster:
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -42,6 +49,9 @@ from eventide.profile.amounts import percent, size_words, spoken
 
 SEPARATOR = "\x1f"
 """Between the values that name a source together."""
+
+EVERY = 60.0
+"""Seconds between two lines."""
 
 LOOKED_EVERY = 0.25
 """Seconds between two looks at the sources, however short the rounds."""
@@ -135,6 +145,56 @@ def _of_stream(stream: StreamStatus, unitless: bool) -> list[str]:
     if stream.rejected:
         parts_of.append(f"rejected {stream.rejected:,}")
     return parts_of
+
+
+@contextmanager
+def logging_of(
+    engine: Running, line: StatusLine, form: str | None, every: float = EVERY, now: Callable[[], datetime] | None = None
+) -> Iterator[None]:
+    """Write lines about an engine while the block runs; `form` None writes none."""
+    if form is None:
+        yield
+        return
+    clock = now or (lambda: datetime.now(UTC))
+    ended = threading.Event()
+
+    def write() -> None:
+        with suppress(OSError):
+            print(line_of(engine, line, form, clock()), file=sys.stderr, flush=True)
+
+    def work() -> None:
+        while not ended.wait(every):
+            write()
+
+    write()
+    thread = threading.Thread(target=work, name="eventide-log", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        write()
+
+
+def line_of(engine: Running, line: StatusLine, form: str, at: datetime) -> str:
+    """One line: how many rows and results there were, how far time is behind, what was lost."""
+    stamp = at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    if form == "text":
+        return f"{stamp} {line.text()}, {line.results:,} results"
+    status = engine.status()
+    streams = [
+        {
+            "name": stream.name,
+            "rows": stream.rows,
+            "late": stream.late,
+            "rejected": stream.rejected,
+            "lag": stream.lag,
+        }
+        for stream in status.streams
+    ]
+    entry = {"at": stamp, "round": status.round, "rows_per_second": status.rows_per_second, "results": line.results}
+    return json.dumps({**entry, "streams": streams})
 
 
 REASONS_TOLD = 3

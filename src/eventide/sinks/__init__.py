@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING
 from eventide.lazy_import import lazy_import
 
 if TYPE_CHECKING:
-    from eventide.sinks.by_name import sink_of
     from eventide.sinks.callback import Callback, SparkWriter
     from eventide.sinks.console import Console
     from eventide.sinks.directory import Directory
-    from eventide.sinks.memory import Memory
     from eventide.sinks.postgres import Postgres
-    from eventide.sinks.sink import Sink
+    from eventide.sinks.sink import Memory, Sink, sink_of
 
 __all__ = ["Callback", "Console", "Directory", "Memory", "Postgres", "Sink", "SparkWriter", "sink_of"]
 
@@ -21,10 +19,10 @@ __getattr__ = lazy_import(
         "Callback": "eventide.sinks.callback",
         "Console": "eventide.sinks.console",
         "Directory": "eventide.sinks.directory",
-        "Memory": "eventide.sinks.memory",
+        "Memory": "eventide.sinks.sink",
         "Postgres": "eventide.sinks.postgres",
         "Sink": "eventide.sinks.sink",
         "SparkWriter": "eventide.sinks.callback",
-        "sink_of": "eventide.sinks.by_name",
+        "sink_of": "eventide.sinks.sink",
     },
 )

@@ -38,8 +38,7 @@ from rich.text import Text
 
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.declared.query import RESERVED
-from eventide.results.early_columns import EarlyColumns, readings
-from eventide.results.results import ROW_SPAN, Kind, Results
+from eventide.results.results import ROW_SPAN, EarlyColumns, Kind, Results, readings
 
 DRAWN_PER_SECOND = 4
 STYLES = {"early": "yellow", "final": "green", "revised": "magenta"}

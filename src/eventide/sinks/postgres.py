@@ -30,9 +30,8 @@ import pyarrow as pa
 from eventide.errors import DeclarationError, EngineError
 from eventide.plan.declared.secrets import masked_text
 from eventide.results.results import Results
-from eventide.sinks.by_name import MODES
 from eventide.sinks.lines import LineWriter
-from eventide.sinks.sink import Owner
+from eventide.sinks.sink import MODES, Owner
 
 try:
     import psycopg

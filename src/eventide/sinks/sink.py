@@ -1,4 +1,4 @@
-"""The contract of a sink: which methods it has, and what must hold of them.
+"""The contract of a sink, which all sinks keep; the simplest of them; and any of them by the name of its format.
 
 Law: a sink is idempotent by round. `emit` makes the results of one query in one round visible all at once, in place of
 whatever it was given before for the same query and round; if it raises, what was visible before still is. `rewind`
@@ -14,20 +14,52 @@ of it is read before `emit` returns.
 `eventide.testing.sink_contract` checks the law, for these sinks and for a user's own; its `from_cluster` gives them the
 same results from the cluster.
 
->>> from eventide.sinks.memory import Memory
->>> isinstance(Memory(), Sink)
-True
-
 *Formats.* `FORMATS` are those in which a directory of results can be written.
+
+*Memory*, the simplest sink, keeps results in this process, for tests and notebooks: what was emitted is there, by
+query, in the order of the rounds. It dies with the process.
+
+>>> from eventide.results.results import Results
+>>> memory = Memory()
+>>> isinstance(memory, Sink)
+True
+>>> memory.emit(Results.of_table("speeds", 0, pa.table({"mean": [51.5]})))
+>>> memory.emit(Results.of_table("speeds", 1, pa.table({"mean": [48.0]})))
+>>> memory.rows("speeds")
+[{'mean': 51.5}, {'mean': 48.0}]
+>>> memory.rewind("speeds", last=0)
+>>> memory.table("speeds").num_rows
+1
+
+*By name.* A query in SQL names a sink by its format: `INTO parquet 'out'`, `INTO postgres 'speeds'`. Each is loaded,
+with what it writes or draws with, when it is asked for.
+
+>>> sink_of("csv", "out").format
+'csv'
+>>> sink_of("parquet")
+Traceback (most recent call last):
+    ...
+eventide.errors.DeclarationError: a sink of format 'parquet' needs a directory: INTO parquet 'path'
+>>> sink_of("postgres", "speeds", {"url": "postgresql://db:5432/orders", "mode": "append"}).where
+"the table 'speeds' of PostgreSQL at db:5432/orders"
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import pyarrow as pa
+
+from eventide.errors import DeclarationError
+from eventide.plan.declared.secrets import revealed
 from eventide.results.results import Results
+
+if TYPE_CHECKING:
+    from eventide.sinks.console import Console
+    from eventide.sinks.directory import Directory
+    from eventide.sinks.postgres import Postgres
 
 
 @runtime_checkable
@@ -94,3 +126,123 @@ class FileSink(Sink, Protocol):
 
 
 FORMATS = ("parquet", "json", "csv")
+
+
+class Memory:
+    """Keeps all results of every query."""
+
+    def __init__(self) -> None:
+        self._rounds: dict[str, dict[int, pa.Table]] = {}
+        self._schemas: dict[str, pa.Schema] = {}
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Every query that was heard of, also without rows."""
+        return tuple(self._schemas)
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """The results of a query, one dictionary a row."""
+        found: list[dict[str, Any]] = self.table(query).to_pylist()
+        return found
+
+    def table(self, query: str) -> pa.Table:
+        """The results of a query as one table; without columns when nothing was heard of that query."""
+        rounds = self._rounds.get(query, {})
+        if not rounds:
+            return self._schemas.get(query, pa.schema([])).empty_table()
+        return pa.concat_tables([rounds[round] for round in sorted(rounds)], promote_options="default")
+
+    def emit(self, results: Results) -> None:
+        """Keep these rows, in place of older ones of the same round."""
+        table = results.table()
+        self._schemas[results.query] = results.schema
+        rounds = self._rounds.setdefault(results.query, {})
+        rounds.pop(results.round, None)
+        if table.num_rows:
+            rounds[results.round] = table
+
+    def rewind(self, query: str, last: int) -> None:
+        """Forget the results of later rounds."""
+        rounds = self._rounds.get(query, {})
+        self._rounds[query] = {round: table for round, table in rounds.items() if round <= last}
+
+    def close(self) -> None:
+        """Everything stays where it is, to be looked at."""
+
+
+ROWS = "20"
+OPTIONS = {"console": ("rows",), "postgres": ("url", "mode", "key", "user", "password")}
+"""What the sinks that have options are told by them."""
+PLACES = {**dict.fromkeys(FORMATS, ("a directory", "path")), "postgres": ("a table", "table")}
+"""What those need that write somewhere, and how it is written in an example."""
+MODES = ("upsert", "append", "replace round")
+"""How results go into a table."""
+
+
+def sink_of(
+    format: str, path: str | None = None, options: Mapping[str, str] | None = None
+) -> Directory | Console | Memory | Postgres:
+    """The sink of that name; `path` is the directory or the table of those that write into one.
+
+    The console has one option, `rows`: how many rows of a query it shows.
+    """
+    check_sink(format, path, options)
+    name = format.lower()
+    if name in FORMATS:
+        from eventide.sinks.directory import Directory
+
+        assert path is not None
+        return Directory(path, name)
+    if name == "memory":
+        return Memory()
+    if name == "postgres":
+        from eventide.sinks.postgres import Postgres
+
+        assert path is not None
+        told = revealed(tuple((options or {}).items()), f"INTO postgres {path!r}")
+        given: dict[str, Any] = {option.lower(): value for option, value in told}
+        key = tuple(column.strip() for column in given.pop("key", "").split(",") if column.strip())
+        return Postgres(given.pop("url"), path, key=key, **given)
+    from eventide.sinks.console import Console
+
+    return Console(int((options or {}).get("rows", ROWS)))
+
+
+def check_sink(format: str, path: str | None = None, options: Mapping[str, str] | None = None) -> None:
+    """Refuse what `sink_of` would refuse, without making or loading anything.
+
+    >>> check_sink("console", options={"colour": "red"})
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: a sink of format 'console' has no option 'colour'; it has rows
+    """
+    name = format.lower()
+    if name not in (*PLACES, "console", "memory"):
+        raise DeclarationError(f"there is no sink of format {format!r}: choose {', '.join(PLACES)}, console or memory")
+    known = OPTIONS.get(name, ())
+    given = {option.lower(): value for option, value in (options or {}).items()}
+    for option in given:
+        if option not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise DeclarationError(f"a sink of format {name!r} has no option {option!r}; {has}")
+    if name in PLACES and not path:
+        what, example = PLACES[name]
+        raise DeclarationError(f"a sink of format {name!r} needs {what}: INTO {name} '{example}'")
+    if name not in PLACES and path is not None:
+        raise DeclarationError(f"a sink of format {name!r} writes no files: leave {path!r} out")
+    if name == "postgres":
+        _check_postgres(given)
+    rows = given.get("rows", ROWS)
+    if not rows.isdigit():
+        raise DeclarationError(f"rows={rows!r} is not a number of rows")
+    if int(rows) < 1:
+        raise DeclarationError(f"a console of {rows} rows shows nothing: give 1 or more")
+
+
+def _check_postgres(given: Mapping[str, str]) -> None:
+    if "url" not in given:
+        raise DeclarationError(
+            "INTO postgres needs the option url: OPTIONS (url 'postgresql://user@host:5432/database')"
+        )
+    if given.get("mode", MODES[0]) not in MODES:
+        raise DeclarationError(f"there is no mode {given['mode']!r}: choose {', '.join(MODES[:-1])} or {MODES[-1]}")

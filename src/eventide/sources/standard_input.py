@@ -38,6 +38,7 @@ import pyarrow as pa
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Stream
 from eventide.sources.arrow_types import declared_table
+from eventide.sources.local_input import CountedInput
 from eventide.sources.options import UnitWatch, input_of
 from eventide.sources.text.reader import LineFormat, TextRows
 
@@ -113,10 +114,11 @@ class Pipe:
         self._closed = True
 
 
-class StandardInput:
+class StandardInput(CountedInput):
     """The rows of a pipe; the option `format` says what they are (by default json)."""
 
     def __init__(self, stream: Stream, source: BinaryIO | None = None) -> None:
+        super().__init__()
         given = input_of(stream)
         self._stream = stream
         self._owner = f"stream {stream.name!r}"
@@ -139,20 +141,7 @@ class StandardInput:
             how = LineFormat(self._owner, stream.columns, kind, options)
             self._text = TextRows(how, "standard input", self._pipe, growing=True)
         self._rest: pa.Table | None = None
-        self._rows = 0
-        self._noted = 0
-        self._ended = False
         self._units = UnitWatch(stream)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the writer has closed its end and all was taken."""
-        return self._ended
-
-    @property
-    def caught_up(self) -> bool:
-        """The same: what is there now is of no interest, only whether more will come."""
-        return self._ended
 
     def take(self, max_rows: int, wait: float) -> pa.Table | None:
         """The rows that have arrived."""
@@ -202,11 +191,6 @@ class StandardInput:
                 "with a new checkpoint, read from a file, or give the option resume=true if the pipe brings what "
                 "comes next"
             )
-
-    def portion(self) -> dict[str, Any]:
-        """How many rows were taken since this was last asked."""
-        rows, self._noted = self._rows - self._noted, self._rows
-        return {"rows": rows}
 
     def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
         """Nothing: what a pipe has given, it does not give again."""

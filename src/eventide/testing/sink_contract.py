@@ -10,7 +10,7 @@ are compared as numbers and names. The place must be empty at first. `CHECKS` ar
 Parquet files below `folder`, as a DataFrame and in parts for Spark's tasks. So `check_sink(from_cluster(make, spark,
 folder), read)` tries every sentence of the law with them.
 
->>> from eventide.sinks.memory import Memory
+>>> from eventide.sinks.sink import Memory
 >>> memory = Memory()
 >>> check_sink(make=lambda: memory, read=memory.rows)
 

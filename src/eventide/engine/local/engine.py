@@ -29,7 +29,7 @@ from eventide.errors import CheckpointError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
-from eventide.sources.registry import LocalInput, open_input
+from eventide.sources.local_input import LocalInput, open_input
 from eventide.storage.storage import Storage
 
 log = logging.getLogger(__name__)

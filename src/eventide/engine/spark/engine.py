@@ -29,10 +29,9 @@ from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
-from eventide.sources.spark.errors import refuse_connect
-from eventide.sources.spark.input import read_stream
-from eventide.sources.spark.moved_files import follow_moves
-from eventide.sources.spark.reachable import missing_topics, outage, unreachable
+from eventide.sources.moved_files import follow_moves
+from eventide.sources.spark_errors import missing_topics, outage, refuse_connect, unreachable
+from eventide.sources.spark_input import read_stream
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:

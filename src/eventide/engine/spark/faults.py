@@ -11,7 +11,7 @@ import re
 from eventide.duckdb.executor import first_line
 from eventide.errors import DataFaultError, EngineError
 from eventide.plan.declared.secrets import masked_text
-from eventide.sources.spark.errors import gone, is_gone
+from eventide.sources.spark_errors import gone, is_gone
 
 OF_DATA = ("22", "38", "39", "P0")
 """Classes of SQLSTATE: data exceptions, functions of the user that failed (in Python or not), errors a query raises."""

@@ -24,7 +24,7 @@ from pathlib import PurePosixPath
 
 from eventide.engine.checkpoint.record import checksum
 from eventide.errors import CheckpointError, EngineError
-from eventide.sources.spark.moved_files import SOURCES
+from eventide.sources.moved_files import SOURCES
 from eventide.storage.storage import Storage
 
 log = logging.getLogger(__name__)

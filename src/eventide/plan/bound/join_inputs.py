@@ -41,7 +41,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE
-from eventide.plan.bound.query import instant_sql
+from eventide.plan.bound.query import instant_of, instant_sql
 from eventide.plan.bound.rows import output_columns
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.query import RESERVED, Named
@@ -224,7 +224,7 @@ class TemporalAttribute:
             scaled = base if scale == 1 else f"{base} * {int(scale)}"
             return scaled if shift == 0 else f"{scaled} + {int(shift)}"
         if self.temporal.whole:
-            whole = _instant(self.sql, self.type)
+            whole = instant_of(self.sql, self.type)
             return whole if factor == 1 else f"{whole} * {factor}"
         # A fraction times its denominator is a whole number, but for the last digits.
         return f"CAST(round(({self.sql}) * {factor}) AS BIGINT)"
@@ -273,14 +273,3 @@ def _check_exact(join: str, sql: str, expression: exp.Expression, found: Tempora
         raise DeclarationError(
             f"join {join!r}: {sql!r} is rounded in a way that cannot be told exactly: use floor, ceil or div"
         )
-
-
-def _instant(sql: str, kind: str) -> str:
-    """An expression that tells a time, or a whole number, as int64."""
-    if kind == "TIMESTAMP":
-        return f"unix_micros({sql})"
-    if kind == "TIMESTAMP_NTZ":
-        return f"unix_micros(CAST({sql} AS TIMESTAMP))"
-    if kind == "DATE":
-        return f"(CAST(unix_date({sql}) AS BIGINT) * 86400000000)"
-    return f"CAST({sql} AS BIGINT)"

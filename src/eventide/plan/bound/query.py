@@ -338,10 +338,19 @@ def instant_sql(name: str, kind: str) -> str:
     >>> instant_sql("ts", "TIMESTAMP"), instant_sql("n", "INT")
     ('unix_micros(`ts`)', 'CAST(`n` AS BIGINT)')
     """
+    return instant_of(quoted(name), kind)
+
+
+def instant_of(sql: str, kind: str) -> str:
+    """An expression that tells a time, or a whole number, as int64.
+
+    >>> instant_of("day", "DATE")
+    '(CAST(unix_date(day) AS BIGINT) * 86400000000)'
+    """
     if kind == "TIMESTAMP":
-        return f"unix_micros({quoted(name)})"
+        return f"unix_micros({sql})"
     if kind == "TIMESTAMP_NTZ":
-        return f"unix_micros(CAST({quoted(name)} AS TIMESTAMP))"
+        return f"unix_micros(CAST({sql} AS TIMESTAMP))"
     if kind == "DATE":
-        return f"(CAST(unix_date({quoted(name)}) AS BIGINT) * 86400000000)"
-    return f"CAST({quoted(name)} AS BIGINT)"
+        return f"(CAST(unix_date({sql}) AS BIGINT) * 86400000000)"
+    return f"CAST({sql} AS BIGINT)"

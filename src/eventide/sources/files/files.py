@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,7 +26,8 @@ from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Stream
 from eventide.sources.files.listing import Listing
 from eventide.sources.files.readers import OPENERS, FileReader, TableFile, TextFile
-from eventide.sources.options import UnitWatch, input_of, needs_path
+from eventide.sources.local_input import PolledInput
+from eventide.sources.options import input_of, needs_path
 from eventide.sources.text.reader import LineFormat, local_options
 
 LINES = frozenset({"csv", "json", "text"})
@@ -38,14 +38,12 @@ ROUND_FILES = 1000
 HEAD = 1024
 """Bytes at the beginning of a file that was read in part, by which it is known again."""
 
-LOOK_AGAIN = 0.05
-"""Seconds between two looks for new files while waiting."""
 
-
-class Files:
+class Files(PolledInput):
     """The rows of files, in the order of the files."""
 
     def __init__(self, stream: Stream) -> None:
+        super().__init__(stream)
         given = input_of(stream)
         if given.max_offsets is not None:
             raise DeclarationError(
@@ -62,34 +60,13 @@ class Files:
         self._open: tuple[str, FileReader] | None = None
         self._mark: _Mark | None = None
         self._parts: list[_Part] = []
-        self._units = UnitWatch(stream)
-        self._caught_up = False
 
     @property
     def ended(self) -> bool:
         """Whether the one file there is was read; a folder never ends."""
         return self._caught_up and self._listing.fixed
 
-    @property
-    def caught_up(self) -> bool:
-        """Whether the last look found nothing to read."""
-        return self._caught_up
-
-    def take(self, max_rows: int, wait: float) -> pa.Table | None:
-        """The next rows, of as many files as it needs."""
-        deadline = time.monotonic() + wait
-        while True:
-            tables = self._rows(max_rows)
-            if tables is not None:
-                self._units.look(tables)
-                return tables
-            self._caught_up = True
-            rest = deadline - time.monotonic()
-            if rest <= 0 or self.ended:
-                return None
-            time.sleep(min(rest, LOOK_AGAIN))
-
-    def _rows(self, max_rows: int) -> pa.Table | None:
+    def _look(self, max_rows: int) -> pa.Table | None:
         tables: list[pa.Table] = []
         wanted, opened = max_rows, 0
         while wanted > 0:

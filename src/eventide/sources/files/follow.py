@@ -42,7 +42,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import time
 import weakref
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -51,7 +50,8 @@ import pyarrow as pa
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Stream
-from eventide.sources.options import UnitWatch, input_of, needs_path
+from eventide.sources.local_input import PolledInput
+from eventide.sources.options import input_of, needs_path
 from eventide.sources.text.reader import LineFormat, TextRows
 from eventide.storage.storage import with_place
 
@@ -204,14 +204,13 @@ def copy_of(path: str, read: FileMark) -> str | None:
 
 
 LOG = logging.getLogger(__name__)
-LOOK_AGAIN = 0.05
-"""Seconds between two looks for new lines while waiting."""
 
 
-class Follow:
+class Follow(PolledInput):
     """The lines of a growing file; the option `format` says what they are (by default json)."""
 
     def __init__(self, stream: Stream) -> None:
+        super().__init__(stream)
         given = input_of(stream)
         owner = f"stream {stream.name!r}"
         self._path = needs_path(stream, given)
@@ -226,32 +225,13 @@ class Follow:
         self._after: FileMark | None = None
         self._warned: set[str] = set()
         self._steps: list[dict[str, Any]] = []
-        self._units = UnitWatch(stream)
-        self._caught_up = False
 
     @property
     def ended(self) -> bool:
         """Never: a file may always grow."""
         return False
 
-    @property
-    def caught_up(self) -> bool:
-        """Whether there was nothing more at the last look."""
-        return self._caught_up
-
-    def take(self, max_rows: int, wait: float) -> pa.Table | None:
-        """Take the next lines, as far as a round may."""
-        deadline = time.monotonic() + wait
-        while True:
-            tables = self._rows(max_rows)
-            self._caught_up = tables is None
-            self._units.look(tables)
-            rest = deadline - time.monotonic()
-            if tables is not None or rest <= 0:
-                return tables
-            time.sleep(min(rest, LOOK_AGAIN))
-
-    def _rows(self, max_rows: int) -> pa.Table | None:
+    def _look(self, max_rows: int) -> pa.Table | None:
         try:
             while True:
                 if self._file is None:

@@ -1,20 +1,26 @@
-"""Make the schedule of a replay: read the recording once, move its rows in time, write it in order of delivery.
+"""Deliver a recording again: its schedule is made once, and its rows come as they fall due by the clock.
 
-Laws. Every row of the recording is in the schedule exactly once, malformed ones too, except those that a silence
-swallows. The schedule of a declaration is made once and found again by a name that is made of the declaration and of
-the recording's files (names, sizes, times of writing); a half-made one is never found. The column of arrival, if the
-stream has one, tells the time of delivery in the time of the recording: as if the row had truly arrived then.
+*Schedule.* The recording is read once, its rows are moved in time and written in the order of delivery. Every row of
+the recording is in the schedule exactly once, malformed ones too, except those that a silence swallows. The schedule of
+a declaration is made once and found again by a name that is made of the declaration and of the recording's files
+(names, sizes, times of writing); a half-made one is never found. The column of arrival, if the stream has one, tells
+the time of delivery in the time of the recording: as if the row had truly arrived then.
 
-*Input.* `Input("replay", path=..., options=...)` is the same for both engines. Options: `format` of the recording (by
-default told by its ending), `by` (`arrival`, `event` or a column; by default the arrival column if the stream has one),
-`speed` (a number, or `max`), `seed`, and `delays`, `bursts`, `silences`, each a JSON list of objects with the fields of
-`Delay`, `Burst` and `Silence`.
+*Input of the local engine.* What is due by the clock is there to be taken. Rows come in the order of the schedule, none
+before it is due. The position holds the moment at which the replay began, so that after a restart it goes on as if it
+had never stopped: what fell due meanwhile is there at once.
 
->>> from eventide.plan.declared.stream import columns
->>> given = Input("replay", "cars.csv.gz", options=(("speed", "max"), ("delays", '[{"mean": 5, "sources": ["a"]}]')))
->>> replay_of(Stream("s", columns("ts TIMESTAMP, car STRING"), time="ts", source=("car",), input=given))
-Replay(path='cars.csv.gz', by='ts', format='csv', speed=None, delays=(Delay(mean=5, distribution='constant', \
-spread=None, share=1.0, at_most=None, sources=('a',)),), bursts=(), silences=(), seed=0)
+>>> import os, tempfile; import pyarrow.parquet as pq
+>>> from eventide.plan.declared.stream import Input, columns
+>>> folder = tempfile.mkdtemp(); pq.write_table(pa.table({"t": [105, 100, 160]}), os.path.join(folder, "r.parquet"))
+>>> given = Input("replay", os.path.join(folder, "r.parquet"), options=(("schedules", folder),))
+>>> now = 1_000
+>>> replayed = ReplayInput(Stream("s", columns("t BIGINT"), time="t", input=given), clock=lambda: now)
+>>> replayed.take(9, 0)["t"].to_pylist(), replayed.take(9, 0)
+([100], None)
+>>> now = 1_059
+>>> replayed.take(9, 0)["t"].to_pylist(), replayed.position(), replayed.ended
+([105], {'rows': 2, 'start': 1000}, False)
 """
 
 from __future__ import annotations
@@ -23,10 +29,11 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -34,105 +41,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.declared.stream import Stream, TimeKind, Timestamps, kind_of
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import schema_of
 from eventide.sources.files.files import Files
 from eventide.sources.files.listing import Listing
-from eventide.sources.options import input_of, needs_path
-from eventide.sources.replay.replay import Burst, Delay, Replay, Silence, extra_delay, moved_sql
+from eventide.sources.local_input import CountedInput
+from eventide.sources.replay.replay import Replay, extra_delay, moved_sql, replay_input, replay_of
 from eventide.sources.replay.schedule import BATCH, DUE, Schedule
-
-Part = TypeVar("Part", Burst, Delay, Silence)
-
-KNOWN = ("format", "by", "speed", "seed", "delays", "bursts", "silences", "schedules", "partitions")
-ENDINGS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".orc": "orc",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-}
-
-
-def replay_of(stream: Stream) -> Replay:
-    """The replay that a stream declares."""
-    given = input_of(stream)
-    owner = f"stream {stream.name!r}"
-    path = needs_path(stream, given)
-    options = {name.lower(): value for name, value in given.options}
-    unknown = options.keys() - KNOWN
-    if unknown:
-        raise DeclarationError(f"{owner}: a replay has no option {min(unknown)}: it has {', '.join(KNOWN)}")
-    return Replay(
-        path=path,
-        by=_column(owner, stream, options.get("by", "arrival" if stream.arrival else "event")),
-        format=options.get("format") or _format(owner, path),
-        speed=_speed(owner, options.get("speed", "1")),
-        delays=_parts(owner, "delays", options.get("delays", "[]"), Delay),
-        bursts=_parts(owner, "bursts", options.get("bursts", "[]"), Burst),
-        silences=_parts(owner, "silences", options.get("silences", "[]"), Silence),
-        seed=_whole(owner, "seed", options.get("seed", "0")),
-    )
-
-
-def _column(owner: str, stream: Stream, by: str) -> str:
-    chosen = {"arrival": stream.arrival, "event": stream.time}.get(by, by)
-    if chosen is None:
-        raise DeclarationError(f"{owner}: a replay by {by} needs a column for it: declare it, or give another `by`")
-    return stream.column(chosen).name
-
-
-def _format(owner: str, path: str) -> str:
-    name = path.lower().rstrip("*/")
-    for packed in (".gz", ".bz2", ".xz", ".zst"):
-        name = name.removesuffix(packed)
-    ending = Path(name).suffix
-    if ending in ENDINGS:
-        return ENDINGS[ending]
-    raise DeclarationError(f"{owner}: what {path} holds cannot be told by its name: give the option format")
-
-
-def _speed(owner: str, text: str) -> float | None:
-    if text.lower() == "max":
-        return None
-    try:
-        return float(text)
-    except ValueError as failure:
-        raise DeclarationError(f"{owner}: the speed {text!r} is no number: write 1, 60 or max") from failure
-
-
-def _whole(owner: str, name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as failure:
-        raise DeclarationError(f"{owner}: {name} {text!r} is no whole number") from failure
-
-
-def _parts(owner: str, name: str, text: str, kind: type[Part]) -> tuple[Part, ...]:
-    fields = ", ".join(kind.__dataclass_fields__)
-    try:
-        return tuple(_part(kind, one) for one in json.loads(text))
-    except (ValueError, TypeError) as failure:
-        if isinstance(failure, DeclarationError):
-            raise
-        raise DeclarationError(
-            f"{owner}: the {name} {text} cannot be read: write a JSON list of objects with the fields {fields}"
-        ) from failure
-
-
-def _part(kind: type[Part], given: dict[str, Any]) -> Part:
-    return kind(**{**given, **({"sources": tuple(given["sources"])} if "sources" in given else {})})
-
-
-def replay_input(replay: Replay) -> Input:
-    """Where the rows of the recording are read from."""
-    return Input(replay.format, replay.path)
-
 
 DAY = 86_400_000_000
 AT_ONCE = 16 * BATCH
@@ -309,3 +225,70 @@ def _arrival(stream: Stream, start: int) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+LOOK_AGAIN = 0.01
+"""Seconds between two looks at the clock while waiting."""
+
+
+def wall_clock() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+class ReplayInput(CountedInput):
+    """The rows of a replay, as they fall due by a clock in microseconds."""
+
+    def __init__(self, stream: Stream, clock: Callable[[], int] = wall_clock) -> None:
+        super().__init__()
+        self._schedule = planned(stream)
+        self._clock = clock
+        self._start: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether all rows were taken."""
+        return self._rows == self._schedule.rows
+
+    def take(self, max_rows: int, wait: float) -> pa.Table | None:
+        """Take the rows that are due by the clock."""
+        if self._start is None:
+            self._start = self._clock()
+        deadline = time.monotonic() + wait
+        while not self.ended:
+            due = self._schedule.due_by(self._clock() - self._start)
+            if due > self._rows:
+                stop = min(due, self._rows + max_rows)
+                delivered = pa.Table.from_batches(self._schedule.read(self._rows, stop))
+                self._rows = stop
+                return delivered
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                break
+            time.sleep(min(rest, LOOK_AGAIN))
+        return None
+
+    def position(self) -> dict[str, Any]:
+        """How many rows were taken, and when the replay began."""
+        return {"rows": self._rows, "start": self._start}
+
+    def seek(self, position: dict[str, Any]) -> None:
+        """Go on from a saved position."""
+        self._rows = int(position["rows"])
+        self._noted = self._rows
+        self._start = None if position["start"] is None else int(position["start"])
+
+    def portion(self) -> dict[str, Any]:
+        """How many rows were taken since this was last asked, and when the replay began."""
+        return {**super().portion(), "start": self._start}
+
+    def repeat(self, portion: dict[str, Any]) -> tuple[pa.Table | None, bool]:
+        """Take as many rows again, which were due then, and go on by the clock of then."""
+        self._start = None if portion["start"] is None else int(portion["start"])
+        wanted = int(portion["rows"])
+        start, self._rows = self._rows, min(self._rows + wanted, self._schedule.rows)
+        delivered = pa.Table.from_batches(self._schedule.read(start, self._rows)) if self._rows > start else None
+        return delivered, self._rows - start == wanted
+
+    def close(self) -> None:
+        """The file is closed when nobody reads it any more."""

@@ -26,13 +26,19 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.secrets import masked_text
 from eventide.plan.declared.stream import Input, Stream
-from eventide.sources.kafka.records import Place, Records, millis_of, offset_of, place_of
+from eventide.sources.kafka_records import Place, Records, millis_of, offset_of, place_of
 from eventide.sources.options import UnitWatch, input_of, split_options
+
+try:
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+except ModuleNotFoundError as missing:
+    raise DeclarationError(
+        "FROM kafka needs confluent-kafka: pip install 'eventide[kafka]', or use the Spark engine"
+    ) from missing
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ Length(amount=300000000, sql='5 minutes', words='5 minutes')
 what the sample shows counts: types first, then names, then how many different values there are. What was chosen, and
 why, is said; where nothing speaks for a column, none is chosen.
 
->>> from eventide.commands.init.sample import SampleColumn as C
+>>> from eventide.commands.init_sample import SampleColumn as C
 >>> columns = (C("id", "BIGINT", 900), C("ts", "TIMESTAMP", 800), C("received_at", "TIMESTAMP", 900),
 ...     C("device", "STRING", 12), C("speed", "DOUBLE", 300))
 >>> roles_of(Sample("x.csv", "csv", (), columns, (), 1000, 0))
@@ -26,8 +26,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eventide.commands.init.sample import Sample, SampleColumn
+from eventide.commands.init_sample import Sample, SampleColumn
 from eventide.errors import InputError
+from eventide.launch.logs import Report
 from eventide.plan.declared.stream import TimeKind, kind_of
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
 from eventide.profile.amounts import percent, spoken
@@ -35,7 +36,6 @@ from eventide.profile.disorder import disorder
 from eventide.profile.dry_run import dry_runs, timetable
 from eventide.profile.files import ColumnNames, guess_unit, parts_of
 from eventide.profile.profiling import OURS, candidates
-from eventide.profile.progress import Report
 from eventide.profile.reading import LoadedRecording, read, usual_round
 
 OF_TIME = ("ts", "time", "timestamp", "event_time", "eventtime", "datetime", "date", "when", "t", "at", "occurred")

@@ -20,11 +20,11 @@ import numpy as np
 from rich.console import Console
 
 from eventide.errors import InputError
+from eventide.launch.logs import Report, progress_shown
 from eventide.profile.disorder import Disorder
 from eventide.profile.dry_run import Outcome
 from eventide.profile.files import ColumnNames
 from eventide.profile.profiling import FIXED_BEST, Profile, check_names, profile, trade_off
-from eventide.profile.progress import Report, progress_shown
 from eventide.profile.reading import RoundChoice, read, time_and_arrival_unit
 from eventide.profile.report import show
 

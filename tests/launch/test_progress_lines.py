@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventide.profile.progress import EVERY, QUIET, progress_shown
+from eventide.launch.logs import EVERY, QUIET, progress_shown
 
 
 def test_what_is_quick_prints_nothing_and_what_takes_long_a_line_now_and_then(

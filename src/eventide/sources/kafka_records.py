@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from confluent_kafka import Message
 
 from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Input, Stream
@@ -19,6 +18,9 @@ from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import matched, schema_of, spark_name
 from eventide.sources.options import split_options
 from eventide.sources.text.reader import LineFormat
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 Place = tuple[str, int]
 """A topic, and a partition of it."""

@@ -29,7 +29,7 @@ from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.profile.files import format_of, only_row, parts_of, quoted, text
 from eventide.sources.arrow_types import spark_type_of
-from eventide.sources.registry import open_input
+from eventide.sources.local_input import open_input
 
 TRIED_ROWS = 20_000
 """Rows of the sample on which guessed types are tried."""

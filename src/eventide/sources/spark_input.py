@@ -27,10 +27,11 @@ from eventide.plan.expressions.columns import Column, literal, quoted, spark_typ
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import matched, places_in_header
 from eventide.sources.options import FILES, input_of, limit_options, needs_path, split_options, text_options
-from eventide.sources.spark.errors import translated_errors
+from eventide.sources.spark_errors import translated_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 # The raw text as Spark's parsers deliver it; never seen outside.
 CORRUPT = "_eventide_corrupt"
@@ -223,7 +224,7 @@ def _one_text(stream: Stream, frame: DataFrame) -> DataFrame:
 def _replay(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
     """The rows of a schedule that is made now."""
     # Data sources in Python are classes of PySpark's: its import can wait until one is needed.
-    from eventide.sources.replay.planning import planned
+    from eventide.sources.replay.delivery import planned
     from eventide.sources.replay.spark import register
 
     register(spark)

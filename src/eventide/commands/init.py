@@ -2,8 +2,8 @@
 
 Law: what is written passes `check` and runs to its end on the local engine, over the sample itself.
 
->>> from eventide.commands.init.advice import Length
->>> from eventide.commands.init.sample import SampleColumn as C
+>>> from eventide.commands.init_advice import Length
+>>> from eventide.commands.init_sample import SampleColumn as C
 >>> sample = Sample("doors.csv", "csv", (), (C("at", "TIMESTAMP", 9), C("door", "STRING", 2)), (), 9, 0)
 >>> advice = Advice(0.01, (), Length(60_000_000, "1 minute", "1 minute"))
 >>> text = starter_text(sample, Roles("at", source="door"), advice)
@@ -23,14 +23,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eventide.commands.check import findings_of
-from eventide.commands.init.advice import Advice, Roles, advice_for, roles_of, unit_of
-from eventide.commands.init.sample import Sample, SampleColumn, look_at
+from eventide.commands.init_advice import Advice, Roles, advice_for, roles_of, unit_of
+from eventide.commands.init_sample import Sample, SampleColumn, look_at
 from eventide.errors import InputError
-from eventide.launch.logs import say
+from eventide.launch.logs import progress_shown, say
 from eventide.plan.declared.query import RESERVED
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.expressions.spark_dialect import Spark4
-from eventide.profile.progress import progress_shown
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNIT_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventide.endpoint.prod_request import group_value
 from eventide.errors import DeclarationError
 from eventide.results.accuracy import filtered
-from eventide.results.group_values import group_value
 from eventide.sinks.lines import LineWriter
 
 TIMES = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1))

@@ -1,1 +1,0 @@
-"""`eventide init`: a sample of data looked at, and a script to start with."""

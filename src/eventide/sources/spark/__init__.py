@@ -1,1 +1,0 @@
-"""Inputs as streaming DataFrames, and what Spark says when it cannot open one."""
