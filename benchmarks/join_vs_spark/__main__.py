@@ -33,6 +33,7 @@ from benchmarks.driver_memory import DRIVER_MEMORY_AT, add_place
 from benchmarks.harness import as_percent, asked, database, finish, parser, say, scratch, show_table
 from benchmarks.join_vs_spark.questions import EPOCHS, QUESTIONS, Compared, Inputs, Question, Truth
 from benchmarks.join_vs_spark.sides import EVENTIDE, NATIVE, SIDES, Side, Task
+from benchmarks.places import result_files
 from eventide.launch.spark_session import local_session
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def measure_speaking(
                 measured.rates.setdefault((question.name, side.name), []).append(inputs.rows / seconds)
                 rate = f"{inputs.rows / seconds:,.0f} rows/s"
                 say(f"{question.name}, {side.name}, run {turn + 1} of {sizes.repeats}: {rate}")
-                measured.compared[question.name, side.name] = truth.compare(str(task.results / side.pattern))
+                measured.compared[question.name, side.name] = truth.compare(result_files(task.results / side.pattern))
                 shutil.rmtree(task.folder)
     return measured
 
@@ -123,12 +124,12 @@ def measure_silence(
     for side in SIDES:
         task = Task(EPOCHS, inputs, FILES_A_ROUND, folder / f"silent-{side.name}", DRIVER_MEMORY_AT[place])
         side.run(spark, task)
-        files = str(task.results / side.pattern)
+        files = result_files(task.results / side.pattern)
         compared[side.name] = truth.compare(files)
         # Eventide's results of the end of a run were closed by no heartbeat.
         before = "WHERE heartbeat IS NOT NULL" if side is EVENTIDE else ""
         count, last = database().execute(
-            f"SELECT count(*), max(epoch_us(window_end)) FROM read_parquet('{files}') {before}"
+            f"SELECT count(*), max(epoch_us(window_end)) FROM read_parquet($files) {before}", {"files": files}
         ).fetchone() or (0, None)
         whole = compared[side.name].told + compared[side.name].missing
         until = 0.0 if last is None else (last - START) / (sizes.seconds * 1_000_000)
