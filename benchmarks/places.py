@@ -25,3 +25,14 @@ class Places:
     def checkpoint(self) -> str:
         """Where a side keeps what it needs to go on."""
         return str(self.folder / "checkpoint")
+
+
+def result_files(pattern: str | Path) -> list[str]:
+    """The Parquet files of results that match a pattern; a large round is a folder of parts.
+
+    >>> result_files("/no/such/folder/answers-*.parquet")
+    []
+    """
+    pattern = Path(pattern)
+    found = sorted(pattern.parent.glob(pattern.name))
+    return [str(file) for one in found for file in (sorted(one.glob("*.parquet")) if one.is_dir() else [one])]

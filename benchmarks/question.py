@@ -12,12 +12,12 @@ gave, nothing may be missing. Eventide closes everything, and must give everythi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 
 from benchmarks.disorder import COLUMNS, SECOND, Disordered
 from benchmarks.harness import database
+from benchmarks.places import result_files
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.plan.declared.program import Program
@@ -96,11 +96,9 @@ class Truth:
         `complete`: all of it; otherwise all of it up to the last window that the side gave.
         """
         connection = self._connection
-        found = list(Path(results).parent.glob(Path(results).name))
-        if not found:
+        files = result_files(results)
+        if not files:
             raise SystemExit(f"{side} gave no results for {self.question.name}: nothing can be compared")
-        # A large round is a folder of parts.
-        files = [str(file) for one in found for file in (sorted(one.glob("*.parquet")) if one.is_dir() else [one])]
         connection.execute(
             """
             CREATE OR REPLACE TABLE given AS

@@ -33,6 +33,7 @@ from benchmarks.driver_memory import DRIVER_MEMORY_AT, add_place
 from benchmarks.harness import as_percent, asked, database, finish, parser, say, scratch, show_table
 from benchmarks.join_vs_spark.questions import EPOCHS, QUESTIONS, Compared, Inputs, Question, Truth
 from benchmarks.join_vs_spark.sides import EVENTIDE, NATIVE, SIDES, Side, Task
+from benchmarks.places import result_files
 from eventide.launch.spark_session import local_session
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Measured:
 def measure_speaking(
     spark: SparkSession, inputs: Inputs, warming: Inputs, sizes: Sizes, place: str, folder: Path
 ) -> Measured:
-    """Warm up, take turns, compare."""
+    """Warm up, take turns, compare; a line for every run, since some take minutes."""
     memory = DRIVER_MEMORY_AT[place]
     measured = Measured({}, {})
     for question in QUESTIONS:
@@ -100,13 +101,15 @@ def measure_speaking(
                 task = Task(question, inputs, FILES_A_ROUND, folder / f"{question.name}-{side.name}-{turn}", memory)
                 seconds = side.run(spark, task)
                 measured.rates.setdefault((question.name, side.name), []).append(inputs.rows / seconds)
-                measured.compared[question.name, side.name] = truth.compare(str(task.results / side.pattern))
+                rate = f"{inputs.rows / seconds:,.0f} rows/s"
+                say(f"{question.name}, {side.name}, run {turn + 1} of {sizes.repeats}: {rate}")
+                measured.compared[question.name, side.name] = truth.compare(result_files(task.results / side.pattern))
                 shutil.rmtree(task.folder)
     return measured
 
 
 @dataclass(frozen=True)
-class AggregateValue:
+class BeforeEnd:
     """What a side told before the end of the silent story: a share of the truth, up to a share of the time."""
 
     share: float
@@ -115,26 +118,26 @@ class AggregateValue:
 
 def measure_silence(
     spark: SparkSession, inputs: Inputs, sizes: Sizes, place: str, folder: Path
-) -> tuple[dict[str, AggregateValue], dict[str, Compared]]:
+) -> tuple[dict[str, BeforeEnd], dict[str, Compared]]:
     """The epoch join, once for each side; what was told before the end."""
     truth, told, compared = Truth(EPOCHS, inputs), {}, {}
     for side in SIDES:
         task = Task(EPOCHS, inputs, FILES_A_ROUND, folder / f"silent-{side.name}", DRIVER_MEMORY_AT[place])
         side.run(spark, task)
-        files = str(task.results / side.pattern)
+        files = result_files(task.results / side.pattern)
         compared[side.name] = truth.compare(files)
         # Eventide's results of the end of a run were closed by no heartbeat.
         before = "WHERE heartbeat IS NOT NULL" if side is EVENTIDE else ""
         count, last = database().execute(
-            f"SELECT count(*), max(epoch_us(window_end)) FROM read_parquet('{files}') {before}"
+            f"SELECT count(*), max(epoch_us(window_end)) FROM read_parquet($files) {before}", {"files": files}
         ).fetchone() or (0, None)
         whole = compared[side.name].told + compared[side.name].missing
         until = 0.0 if last is None else (last - START) / (sizes.seconds * 1_000_000)
-        told[side.name] = AggregateValue(count / whole, until)
+        told[side.name] = BeforeEnd(count / whole, until)
     return told, compared
 
 
-def show(measured: Measured, told: Mapping[str, AggregateValue], rows: int) -> None:
+def show(measured: Measured, told: Mapping[str, BeforeEnd], rows: int) -> None:
     """Print both stories."""
     show_table(
         f"rows a second, {rows:,} rows of two streams",

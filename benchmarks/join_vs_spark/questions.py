@@ -10,7 +10,7 @@ times at most a tenth of a second apart, inner.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -174,11 +174,10 @@ class Truth:
             self._connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{data.folder}/*.parquet')")
         self._connection.execute(f"CREATE TABLE truth AS SELECT {self._columns} FROM ({question.truth})")
 
-    def compare(self, results: str) -> Compared:
-        """Compare the files `results` (a pattern) with the truth, row by row."""
-        self._connection.execute(
-            f"CREATE OR REPLACE TABLE given AS SELECT {self._columns} FROM read_parquet('{results}')"
-        )
+    def compare(self, results: Sequence[str]) -> Compared:
+        """Compare files of results with the truth, row by row."""
+        statement = f"CREATE OR REPLACE TABLE given AS SELECT {self._columns} FROM read_parquet($files)"
+        self._connection.execute(statement, {"files": list(results)})
         return Compared(
             self._count("given"),
             self._count("(FROM truth EXCEPT ALL FROM given)"),

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import eventide
-from eventide.api.planning import planned
-from eventide.api.startable import Startable
+from eventide.api.rows import Startable
+from eventide.api.start import planned
 from eventide.api.stream import EventStream
 from eventide.plan.expressions.columns import columns
 from eventide.sources.arrow_types import arrow_type

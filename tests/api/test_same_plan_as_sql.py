@@ -10,7 +10,7 @@ import pytest
 
 import eventide
 from eventide.api.query import ContinuousQuery
-from eventide.api.startable import Startable
+from eventide.api.rows import Startable
 from eventide.api.stream import EventStream
 from tests.api.plans import bare, normal
 

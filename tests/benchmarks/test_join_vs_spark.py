@@ -14,6 +14,7 @@ from benchmarks.harness import database, parser
 from benchmarks.join_vs_spark.__main__ import Measured
 from benchmarks.join_vs_spark.questions import EPOCHS, INTERVAL, JOINED, QUESTIONS, Compared, Inputs, Question, Truth
 from benchmarks.join_vs_spark.sides import EVENTIDE, Task
+from benchmarks.places import result_files
 from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.sinks.directory import Directory
@@ -30,10 +31,10 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     return Inputs(left, silent)
 
 
-def told(question: Question, inputs: Inputs, folder: Path) -> str:
+def told(question: Question, inputs: Inputs, folder: Path) -> list[str]:
     program = question.program(inputs, max_files=1)
     to_the_end(LocalEngine(program, str(folder / "checkpoint"), {JOINED: Directory(folder / "results")}))
-    return str(folder / "results" / f"{JOINED}-*.parquet")
+    return result_files(folder / "results" / f"{JOINED}-*.parquet")
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
@@ -46,7 +47,7 @@ def test_a_join_tells_the_truth(question: Question, inputs: Inputs, tmp_path: Pa
 def test_a_stream_that_falls_silent_does_not_hold_the_other_up(inputs: Inputs, tmp_path: Path) -> None:
     files = told(EPOCHS, inputs, tmp_path)
     (alone,) = database().execute(
-        f"SELECT count(*) FROM read_parquet('{files}') WHERE heartbeat IS NOT NULL AND b_cnt IS NULL"
+        "SELECT count(*) FROM read_parquet($files) WHERE heartbeat IS NOT NULL AND b_cnt IS NULL", {"files": files}
     ).fetchone() or (0,)
     assert alone > 50
 
@@ -55,15 +56,21 @@ def test_a_wrong_row_and_a_missing_one_are_told(inputs: Inputs, tmp_path: Path) 
     truth = Truth(INTERVAL, inputs)
     files = told(INTERVAL, inputs, tmp_path)
     changed = tmp_path / "changed.parquet"
-    database().execute(
-        f"COPY (SELECT * REPLACE (a_v + 1000 AS a_v) FROM read_parquet('{files}') LIMIT 5) TO '{changed}'"
-    )
-    compared = truth.compare(str(changed))
+    database().execute(f"COPY (SELECT * REPLACE (a_v + 1000 AS a_v) FROM read_parquet({files}) LIMIT 5) TO '{changed}'")
+    compared = truth.compare([str(changed)])
     assert compared.wrong == 5
     assert compared.missing == truth.compare(files).told
     measured = Measured({}, {("interval", "spark"): Compared(5, 10, 0), ("interval", "eventide"): Compared(5, 0, 0)})
     assert measured.rows_equal
     assert not Measured({}, {("interval", "spark"): compared}).rows_equal
+
+
+def test_a_round_that_is_a_folder_of_parts_is_compared_too(inputs: Inputs, tmp_path: Path) -> None:
+    (whole,) = told(INTERVAL, inputs, tmp_path)[:1]
+    folder = tmp_path / "large" / f"{JOINED}-0000000001.parquet"
+    folder.mkdir(parents=True)
+    Path(whole).rename(folder / "part-00000.parquet")
+    assert result_files(folder.parent / EVENTIDE.pattern) == [str(folder / "part-00000.parquet")]
 
 
 @pytest.mark.spark
@@ -75,7 +82,7 @@ def test_a_join_tells_the_truth_wherever_its_state_is(
 ) -> None:
     task = Task(question, inputs, 1, tmp_path, driver_memory)
     EVENTIDE.run(spark, task)
-    compared = Truth(question, inputs).compare(str(task.results / EVENTIDE.pattern))
+    compared = Truth(question, inputs).compare(result_files(task.results / EVENTIDE.pattern))
     assert compared.told > 100
     assert (compared.missing, compared.wrong) == (0, 0)
 

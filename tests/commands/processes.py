@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
+import select
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeVar
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "eventide"]
@@ -52,6 +57,8 @@ class Ran:
         return sorted((row["window_start"][11:16], row["door"], row["people"]) for row in self.rows)
 
 
+Ends = TypeVar("Ends", str, bytes)
+
 Here = Callable[..., Ran]
 """Runs a command in this process: the fixture `here`."""
 
@@ -91,3 +98,51 @@ def doors(folder: Path, script: str = STREAM + QUERY, rows: str = ROWS) -> Path:
     (folder / "doors.sql").write_text(script, encoding="utf-8")
     (folder / "doors.csv").write_text(rows, encoding="utf-8")
     return folder
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[int, int]]:
+    """A terminal: its screen, as whoever sits before it sees it, and the other side, for a process."""
+    screen, other_side = pty.openpty()
+    try:
+        yield screen, other_side
+    finally:
+        os.close(other_side)
+        os.close(screen)
+
+
+@contextmanager
+def ended(process: subprocess.Popen[Ends]) -> Iterator[subprocess.Popen[Ends]]:
+    """A process that does not outlive the test."""
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ends(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str], IO[str]]:
+    """Standard input, output and error of a process with pipes to all of them."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    return process.stdin, process.stdout, process.stderr
+
+
+def shown_until(screen: int, words: str, seconds: float = 300.0) -> str:
+    """What a terminal shows, colours and movements left out, until some words are there or it is closed."""
+    shown, deadline = b"", time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([screen], [], [], 0.2)
+        if ready:
+            try:
+                piece = os.read(screen, 65536)
+            except OSError:  # Linux's way to say that nobody is on the other side any more
+                piece = b""
+            if not piece:
+                break
+            shown += piece
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode("utf-8", "replace"))
+        if words and words in plain:
+            break
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode("utf-8", "replace"))

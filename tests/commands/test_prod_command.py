@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import signal
 import socket
@@ -27,9 +25,11 @@ from tests.commands.processes import (
     Ran,
     begun,
     doors,
+    ended,
     eventide,
+    shown_until,
+    terminal,
 )
-from tests.commands.test_run_on_a_terminal import shown_until
 
 FOLDER = STREAM.replace("'doors.csv'", "'in'")
 NAMED = FOLDER + "CREATE QUERY people AS " + QUERY
@@ -201,28 +201,24 @@ def test_a_terminal_is_told_how_to_ask_and_shows_a_table(tmp_path: Path) -> None
     doors(tmp_path, NAMED)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "first.csv").write_text(ROWS, encoding="utf-8")
-    screen, other_side = pty.openpty()
-    terminal = ENVIRONMENT | {"TERM": "xterm-256color", "COLUMNS": "300"}
-    process = subprocess.Popen(
-        [*COMMAND, "run", "doors.sql", "--engine", "local", "--json", "--checkpoint", "state"],
-        cwd=tmp_path,
-        env=terminal,
-        stdout=subprocess.DEVNULL,
-        stderr=other_side,
-    )
-    try:
-        assert "to ask: eventide prod QUERY --checkpoint " in shown_until(screen, "round 0, ")
-        ask = [*COMMAND, "prod", "people", "--checkpoint", "state"]
-        subprocess.run(ask, cwd=tmp_path, env=terminal, stdout=other_side, check=True, timeout=300)
-        shown = shown_until(screen, "north")
-        assert re.search(r"2026-01-31 09:03:00 - 09:04:00 +early +north +7", shown), shown
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=300) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(other_side)
-        os.close(screen)
+    with terminal() as (screen, other_side):
+        environment = ENVIRONMENT | {"TERM": "xterm-256color", "COLUMNS": "300"}
+        with ended(
+            subprocess.Popen(
+                [*COMMAND, "run", "doors.sql", "--engine", "local", "--json", "--checkpoint", "state"],
+                cwd=tmp_path,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=other_side,
+            )
+        ) as process:
+            assert "to ask: eventide prod QUERY --checkpoint " in shown_until(screen, "round 0, ")
+            ask = [*COMMAND, "prod", "people", "--checkpoint", "state"]
+            subprocess.run(ask, cwd=tmp_path, env=environment, stdout=other_side, check=True, timeout=300)
+            shown = shown_until(screen, "north")
+            assert re.search(r"2026-01-31 09:03:00 - 09:04:00 +early +north +7", shown), shown
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=300) == 0
 
 
 @pytest.mark.slow

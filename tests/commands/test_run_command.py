@@ -22,6 +22,7 @@ from tests.commands.processes import (
     Ran,
     begun,
     doors,
+    ends,
     eventide,
 )
 
@@ -193,14 +194,12 @@ def test_a_filter_that_is_stopped_while_its_pipe_is_open_ends_quietly(tmp_path: 
     """The interpreter could not end while a thread of ours waited inside its standard input."""
     doors(tmp_path, PIPED + QUERY)
     with begun(tmp_path, "run", "doors.sql", "--json") as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdin.write(ROWS)
-        process.stdin.flush()
-        process.stdout.readline()
+        given, out, err = ends(process)
+        given.write(ROWS)
+        given.flush()
+        out.readline()
         process.send_signal(signal.SIGINT)
-        said = process.stderr.read()
+        said = err.read()
         assert process.wait(timeout=300) == 0
     assert "Fatal" not in said
     assert "stopped" in said
@@ -209,13 +208,11 @@ def test_a_filter_that_is_stopped_while_its_pipe_is_open_ends_quietly(tmp_path: 
 def test_a_reader_that_goes_away_ends_the_run_as_it_ends_any_filter(tmp_path: Path) -> None:
     doors(tmp_path, PIPED + QUERY)
     with begun(tmp_path, "run", "doors.sql", "--json") as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        process.stdin.write(ROWS)
-        process.stdin.close()
-        said = process.stderr.read()
+        given, out, err = ends(process)
+        out.close()
+        given.write(ROWS)
+        given.close()
+        said = err.read()
         assert process.wait(timeout=300) == 141
     assert said == ""
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-from tests.commands.processes import COMMAND, ENVIRONMENT, QUERY, ROWS, STREAM, begun, doors
+from tests.commands.processes import (
+    COMMAND,
+    ENVIRONMENT,
+    QUERY,
+    ROWS,
+    STREAM,
+    begun,
+    doors,
+    ended,
+    shown_until,
+    terminal,
+)
 
 FOLDER = STREAM.replace("'doors.csv'", "'in'")
 CONTROL_C = b"\x03"
@@ -25,52 +34,29 @@ def slow(people: int) -> int:
 """
 
 
-def shown_until(screen: int, words: str, seconds: float = 300.0) -> str:
-    """What a terminal shows, colours and movements left out, until some words are there or it is closed."""
-    shown, deadline = b"", time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        ready, _, _ = select.select([screen], [], [], 0.2)
-        if ready:
-            try:
-                piece = os.read(screen, 65536)
-            except OSError:  # Linux's way to say that nobody is on the other side any more
-                piece = b""
-            if not piece:
-                break
-            shown += piece
-        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode("utf-8", "replace"))
-        if words and words in plain:
-            break
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode("utf-8", "replace"))
-
-
 def test_a_terminal_shows_a_live_table_and_how_the_run_stands_until_control_c(tmp_path: Path) -> None:
     doors(tmp_path, FOLDER + QUERY)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "first.csv").write_text(ROWS, encoding="utf-8")
-    screen, other_side = pty.openpty()
-    environment = {**ENVIRONMENT, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
-    # A session of its own whose first terminal is ours: so Ctrl-C becomes a signal for it.
-    shell = f'exec "$0" "$@" <>{os.ttyname(other_side)} >&0 2>&1'
-    process = subprocess.Popen(
-        ["sh", "-c", shell, *COMMAND, "run", "doors.sql", "--engine", "local"],
-        cwd=tmp_path,
-        env=environment,
-        start_new_session=True,
-    )
-    try:
-        shown = shown_until(screen, "5 rows, lag")
-        assert "query_1, round 0" in shown
-        assert re.search(r"2026-01-31 09:00:00 - 09:01:00 +final +north +8", shown)
-        assert "late 0 %" in shown
-        os.write(screen, CONTROL_C)
-        assert "stopped: 5 rows" in shown_until(screen, "temporary checkpoint is removed")
-        assert process.wait(timeout=300) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(other_side)
-        os.close(screen)
+    with terminal() as (screen, other_side):
+        environment = {**ENVIRONMENT, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
+        # A session of its own whose first terminal is ours: so Ctrl-C becomes a signal for it.
+        shell = f'exec "$0" "$@" <>{os.ttyname(other_side)} >&0 2>&1'
+        with ended(
+            subprocess.Popen(
+                ["sh", "-c", shell, *COMMAND, "run", "doors.sql", "--engine", "local"],
+                cwd=tmp_path,
+                env=environment,
+                start_new_session=True,
+            )
+        ) as process:
+            shown = shown_until(screen, "5 rows, lag")
+            assert "query_1, round 0" in shown
+            assert re.search(r"2026-01-31 09:00:00 - 09:01:00 +final +north +8", shown)
+            assert "late 0 %" in shown
+            os.write(screen, CONTROL_C)
+            assert "stopped: 5 rows" in shown_until(screen, "temporary checkpoint is removed")
+            assert process.wait(timeout=300) == 0
 
 
 def test_a_second_signal_does_not_wait_for_the_round(tmp_path: Path) -> None:

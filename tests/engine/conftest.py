@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from eventide.duckdb.executor import DuckDBExecutor
+from eventide.engine.relations.executor import Executor
+from tests.engine.operators_alone import executing
 from tests.engine.scenarios import SharedWorkbench
 
 
@@ -16,3 +18,10 @@ def duckdb_executor() -> Iterator[DuckDBExecutor]:
     shared = SharedWorkbench()
     yield shared
     shared.connection.close()
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    """One for all operators of a module that run by themselves."""
+    with executing() as found:
+        yield found

@@ -5,8 +5,12 @@ A scenario is small, so that Hypothesis can shrink it to a few rows, and every a
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -49,6 +53,19 @@ AGGREGATES = (
     Aggregate("count_distinct", "v"),
 )
 REDUCIBLE = tuple(aggregate for aggregate in AGGREGATES if aggregate.function != "count_distinct")
+
+
+@contextmanager
+def trial_of(program: Program, *engine: Any, **options: Any) -> Iterator[Trial]:
+    """A trial in a folder that is gone in the end."""
+    with tempfile.TemporaryDirectory() as folder, Trial(program, Path(folder), *engine, **options) as trial:
+        yield trial
+
+
+def agree(played: Iterable[object], expected: Iterable[object]) -> None:
+    """Every round of an engine is as the oracle says."""
+    for number, (engine, oracle) in enumerate(zip(played, expected, strict=True)):
+        assert engine == oracle, f"round {number}"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.sinks.sink import Memory
 from eventide.testing.trial import Trial
-from tests.engine.scenarios import SharedWorkbench
+from tests.engine.scenarios import SharedWorkbench, trial_of
 from tests.engine.small_streams import made, put, stream
 from tests.plan.spark_model import COLUMNS, Both, CastText, Column, Comparison, Row, Word, expressions, fails_for, rows
 
@@ -107,7 +106,7 @@ def test_every_row_is_rejected_or_counts_whatever_a_query_computes(
     bench: DuckDBExecutor, value: Word, group: Word, where: Word, rounds: list[list[Row]]
 ) -> None:
     program = asking(value, group, where)
-    with tempfile.TemporaryDirectory() as folder, Trial(program, Path(folder), duckdb_executor=bench) as trial:
+    with trial_of(program, duckdb_executor=bench) as trial:
         check(trial, rounds, value, group, where)
 
 
@@ -121,10 +120,7 @@ def test_the_same_holds_on_spark(
     spark: SparkSession, value: Word, group: Word, where: Word, rounds: list[list[Row]], driver_memory: int
 ) -> None:
     program = asking(value, group, where)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
-    ):
+    with trial_of(program, "spark", spark, driver_memory=driver_memory) as trial:
         check(trial, rounds, value, group, where)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from eventide.plan.declared.window import Window
 from eventide.testing.oracle import ALL, Promises, Round, answers_by_source, promised
 from eventide.testing.questions import Question
 from eventide.testing.trial import Trial
-from tests.engine.scenarios import AGGREGATES, CONDITIONS, REDUCIBLE
+from tests.engine.scenarios import AGGREGATES, CONDITIONS, REDUCIBLE, agree, trial_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,27 +139,19 @@ def stories(draw: st.DrawFn) -> Story:
     return Story(asked, tuple(rounds), draw(st.booleans()), restarts)
 
 
-def agree(story: Story, trial: Trial) -> None:
-    for number, (engine, oracle) in enumerate(zip(story.played(trial), story.expected(), strict=True)):
-        assert engine == oracle, f"round {number}"
-
-
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories())
 def test_groups_close_with_their_own_source_as_brute_force_says(duckdb_executor: DuckDBExecutor, story: Story) -> None:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(story.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
-        agree(story, trial)
+    with trial_of(story.program, duckdb_executor=duckdb_executor) as trial:
+        agree(story.played(trial), story.expected())
 
 
 @pytest.mark.spark
 @settings(max_examples=3, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_groups_close_with_their_own_source_on_spark(spark: SparkSession, story: Story) -> None:
-    with tempfile.TemporaryDirectory() as folder, Trial(story.program, Path(folder), "spark", spark) as trial:
-        agree(story, trial)
+    with trial_of(story.program, "spark", spark) as trial:
+        agree(story.played(trial), story.expected())
 
 
 def many(rows: int, sources: Sequence[int], time: int) -> pa.Table:

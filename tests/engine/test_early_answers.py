@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,7 +22,7 @@ from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.testing.oracle import Round
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, shown
-from tests.engine.scenarios import play_round
+from tests.engine.scenarios import play_round, trial_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,10 +73,7 @@ def test_early_answers_are_those_of_the_rows_that_have_arrived(
     duckdb_executor: DuckDBExecutor, asked: tuple[Plan, dict[int, int]]
 ) -> None:
     plan, prods = asked
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(plan.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
+    with trial_of(plan.program, duckdb_executor=duckdb_executor) as trial:
         played(plan, trial, prods)
 
 
@@ -90,10 +85,7 @@ def test_early_answers_on_spark_are_those_of_the_rows_that_have_arrived(
 ) -> None:
     plan, prods = asked
     driver_memory = 0 if on_the_cluster else DRIVER_MEMORY
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(plan.program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
-    ):
+    with trial_of(plan.program, "spark", spark, driver_memory=driver_memory) as trial:
         played(plan, trial, prods)
 
 
@@ -101,10 +93,7 @@ def test_a_prod_for_a_query_that_is_not_there_is_refused(duckdb_executor: DuckDB
     stream = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t")
     sums = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
     program = Program((stream,), (sums, Query("most", "sums", SameWindow(), named_as(most="max(total)"))))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(program, Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
+    with trial_of(program, duckdb_executor=duckdb_executor) as trial:
         with pytest.raises(DeclarationError, match="there is no query 'summs'"):
             trial.prod("summs")
         with pytest.raises(DeclarationError, match="no group 'v' to prod: it has k"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from eventide.plan.declared.query import named_as
 from eventide.plan.declared.stream import Derived, Stream, TimeKind, Timestamps, columns
 from eventide.plan.declared.window import Window
 from tests.engine.join_oracle import Oracle, OracleBand, Row
-from tests.engine.operators_alone import BACKEND, came, emitted, executing, in_files, in_one_part, inputs, restarted
+from tests.engine.operators_alone import BACKEND, came, emitted, in_files, in_one_part, inputs, restarted
 
 SCHEMA = "t BIGINT, k INT, v INT"
 A, B = (Stream(name, columns(SCHEMA), time="t") for name in "ab")
@@ -72,13 +72,6 @@ def bound_join(bands: tuple[OracleBand, ...], keyed: bool = False, **words: Any)
     keys = ("k",) if keyed else ()
     join = Join("j", Side("a", keys=keys), Side("b", keys=keys), tuple(band.band for band in bands), **words)
     return bind_join(join, A, B, BACKEND.type_of)
-
-
-@pytest.fixture(scope="module")
-def executor() -> Iterator[Executor]:
-    """One for all joins of this module."""
-    with executing() as found:
-        yield found
 
 
 def came_to(run: JoinOperator, side: int, given: list[Row]) -> Relation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,15 +29,10 @@ from eventide.sinks.sink import Memory
 from eventide.sources.local_input import Batches
 from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, played
+from tests.engine.scenarios import agree, trial_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def agree(plan: Plan, trial: Trial) -> None:
-    expected = in_order(plan, brute_force(plan)[0])
-    for number, (engine, oracle) in enumerate(zip(in_order(plan, played(plan, trial)), expected, strict=True)):
-        assert engine == oracle, f"round {number}"
 
 
 @settings(max_examples=100)
@@ -50,11 +44,8 @@ def test_a_result_is_never_late_for_the_query_above(plan: Plan) -> None:
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans())
 def test_local_engine_answers_plans_as_brute_force_does(duckdb_executor: DuckDBExecutor, plan: Plan) -> None:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(plan.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
-        agree(plan, trial)
+    with trial_of(plan.program, duckdb_executor=duckdb_executor) as trial:
+        agree(in_order(plan, played(plan, trial)), in_order(plan, brute_force(plan)[0]))
 
 
 @pytest.mark.spark
@@ -62,11 +53,8 @@ def test_local_engine_answers_plans_as_brute_force_does(duckdb_executor: DuckDBE
 @given(plan=plans(), on_the_cluster=st.booleans())
 def test_spark_engine_answers_plans_as_brute_force_does(spark: SparkSession, plan: Plan, on_the_cluster: bool) -> None:
     driver_memory = 0 if on_the_cluster else DRIVER_MEMORY
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(plan.program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
-    ):
-        agree(plan, trial)
+    with trial_of(plan.program, "spark", spark, driver_memory=driver_memory) as trial:
+        agree(in_order(plan, played(plan, trial)), in_order(plan, brute_force(plan)[0]))
 
 
 STREAM = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t", policy=ClockSkew(0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from eventide.plan.declared.join import Lookup, Side
 from eventide.plan.declared.query import named_as
 from eventide.plan.declared.stream import Stream, columns
 from tests.engine.join_oracle import Row
-from tests.engine.operators_alone import BACKEND, came, emitted, executing, in_files, in_one_part, inputs, restarted
+from tests.engine.operators_alone import BACKEND, came, emitted, in_files, in_one_part, inputs, restarted
 
 ORDERS, PRICES = (Stream(name, columns("t BIGINT, k INT, v INT"), time="t") for name in ("orders", "prices"))
 ROWS = pa.schema([("t", pa.int64()), ("k", pa.int32()), ("v", pa.int32())])
@@ -40,13 +39,6 @@ def bound_lookup(keeps_all: bool, removed: str | None) -> BoundLookup:
     sides = Side("orders", keys=("k",)), Side("prices", keys=("k",))
     lookup = Lookup("priced", *sides, keeps_all, removed, select=SELECT)
     return bind_lookup(lookup, ORDERS, PRICES, BACKEND.type_of)
-
-
-@pytest.fixture(scope="module")
-def executor() -> Iterator[Executor]:
-    """One for all lookups of this module."""
-    with executing() as found:
-        yield found
 
 
 def came_to(run: LookupOperator, side: int, given: list[Row]) -> Relation:

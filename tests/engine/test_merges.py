@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,27 +24,18 @@ from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.sinks.sink import Memory
-from eventide.testing.trial import Trial
 from tests.engine.merge_scenarios import Scenario, brute_force, played, scenarios
+from tests.engine.scenarios import agree, trial_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def agree(scenario: Scenario, trial: Trial) -> None:
-    expected = brute_force(scenario)
-    for number, (engine, oracle) in enumerate(zip(played(scenario, trial), expected, strict=True)):
-        assert engine == oracle, f"round {number}"
-
-
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
 def test_local_engine_merges_as_brute_force_does(duckdb_executor: DuckDBExecutor, scenario: Scenario) -> None:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
-        agree(scenario, trial)
+    with trial_of(scenario.program, duckdb_executor=duckdb_executor) as trial:
+        agree(played(scenario, trial), brute_force(scenario))
 
 
 @pytest.mark.spark
@@ -53,11 +43,8 @@ def test_local_engine_merges_as_brute_force_does(duckdb_executor: DuckDBExecutor
 @given(scenario=scenarios(rounds=3), on_the_cluster=st.booleans())
 def test_spark_engine_merges_as_brute_force_does(spark: SparkSession, scenario: Scenario, on_the_cluster: bool) -> None:
     driver_memory = 0 if on_the_cluster else DRIVER_MEMORY
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
-    ):
-        agree(scenario, trial)
+    with trial_of(scenario.program, "spark", spark, driver_memory=driver_memory) as trial:
+        agree(played(scenario, trial), brute_force(scenario))
 
 
 class DiedError(Exception):

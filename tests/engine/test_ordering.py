@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +14,6 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.expressions.columns import columns
-from tests.engine.operators_alone import executing
 
 # Columns of a user may have any name that has no two underscores before it.
 READY = Layout(columns("__t BIGINT, first INT, low STRING"), ("__t",))
@@ -29,13 +26,6 @@ rows = st.tuples(
     st.sampled_from(["", "a", "b"]),
 )
 edges = st.integers(-12, 12)
-
-
-@pytest.fixture(scope="module")
-def executor() -> Iterator[Executor]:
-    """One for all examples."""
-    with executing() as found:
-        yield found
 
 
 def numbered(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ from eventide.plan.declared.query import Prods, Query, named_as
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.sinks.sink import Memory
-from eventide.testing.trial import Trial
 from tests.engine.level_scenarios import Plan, brute_force, in_order, plans, played
+from tests.engine.scenarios import trial_of
 
 SECOND = 1_000_000
 STREAM = Stream("s", columns("ts TIMESTAMP, k STRING, v INT"), time="ts", policy=FixedDelay(2 * SECOND))
@@ -38,10 +37,7 @@ def test_declared_prods_change_no_final_answer(duckdb_executor: DuckDBExecutor, 
     over_rows = any(isinstance(question.window, RowWindow) for question in plan.levels)
     prods = Prods(every=5) if over_rows else prods
     prodded = replace(plan.program, queries=tuple(replace(q, prods=prods) for q in plan.program.queries))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(prodded, Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
+    with trial_of(prodded, duckdb_executor=duckdb_executor) as trial:
         assert in_order(plan, played(plan, trial)) == in_order(plan, brute_force(plan)[0])
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -21,6 +19,7 @@ from eventide.plan.declared.rows import Sideline, queued
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.testing.trial import Trial
+from tests.engine.scenarios import trial_of
 
 SECOND = 1_000_000
 STREAM = Stream("s", columns("ts TIMESTAMP, k STRING, v BIGINT"), time="ts", policy=Punctuated())
@@ -80,10 +79,7 @@ def test_every_row_counts_once_whatever_waits_or_is_set_aside(
     given: list[tuple[int, str, int]] = []
     late: list[int] = []
     finals: list[tuple[int, str, int, int]] = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(program(window, room, sideline), Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
+    with trial_of(program(window, room, sideline), duckdb_executor=duckdb_executor) as trial:
 
         def take() -> None:
             taken = trial.output()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,26 +10,17 @@ from hypothesis import strategies as st
 
 from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.round.placement import DRIVER_MEMORY
-from eventide.testing.trial import Trial
-from tests.engine.scenarios import Scenario, expected, played, scenarios
+from tests.engine.scenarios import Scenario, agree, expected, played, scenarios, trial_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def agree(scenario: Scenario, trial: Trial) -> None:
-    for number, (engine, oracle) in enumerate(zip(played(scenario, trial), expected(scenario), strict=True)):
-        assert engine == oracle, f"round {number}"
-
-
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=scenarios())
 def test_local_engine_answers_as_brute_force_does(duckdb_executor: DuckDBExecutor, scenario: Scenario) -> None:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
-        agree(scenario, trial)
+    with trial_of(scenario.program, duckdb_executor=duckdb_executor) as trial:
+        agree(played(scenario, trial), expected(scenario))
 
 
 @pytest.mark.spark
@@ -42,8 +31,5 @@ def test_spark_engine_answers_as_brute_force_does(
     spark: SparkSession, scenario: Scenario, on_the_cluster: bool
 ) -> None:
     driver_memory = 0 if on_the_cluster else DRIVER_MEMORY
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), "spark", spark, driver_memory=driver_memory) as trial,
-    ):
-        agree(scenario, trial)
+    with trial_of(scenario.program, "spark", spark, driver_memory=driver_memory) as trial:
+        agree(played(scenario, trial), expected(scenario))

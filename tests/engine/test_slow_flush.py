@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -27,8 +26,7 @@ from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, Window
 from eventide.testing.oracle import OracleAnswer, Round, answers
 from eventide.testing.questions import Question
-from eventide.testing.trial import Trial
-from tests.engine.scenarios import Outcome, Scenario, outcome_of, plain, play_round, scenarios
+from tests.engine.scenarios import Outcome, Scenario, outcome_of, plain, play_round, scenarios, trial_of
 
 S = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t", policy=FixedDelay(0))
 SUMS = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
@@ -44,10 +42,7 @@ class Played(NamedTuple):
 
 def play(scenario: Scenario, duckdb_executor: DuckDBExecutor, flush_rows: int | None) -> Played:
     found = Played([], [])
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(scenario.program, Path(folder), duckdb_executor=duckdb_executor, flush_rows=flush_rows) as trial,
-    ):
+    with trial_of(scenario.program, duckdb_executor=duckdb_executor, flush_rows=flush_rows) as trial:
         for number in range(len(scenario.rounds)):
             play_round(scenario, number, trial)
             found.outcomes.append(outcome_of(scenario, trial.output()))

@@ -28,6 +28,7 @@ from eventide.plan.declared.window import RowWindow, SameWindow, Window
 from eventide.plan.sql.stream_rows import MOST, asked_by
 from eventide.sinks.sink import Memory
 from eventide.testing.trial import Trial
+from tests.engine.scenarios import trial_of
 from tests.engine.test_file_reduce import put
 
 if TYPE_CHECKING:
@@ -124,10 +125,7 @@ def test_prods_in_rows_are_answered_as_if_asked_by_hand(
 def test_of_too_many_prods_the_widest_is_asked(
     duckdb_executor: DuckDBExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(Program((S,), (SUMS,)), Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
+    with trial_of(Program((S,), (SUMS,)), duckdb_executor=duckdb_executor) as trial:
         trial.round({"s": data(((1, "a", 1, 5), (2, "nobody", 2, 6)))}, 0, {})
         trial.round({"s": data((), tuple((11, "a", d) for d in range(MOST)))}, 0, {})
         assert [row[2] for row in told(trial.output().early)] == ["a", "a"]
@@ -138,10 +136,7 @@ def test_of_too_many_prods_the_widest_is_asked(
 
 def test_windows_over_counts_of_rows_are_prodded_by_rows_too(duckdb_executor: DuckDBExecutor) -> None:
     last = Query("last", "s", RowWindow(4), named_as(total="sum(v)"))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(Program((S,), (last,)), Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
+    with trial_of(Program((S,), (last,)), duckdb_executor=duckdb_executor) as trial:
         trial.round({"s": data(((1, "a", 1, 5), (2, "a", 2, 6)), ((40, None, None),))}, 0, {})
         assert [row[5] for row in told(trial.output().early)] == [11]
 
@@ -151,10 +146,7 @@ def test_a_stream_that_is_stamped_by_the_clock_asks_up_to_the_clock(duckdb_execu
     button = Stream("button", columns("who STRING"), timestamps=Timestamps.INTERNAL)
     sums = Query("sums", "s", Window(10), named_as(total="sum(v)"), prods=Prods(by="button"))
     rows = pa.table({"ts": pa.array([3, 25]).cast(pa.timestamp("us", "UTC")), "v": pa.array([1, 2], pa.int32())})
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(Program((s, button), (sums,)), Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
+    with trial_of(Program((s, button), (sums,)), duckdb_executor=duckdb_executor) as trial:
         trial.round({"s": rows}, 5, {})
         trial.round({"button": pa.table({"who": ["ann"]})}, 9, {})
         assert [row["total"] for t in trial.output().early for row in t.to_pylist()] == [1]
@@ -163,10 +155,7 @@ def test_a_stream_that_is_stamped_by_the_clock_asks_up_to_the_clock(duckdb_execu
 def test_a_prod_may_name_a_number_that_no_group_can_have(duckdb_executor: DuckDBExecutor) -> None:
     asks = Stream("asks", columns("at BIGINT, d BIGINT"), time="at", policy=Punctuated())
     sums = replace(SUMS, groups=named_as("d"), prods=Prods(by="asks"))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Trial(Program((replace(S, prods=None), asks), (sums,)), Path(folder), duckdb_executor=duckdb_executor) as trial,
-    ):
+    with trial_of(Program((replace(S, prods=None), asks), (sums,)), duckdb_executor=duckdb_executor) as trial:
         asked = pa.table({"at": [5, 5], "d": [2**40, 1]})
         trial.round({"s": data(((1, "a", 1, 5), (2, "b", 2, 6))), "asks": asked}, 0, {})
         assert [(row[1], row[4]) for row in told(trial.output().early)] == [(6, 1)]

@@ -10,6 +10,7 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hypothesis import strategies as st
 
@@ -71,8 +72,8 @@ class CastText(Word):
 
 
 @dataclass(frozen=True)
-class Operation(Word):
-    """Addition and its like: the left side first; NULL there, and the right side is not looked at."""
+class Binary(Word):
+    """Two numbers and a sign between them: the left side first; NULL there, and the right side is not looked at."""
 
     left: Word
     sign: str
@@ -90,7 +91,22 @@ class Operation(Word):
             return None
         assert isinstance(left, int)
         assert isinstance(right, int)
+        return self.made_of(left, right)
+
+    def made_of(self, left: int, right: int) -> object:
+        raise NotImplementedError
+
+
+class Operation(Binary):
+    """Addition and its like."""
+
+    def made_of(self, left: int, right: int) -> object:
         return fitting(OPERATORS[self.sign](left, right))
+
+
+class Comparison(Binary):
+    def made_of(self, left: int, right: int) -> object:
+        return bool(COMPARISONS[self.sign](left, right))
 
 
 @dataclass(frozen=True)
@@ -170,60 +186,33 @@ class Choice(Word):
 
 
 @dataclass(frozen=True)
-class Comparison(Word):
-    left: Word
-    sign: str
-    right: Word
+class Connective(Word):
+    """Two conditions: whichever side is `DECIDING` decides, the left one without a look at the right one."""
 
-    def sql(self) -> str:
-        return f"({self.left.sql()} {self.sign} {self.right.sql()})"
-
-    def of(self, row: Row) -> object:
-        left = self.left.of(row)
-        if left is None:
-            return None
-        right = self.right.of(row)
-        if right is None:
-            return None
-        assert isinstance(left, int)
-        assert isinstance(right, int)
-        return bool(COMPARISONS[self.sign](left, right))
-
-
-@dataclass(frozen=True)
-class Both(Word):
+    SIGN: ClassVar[str]
+    DECIDING: ClassVar[bool]
     left: Word
     right: Word
 
     def sql(self) -> str:
-        return f"({self.left.sql()} AND {self.right.sql()})"
+        return f"({self.left.sql()} {self.SIGN} {self.right.sql()})"
 
     def of(self, row: Row) -> object:
         left = self.left.of(row)
-        if left is False:
-            return False
+        if left is self.DECIDING:
+            return self.DECIDING
         right = self.right.of(row)
-        if right is False:
-            return False
-        return None if left is None or right is None else True
+        if right is self.DECIDING:
+            return self.DECIDING
+        return None if left is None or right is None else not self.DECIDING
 
 
-@dataclass(frozen=True)
-class Either(Word):
-    left: Word
-    right: Word
+class Both(Connective):
+    SIGN, DECIDING = "AND", False
 
-    def sql(self) -> str:
-        return f"({self.left.sql()} OR {self.right.sql()})"
 
-    def of(self, row: Row) -> object:
-        left = self.left.of(row)
-        if left is True:
-            return True
-        right = self.right.of(row)
-        if right is True:
-            return True
-        return None if left is None or right is None else False
+class Either(Connective):
+    SIGN, DECIDING = "OR", True
 
 
 def fails_for(word: Word, row: Row) -> bool:

@@ -52,6 +52,21 @@ def written(file: io.TextIOWrapper) -> str:
     return file.buffer.getvalue().decode(file.encoding)
 
 
+def said_plainly(results: Results) -> str:
+    """What is written where there is no terminal."""
+    file = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+    Console(console=rich.console.Console(file=file)).emit(results)
+    return written(file)
+
+
+def drawn(results: Results) -> str:
+    """What a terminal shows."""
+    console, _ = terminal()
+    with closing(Console(console=console)) as sink:
+        sink.emit(results)
+        return "".join(segment.text for line in console.render_lines(sink._drawn()) for segment in line)
+
+
 def last_drawing(file: io.TextIOWrapper) -> list[str]:
     text = CONTROL.sub("", written(file).rsplit("speeds, round", 1)[-1])
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
@@ -277,35 +292,22 @@ def row_table(first: int, last: int) -> pa.Table:
 def test_rows_that_were_joined_are_shown_with_their_first_and_last_time() -> None:
     """They stood there as a window up to 09:00:05.000001."""
     pair = Results.of_table("pairs", 0, row_table(NINE, NINE + 5_000_000))
-    file = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
-    Console(console=rich.console.Console(file=file)).emit(pair)
-    assert written(file) == "pairs round=0 [2026-01-31 09:00:00, 2026-01-31 09:00:05] v=A\n"
-    console, _ = terminal()
-    with closing(Console(console=console)) as sink:
-        sink.emit(pair)
-        drawn = "".join(segment.text for line in console.render_lines(sink._drawn()) for segment in line)
-    assert "2026-01-31 09:00:00 - 09:00:05 " in drawn
+    assert said_plainly(pair) == "pairs round=0 [2026-01-31 09:00:00, 2026-01-31 09:00:05] v=A\n"
+    assert "2026-01-31 09:00:00 - 09:00:05 " in drawn(pair)
 
 
 def test_a_window_as_short_as_a_row_is_a_window_all_the_same() -> None:
     table = pa.table({"window_start": [3], "window_end": [4], "n": [1]})
-    file = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
-    Console(console=rich.console.Console(file=file)).emit(Results.of_table("w", 0, table))
-    assert written(file) == "w round=0 [3, 4) n=1\n"
+    assert said_plainly(Results.of_table("w", 0, table)) == "w round=0 [3, 4) n=1\n"
 
 
 def test_a_row_without_a_window_is_shown_with_its_time() -> None:
     row = Results.of_table("speeds", 0, row_table(NINE, NINE))
-    file = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
-    Console(console=rich.console.Console(file=file)).emit(row)
-    assert written(file) == "speeds round=0 2026-01-31 09:00:00 v=A\n"
-    console, _ = terminal()
-    with closing(Console(console=console)) as sink:
-        sink.emit(row)
-        drawn = "".join(segment.text for line in console.render_lines(sink._drawn()) for segment in line)
-    assert drawn.split()[:3] == ["speeds", "time", "v"]
-    assert "2026-01-31 09:00:00 " in drawn
-    assert " - " not in drawn
+    assert said_plainly(row) == "speeds round=0 2026-01-31 09:00:00 v=A\n"
+    shown = drawn(row)
+    assert shown.split()[:3] == ["speeds", "time", "v"]
+    assert "2026-01-31 09:00:00 " in shown
+    assert " - " not in shown
 
 
 def test_the_status_line_stays_however_many_rows_and_queries_there_are() -> None:

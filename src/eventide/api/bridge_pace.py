@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.feather
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Policy
 from eventide.eventtime.instant import EDGE
@@ -37,6 +38,15 @@ class Pace:
     >>> write(cells_of(pa.array(["a"]), pa.array([5_000_000], pa.timestamp("us"))), folder, "q_0_0")
     >>> pace.heartbeat(clock=5_000_000), os.listdir(folder)
     (3000000, ['learned.json'])
+
+    What a policy has learned may hold arrays.
+
+    >>> from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+    >>> folder = tempfile.mkdtemp()
+    >>> seconds = pa.array([second * 1_000_000 for second in range(9)], pa.timestamp("us"))
+    >>> write(cells_of(pa.array(["a"] * 9), seconds), folder, "q_0_0")
+    >>> Pace(folder, DropRatio(0.01)).heartbeat(clock=9_000_000) == Pace(folder, DropRatio(0.01)).heartbeat(clock=0)
+    True
     """
 
     def __init__(self, folder: str, policy: Policy) -> None:
@@ -93,7 +103,7 @@ class Pace:
         }
         hidden = os.path.join(self._folder, f".{LEARNED}")
         with open(hidden, "w", encoding="utf-8") as file:
-            json.dump(known, file)
+            json.dump(known, file, default=as_plain)
         os.replace(hidden, os.path.join(self._folder, LEARNED))
 
     def _resumed(self) -> HeartbeatGenerator:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.api.arguments import Expression, Length, condition_text, length, value_named
-from eventide.api.nodes import NOWHERE, Node, alias_of, level_of, name_of
-from eventide.api.rows import EventRows
+from eventide.api.rows import NOWHERE, EventRows, Node
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.expression_text import column_of, conjuncts, unused
 from eventide.language.grammar.source_text import SourceText
@@ -49,18 +48,18 @@ def merged(inputs: list[Node]) -> EventRows:
     """The rows of all inputs, each once."""
     if len({id(one) for one in inputs}) < len(inputs):
         raise DeclarationError("a stream cannot be merged with itself: its rows would be told twice; leave it out")
-    levels = [level_of(one) for one in inputs]
+    levels = [one._scope() for one in inputs]
     columns = [one.columns for one in inputs]
     for node, other in zip(inputs[1:], columns[1:], strict=True):
         for mine, theirs in zip(other, columns[0], strict=False):
             if mine.name.lower() != theirs.name.lower() or (mine.type and theirs.type and mine.type != theirs.type):
                 raise DeclarationError(
-                    f"{name_of(node)!r} has {mine.name} {mine.type} where {name_of(inputs[0])!r} has {theirs.name} "
+                    f"{node._name!r} has {mine.name} {mine.type} where {inputs[0]._name!r} has {theirs.name} "
                     f"{theirs.type}: select the same columns of both, .select('{theirs.name}', ...)"
                 )
         if len(other) != len(columns[0]):
             raise DeclarationError(
-                f"{name_of(node)!r} has {len(other)} columns and {name_of(inputs[0])!r} has {len(columns[0])}: "
+                f"{node._name!r} has {len(other)} columns and {inputs[0]._name!r} has {len(columns[0])}: "
                 "select the same columns of both, .select(...)"
             )
     with _without_place():
@@ -78,7 +77,7 @@ def joined(
 ) -> EventJoin:
     """Build the join of two inputs."""
     kind = _kind(how)
-    owner = f"the join of {alias_of(left)!r} and {alias_of(right)!r}"
+    owner = f"the join of {left._alias!r} and {right._alias!r}"
     names, conditions = _equalities(left, right, on, owner)
     if within is not None:
         conditions.append(_within(left, right, within, owner))
@@ -88,7 +87,7 @@ def joined(
 def looked_up(rows: Node, versions: Node, on: str | Sequence[str], how: str) -> EventJoin:
     """Rows with the versions that hold at their times."""
     kind = _kind(how)
-    owner = f"the lookup of {alias_of(rows)!r} in {alias_of(versions)!r}"
+    owner = f"the lookup of {rows._alias!r} in {versions._alias!r}"
     names, conditions = _equalities(rows, versions, on, owner)
     return EventJoin.of(rows, versions, kind, tuple(conditions), names, as_of=_time_of(rows, owner))
 
@@ -102,7 +101,7 @@ def _kind(how: str) -> JoinKind:
 
 def _equalities(left: Node, right: Node, on: str | Sequence[str], owner: str) -> tuple[tuple[str, ...], list[exp.Expr]]:
     """The columns that both sides share, and all that `on` says."""
-    mine, theirs = alias_of(left), alias_of(right)
+    mine, theirs = left._alias, right._alias
     if mine.lower() == theirs.lower():
         raise DeclarationError(
             f"both inputs of this join are called {mine!r}: give one another name, such as .alias('other')"
@@ -112,8 +111,8 @@ def _equalities(left: Node, right: Node, on: str | Sequence[str], owner: str) ->
     conditions = [*conjuncts(parsed(on, owner))] if isinstance(on, str) and not is_name else []
     for name in names:
         for side in (left, right):
-            if name.lower() not in level_of(side).columns:
-                raise DeclarationError(f"{owner}: {alias_of(side)!r} has no column {name!r}")
+            if name.lower() not in side._scope().columns:
+                raise DeclarationError(f"{owner}: {side._alias!r} has no column {name!r}")
         conditions.append(exp.EQ(this=column_of(name, mine), expression=column_of(name, theirs)))
     return names, conditions
 
@@ -147,9 +146,9 @@ class EventJoin(EventRows):
         sides, read = [], []
         for one in (left, right):
             node, chosen = unfolded(one)
-            level = level_of(node)
+            level = node._scope()
             level.where += chosen
-            sides.append((alias_of(one), level))
+            sides.append((one._alias, level))
             read.append(node)
         inputs = [called(alias, {alias.lower()}, level) for alias, level in sides]
         owner = sides[1][0] if kind is JoinKind.RIGHT else sides[0][0]
@@ -209,7 +208,7 @@ class EventJoin(EventRows):
 
 def _within(left: Node, right: Node, within: Length, owner: str) -> exp.Expr:
     """That the times of both sides lie no further apart."""
-    if level_of(left).clock.kind is TimeKind.SEQUENCE:
+    if left._scope().clock.kind is TimeKind.SEQUENCE:
         most: exp.Expr = exp.Literal.number(length(within, TimeKind.SEQUENCE, "within"))
     else:
         micros = length(within, TimeKind.TIMESTAMP, "within")
@@ -220,10 +219,10 @@ def _within(left: Node, right: Node, within: Length, owner: str) -> exp.Expr:
 
 def _time_of(node: Node, owner: str) -> exp.Column:
     """The column that carries the time of a side."""
-    name = next((name for name, one in level_of(node).times.items() if one.shifted == 0), None)
+    name = next((name for name, one in node._scope().times.items() if one.shifted == 0), None)
     if name is None:
-        raise DeclarationError(f"{owner}: no column of {alias_of(node)!r} carries its time; select it, too")
-    return column_of(name, alias_of(node))
+        raise DeclarationError(f"{owner}: no column of {node._alias!r} carries its time; select it, too")
+    return column_of(name, node._alias)
 
 
 def _all_columns(inputs: list[NamedInput], shared: tuple[str, ...], kind: JoinKind) -> list[tuple[str, exp.Expr]]:

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 from eventide.api.arguments import Expression, Length, length
 from eventide.api.column_text import is_column, order_text
-from eventide.api.rows import ReadableRows
-from eventide.api.startable import UNNAMED, GivenSink, Startable, checked_name
+from eventide.api.rows import NOWHERE, Node, ReadableRows, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
+from eventide.language.aggregate_query import clock_of_results
+from eventide.language.group_by import Group, with_time
+from eventide.language.scope import Scope, ScopeRelation, over
 from eventide.plan.declared.query import Prods, Query, order_by
 from eventide.plan.declared.rows import Sideline
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.expressions.columns import Column
+from eventide.plan.expressions.parse import parsed
 from eventide.results.error import Comparison
 
 if TYPE_CHECKING:
-    from eventide.api.nodes import Node
     from eventide.api.stream import EventStream
-
-__all__ = ["UNNAMED", "ContinuousQuery", "GivenSink"]
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,36 @@ class ContinuousQuery(ReadableRows, Startable):
     @property
     def columns(self) -> tuple[Column, ...]:
         """Its groups and values; the types of values are found when it runs."""
-        from eventide.api.nodes import results_of
-
-        return results_of(self).outputs
+        return self._results().outputs
 
     @property
     def time_kind(self) -> TimeKind:
         """What the ends of its windows look like."""
-        from eventide.api.nodes import results_of
+        return self._results().clock.kind
 
-        return results_of(self).clock.kind
+    @property
+    def _name(self) -> str:
+        return self.called
+
+    def _scope(self) -> Scope:
+        return over(self._results(), {self.called.lower()})
+
+    def _results(self) -> ScopeRelation:
+        """Its results, for those that read them: with the two ends of their windows.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12], "car": ["x", "y"], "speed": [50, 60]}), time="t", name="cars")
+        >>> counts = cars.window(10).groupBy("car").agg(n="count(*)").named("counts")
+        >>> list(cars._scope().columns), list(counts._scope().columns)
+        (['t', 'car', 'speed'], ['car', 'n', 'window_start', 'window_end'])
+        """
+        below, asked = self.stream._scope(), self.declared
+        groups = [(group.name, parsed(group.sql, f"group {group.name!r}")) for group in asked.groups]
+        columns = [Column(name, below.type_of(expression)) for name, expression in groups]
+        columns += [Column(value.name, "") for value in asked.select]
+        timed = [with_time(Group(name, expression, expression), expression, below) for name, expression in groups]
+        return ScopeRelation(asked, NOWHERE, tuple(columns), clock_of_results(asked, below, timed))
 
     def agg(self, *aggregates: Expression | Mapping[str, str], **named: Expression) -> ContinuousQuery:
         """Aggregate the results of this query, in each of its windows; `groupBy` and `window` may come before.

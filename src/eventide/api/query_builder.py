@@ -15,19 +15,17 @@ given it, not when the query starts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.api.arguments import Expression, Length, condition_text, group_named, length, value_named
+from eventide.api.arguments import Expression, condition_text, value_named
 from eventide.api.column_text import quoted
-from eventide.api.nodes import Node, level_of, name_of
-from eventide.api.query import UNNAMED, ContinuousQuery
-from eventide.api.rows import EventRows
-from eventide.api.startable import GivenSink
+from eventide.api.query import ContinuousQuery
+from eventide.api.rows import UNNAMED, EventRows, GivenSink, Node, ReadableRows
 from eventide.errors import DeclarationError
 from eventide.language.row_query import clock_of
 from eventide.plan.declared.query import Named, Query
@@ -39,15 +37,15 @@ from eventide.plan.expressions.parse import check_columns, parsed
 from eventide.profile.amounts import spoken
 
 if TYPE_CHECKING:
-    from eventide.api.joining import EventJoin
     from eventide.api.running_query import RunningQuery
 
 
 @dataclass(frozen=True)
-class QueryBuilder:
+class QueryBuilder(ReadableRows):
     """A query that is not complete yet: a stream, conditions, a window, groups.
 
     Law: it is immutable, and its methods may come in any order. `agg` and `distinct` make a query, `select` makes rows.
+    Read as rows, it gives those that fulfil its conditions.
     """
 
     stream: Node
@@ -69,71 +67,11 @@ class QueryBuilder:
         said += [f" by {', '.join(group.name for group in self.groups)}"] if self.groups else []
         return f"<not whole yet: {self.stream!r}{''.join(said)}; .agg(...) makes it a query, .select() rows>"
 
-    def where(self, condition: Expression) -> QueryBuilder:
-        """Keep only rows that fulfil a condition, as SQL text or a Column. Several conditions must all hold."""
-        text = condition_text(condition, self._columns, self._owner)
-        return replace(self, conditions=(*self.conditions, text))
-
-    filter = where
-
-    def sample(self, fraction: float) -> QueryBuilder:
-        """Use about this share of the rows, like TABLESAMPLE.
-
-        Law: the values of a row decide whether it is used, so every run and engine uses the same rows.
-
-        >>> import pyarrow as pa
-        >>> from eventide.api.stream import stream
-        >>> numbers = stream(pa.table({"t": list(range(1000))}), time="t")
-        >>> 80 < numbers.sample(0.1).run().num_rows < 120
-        True
-        """
-        if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < fraction <= 1:
-            raise DeclarationError(f".sample({fraction!r}): give a share above 0 and up to 1, such as 0.1")
-        return replace(self, share=float(fraction))
-
-    def window(
-        self,
-        range: Length,
-        slide: Length | None = None,
-        *,
-        offset: Length | None = None,
-        empty: bool = False,
-        retain: Length | None = None,
-    ) -> QueryBuilder:
-        """Aggregate in windows of time, `range` long, one every `slide` (by default as long as `range`).
-
-        `offset` shifts the start of windows. `empty` gives results of windows without rows, too. `retain` is how long
-        after its end late rows still revise a window.
-
-        >>> import pyarrow as pa
-        >>> from eventide.api.stream import stream
-        >>> cars = stream(pa.table({"t": [1, 12, 18]}), time="t")
-        >>> cars.window(20, 10).agg(n="count(*)").run().column("n").to_pylist()
-        [1, 3, 2]
-        """
-        kind = self.stream.time_kind
-        long = length(range, kind, "the range of the window")
-        step = long if slide is None else length(slide, kind, "the slide of the window")
-        moved = 0 if offset is None else length(offset, kind, "the offset of the window")
-        kept = 0 if retain is None else length(retain, kind, "how long windows are retained")
-        return self._over(Window(long, step, moved, empty), kept)
-
-    def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
-        """Aggregate in windows over the last `range` rows in the order of time, one every `slide` rows."""
-        return self._over(RowWindow(range, range if slide is None else slide), 0)
-
     def _over(self, windows: Window | RowWindow, retain: int) -> QueryBuilder:
+        """The same with windows, which are given once."""
         if self.windows is not None:
             raise DeclarationError(f"this query already has windows, {self.windows}: give them once")
         return replace(self, windows=windows, retain=retain)
-
-    def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
-        """Give one result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
-        groups = [group_named(each, self._columns, self._owner) for each in columns]
-        groups += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
-        return replace(self, groups=(*self.groups, *groups))
-
-    groupby = groupBy
 
     def closeBySource(self) -> QueryBuilder:  # noqa: N802
         """Let each group close with its own source, not with the slowest; the groups must tell the source.
@@ -169,7 +107,7 @@ class QueryBuilder:
                 "an aggregate over a stream never ends without a window: add .window('5 minutes', '1 minute') or "
                 ".rows(100)"
             )
-        columns = (*self._columns, *(Column(group.name, "") for group in self.groups))
+        columns = (*self._known, *(Column(group.name, "") for group in self.groups))
         select = [value for each in aggregates for value in self._values(each, columns)]
         select += [value_named(each, columns, self._owner, name) for name, each in named.items()]
         for condition in self.on_groups:
@@ -177,7 +115,7 @@ class QueryBuilder:
             check_columns(parsed(condition, self._owner), known, self._owner)
         query = Query(
             UNNAMED,
-            name_of(self.stream),
+            self.stream._name,
             windows,
             tuple(select),
             self.groups,
@@ -209,33 +147,15 @@ class QueryBuilder:
         """
         if self.windows is not None or self.groups or self.on_groups:
             raise DeclarationError("rows have no windows and no groups: leave them out, or ask for .agg(...)")
-        select = [value_named(each, self._columns, self._owner) for each in columns]
-        select += [value_named(each, self._columns, self._owner, name) for name, each in expressions.items()]
-        level = level_of(self.stream)
+        select = [value_named(each, self._known, self._owner) for each in columns]
+        select += [value_named(each, self._known, self._owner, name) for name, each in expressions.items()]
+        level = self.stream._scope()
         chosen = None if self.share is None else sampled(level.stream, self.share)
         conditions = self.conditions if chosen is None else (*self.conditions, chosen)
-        rows = Rows("", (name_of(self.stream),), tuple(select), _all_of(conditions))
+        rows = Rows("", (self.stream._name,), tuple(select), _all_of(conditions))
         outputs = [(item.name, parsed(item.sql, self._owner)) for item in select] or level.all_columns
         shown = tuple(Column(name, level.type_of(expression)) for name, expression in outputs)
         return EventRows(rows, (self.stream,), shown, clock_of(list(outputs), level))
-
-    def union(self, *others: Node | QueryBuilder) -> EventRows:
-        """Merge these rows with those of the others; see `EventStream.union`."""
-        return self.select().union(*others)
-
-    def join(
-        self,
-        other: Node | QueryBuilder,
-        on: str | Sequence[str] = (),
-        within: Length | None = None,
-        how: str = "inner",
-    ) -> EventJoin:
-        """Join these rows with others; see `EventStream.join`. Their name in the join is that of the stream."""
-        return self.select().join(other, on, within, how)
-
-    def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> EventJoin:
-        """Look up the version of a table's row that holds at the time of each row; see `EventStream.lookup`."""
-        return self.select().lookup(table, on, how)
 
     def start(self, sink: GivenSink = None, checkpoint: str | PathLike[str] | None = None) -> RunningQuery:
         """Start a query that gives these rows, with all their columns."""
@@ -252,12 +172,22 @@ class QueryBuilder:
         return [value_named(text, columns, self._owner) for text in texts]
 
     @property
-    def _columns(self) -> tuple[Column, ...]:
-        return level_of(self.stream).stream.columns
+    def _builder(self) -> QueryBuilder:
+        return self
+
+    @property
+    def _read(self) -> EventRows:
+        return self.select()
+
+    @property
+    def _known(self) -> tuple[Column, ...]:
+        """The columns that conditions and groups may speak of."""
+        return self.stream._scope().stream.columns
 
     @property
     def _owner(self) -> str:
-        return f"{'query' if isinstance(self.stream, ContinuousQuery) else 'stream'} {name_of(self.stream)!r}"
+        """Whose columns they are, in errors."""
+        return f"{'query' if isinstance(self.stream, ContinuousQuery) else 'stream'} {self.stream._name!r}"
 
 
 def _all_of(conditions: tuple[str, ...]) -> str | None:

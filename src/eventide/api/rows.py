@@ -1,7 +1,7 @@
-"""Rows as they are, in Python: chosen and computed one by one, merged, or joined.
+"""What can be asked of rows in Python, and what can be started; rows chosen and computed one by one, merged, or joined.
 
 Law: what is built is the operator that SQL becomes. Rows can be started by themselves, and read by all that can read a
-stream: windows, merges, joins.
+stream: windows, merges, joins. Starting the same thing twice gives two runs of their own.
 
 >>> import pyarrow as pa
 >>> from eventide.api.stream import stream
@@ -16,41 +16,77 @@ stream: windows, merges, joins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from os import PathLike
+from typing import TYPE_CHECKING, Self, TypeAlias
 
-from eventide.api.arguments import Expression, Length
-from eventide.api.startable import UNNAMED, Startable, checked_name
+import pyarrow as pa
+from sqlglot import exp
+
+from eventide.api.arguments import Expression, Length, condition_text, group_named, length, value_named
 from eventide.errors import DeclarationError
-from eventide.language.scope import Clock
-from eventide.plan.declared.program import Operator
+from eventide.language.scope import Clock, Scope, ScopeRelation, over
+from eventide.plan.declared.program import NAME, Operator, Program
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.window import RowWindow, Window
 from eventide.plan.expressions.columns import Column
+from eventide.sinks.sink import Sink
 
 if TYPE_CHECKING:
     from eventide.api.joining import EventJoin
-    from eventide.api.nodes import Node
     from eventide.api.query import ContinuousQuery
     from eventide.api.query_builder import QueryBuilder
+    from eventide.api.running_query import RunningQuery
+    from eventide.api.stream import EventStream
+
+UNNAMED = "query"
+NOWHERE = exp.Placeholder()
+"""Where in the text something stands that was written in Python: there is no text."""
+
+Node: TypeAlias = "EventStream | EventRows | ContinuousQuery"
+"""What gives rows: those of a stream, those that were chosen, merged or joined, the results of a query."""
+
+GivenSink: TypeAlias = "str | PathLike[str] | Callable[[pa.Table], object] | Sink | None"
+"""Where results go: a directory, a function of an Arrow table, any sink; None keeps them in memory."""
 
 
 class ReadableRows:
-    """The methods of everything that gives rows: streams, queries, merges and joins."""
+    """The methods of everything that gives rows: streams, queries, merges, joins, and queries that are not complete."""
 
     def where(self, condition: Expression) -> QueryBuilder:
-        """Keep only rows that fulfil a condition; a row that is left out still moves time."""
-        return self._builder.where(condition)
+        """Keep only rows that fulfil a condition, as SQL text or a Column. Several conditions must all hold.
+
+        A row that is left out still moves time.
+        """
+        builder = self._builder
+        text = condition_text(condition, builder._known, builder._owner)
+        return replace(builder, conditions=(*builder.conditions, text))
 
     filter = where
 
     def sample(self, fraction: float) -> QueryBuilder:
-        """Use about this share of the rows; see `QueryBuilder.sample`."""
-        return self._builder.sample(fraction)
+        """Use about this share of the rows, like TABLESAMPLE.
+
+        Law: the values of a row decide whether it is used, so every run and engine uses the same rows.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> numbers = stream(pa.table({"t": list(range(1000))}), time="t")
+        >>> 80 < numbers.sample(0.1).run().num_rows < 120
+        True
+        """
+        if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < fraction <= 1:
+            raise DeclarationError(f".sample({fraction!r}): give a share above 0 and up to 1, such as 0.1")
+        return replace(self._builder, share=float(fraction))
 
     def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
-        """Give rows with these columns; see `QueryBuilder.select`."""
+        """Give rows with these columns: names, Columns, SQL text with AS or under a name; without any, all columns.
+
+        Law: each row keeps its own time, and rows come in the order of time.
+        """
         return self._builder.select(*columns, **expressions)
 
     def window(
@@ -62,16 +98,35 @@ class ReadableRows:
         empty: bool = False,
         retain: Length | None = None,
     ) -> QueryBuilder:
-        """Aggregate in windows of time; see `QueryBuilder.window`."""
-        return self._builder.window(range, slide, offset=offset, empty=empty, retain=retain)
+        """Aggregate in windows of time, `range` long, one every `slide` (by default as long as `range`).
+
+        `offset` shifts the start of windows. `empty` gives results of windows without rows, too. `retain` is how long
+        after its end late rows still revise a window.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12, 18]}), time="t")
+        >>> cars.window(20, 10).agg(n="count(*)").run().column("n").to_pylist()
+        [1, 3, 2]
+        """
+        builder = self._builder
+        kind = builder.stream.time_kind
+        long = length(range, kind, "the range of the window")
+        step = long if slide is None else length(slide, kind, "the slide of the window")
+        moved = 0 if offset is None else length(offset, kind, "the offset of the window")
+        kept = 0 if retain is None else length(retain, kind, "how long windows are retained")
+        return builder._over(Window(long, step, moved, empty), kept)
 
     def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
-        """Aggregate in windows over a count of rows; see `QueryBuilder.rows`."""
-        return self._builder.rows(range, slide)
+        """Aggregate in windows over the last `range` rows in the order of time, one every `slide` rows."""
+        return self._builder._over(RowWindow(range, range if slide is None else slide), 0)
 
     def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
-        """Group by columns; see `QueryBuilder.groupBy`."""
-        return self._builder.groupBy(*columns, **expressions)
+        """Give one result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
+        builder = self._builder
+        groups = [group_named(each, builder._known, builder._owner) for each in columns]
+        groups += [value_named(each, builder._known, builder._owner, name) for name, each in expressions.items()]
+        return replace(builder, groups=(*builder.groups, *groups))
 
     groupby = groupBy
 
@@ -150,6 +205,113 @@ class ReadableRows:
     def _read(self) -> Node:
         return self  # type: ignore[return-value]
 
+    @property
+    def _name(self) -> str:
+        """The name of what is read."""
+        raise NotImplementedError
+
+    @property
+    def _alias(self) -> str:
+        """By which name its columns are called in a join."""
+        return self._name
+
+    def _scope(self) -> Scope:
+        """What a query over it sees, as SQL would see it behind FROM: its columns, and those that carry time."""
+        raise NotImplementedError
+
+
+class Startable(ABC):
+    """A query with windows, or rows, that has a name and a plan and can be started."""
+
+    @property
+    @abstractmethod
+    def called(self) -> str:
+        """The name under which it is started."""
+
+    @abstractmethod
+    def named(self, name: str) -> Self:
+        """The same query under a name, which its results and files carry."""
+
+    @property
+    def plan(self) -> Program:
+        """The streams, operators and queries as plan nodes."""
+        from eventide.api.start import planned
+
+        return planned((self,))[1]
+
+    def explain(self) -> None:
+        """Print how it is computed: time, windows, what is kept, and the SQL of each step, as `eventide explain`."""
+        from eventide.report.explain import show_program
+
+        show_program(self.plan, self.called)
+
+    def start(
+        self,
+        sink: GivenSink = None,
+        checkpoint: str | PathLike[str] | None = None,
+        name: str | None = None,
+        *,
+        format: str = "parquet",
+        every: str | None = None,
+        bounded: bool | None = None,
+        driver_memory: int | str | None = None,
+        replace: bool = False,
+    ) -> RunningQuery:
+        """Start the query; its results go to `sink`, or are kept in memory.
+
+        - `checkpoint`: a folder. A later start of the same query with it continues exactly where this run ended.
+          Without it, a temporary one is used and removed with the process.
+        - `name`: the name of the query in its results and files.
+        - `format`: parquet, json or csv, if `sink` is a directory.
+        - `every`: begin a round (a micro-batch) at most so often, such as `'1 second'`.
+        - `bounded`: read the rows that are there now, close every window, and end. The default for Arrow data.
+        - `driver_memory`: how much state stays on the driver when it runs on Spark, in bytes or such as `'1 GB'`
+          (default 256 MiB); state above that is on the cluster.
+        - `replace`: delete results of this query that another checkpoint has written to the directory `sink`. Without
+          it, such a start is refused.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12]}), time="t")
+        >>> running = cars.window(10).agg(n="count(*)").start()
+        >>> running.awaitTermination(), running.results().column("n").to_pylist()
+        (True, [1, 1])
+        """
+        from eventide.api.start import start
+
+        one = self if name is None else self.named(name)
+        return start(
+            one,
+            sinks={one.called: sink},
+            checkpoint=checkpoint,
+            format=format,
+            every=every,
+            bounded=bounded,
+            driver_memory=driver_memory,
+            replace=replace,
+        )[one.called]
+
+    def run(self) -> pa.Table:
+        """Read the rows that are there now, close every window, and return all results.
+
+        A `LostRowsWarning` says how many rows were late or rejected.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12], "speed": [50, 60]}), time="t")
+        >>> cars.window(10).agg(top="max(speed)").run().column("top").to_pylist()
+        [50, 60]
+        """
+        with self.start(bounded=True) as running:
+            return running.together.finished()[self.called]
+
+
+def checked_name(name: str) -> str:
+    """The name, if a query can have it."""
+    if not NAME.fullmatch(name):
+        raise DeclarationError(f"{name!r} cannot name a query: use letters, digits and underscores, a letter first")
+    return name
+
 
 @dataclass(frozen=True)
 class EventRows(ReadableRows, Startable):
@@ -182,6 +344,20 @@ class EventRows(ReadableRows, Startable):
         """What the times of its rows look like."""
         return self.clock.kind
 
+    @property
+    def _name(self) -> str:
+        return self.called
+
+    @property
+    def _alias(self) -> str:
+        if self.known_as is None and self.name is None and len(self.inputs) == 1:
+            return self.inputs[0]._alias
+        return self.known_as or self.called
+
+    def _scope(self) -> Scope:
+        rows = replace(self.declared, name=self.called)
+        return over(ScopeRelation(rows, NOWHERE, self.columns, self.clock), {self.called.lower()})
+
     def named(self, name: str) -> EventRows:
         """The same rows under a name, which their results and files carry."""
         # The same object is the same operator to all that read it.
@@ -196,10 +372,6 @@ class EventRows(ReadableRows, Startable):
 
 def readable(given: Node | QueryBuilder) -> Node:
     """What gives rows; a builder with conditions gives those that pass."""
-    from eventide.api.query_builder import QueryBuilder
-
-    if isinstance(given, QueryBuilder):
-        return given.select()
     if not isinstance(given, ReadableRows):
         raise DeclarationError(f"{given!r} gives no rows: give a stream made by eventide.stream(df, time='ts')")
     return given._read

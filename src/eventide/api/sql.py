@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from eventide.api.inputs import ArrowData, SparkRows
-from eventide.api.query import GivenSink
+from eventide.api.rows import GivenSink
 from eventide.api.running_query import RunningQueries
 from eventide.api.start import given_sink, running_in
 from eventide.engine.running import Running

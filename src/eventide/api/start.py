@@ -2,6 +2,10 @@
 
 Law: queries over the same stream share it. All streams are of one kind: DataFrames run on Spark, Arrow data here.
 
+*The program.* What was built in Python becomes streams, operators and queries, each once. An operator that was given no
+name is called after what reads it, as a sub-query in SQL is, and tells its rows at once: whoever reads them needs no
+order. What was given a name is the same for all that read it.
+
 *Sinks.* A path, a function or nothing is turned into a sink.
 
 >>> given_sink("out", "csv").format
@@ -20,7 +24,9 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,13 +35,18 @@ import pyarrow as pa
 
 from eventide.api.arguments import length
 from eventide.api.inputs import ArrowData, SparkRows
-from eventide.api.planning import planned
+from eventide.api.query import ContinuousQuery, QueueOptions
+from eventide.api.rows import UNNAMED, EventRows, GivenSink, Node, Startable
 from eventide.api.running_query import RunningQueries
-from eventide.api.startable import GivenSink, Startable
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
+from eventide.language.expression_text import unused
 from eventide.launch.engines import IN_PYTHON, claim_outputs
-from eventide.plan.declared.program import Program
+from eventide.plan.binding import through
+from eventide.plan.declared.join import Join, Lookup
+from eventide.plan.declared.program import Operator, Program
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.rows import queued
 from eventide.plan.declared.stream import TimeKind
 from eventide.profile.amounts import memory_bytes
 from eventide.sinks.callback import Callback
@@ -105,38 +116,16 @@ def start(
     if unknown := given.keys() - {query.called for query in asked}:
         has = ", ".join(query.called for query in asked)
         raise DeclarationError(f"there is no query {min(unknown)!r} to give a sink; there are: {has}")
-    return start_all(
-        asked,
-        {query.called: given.get(query.called) for query in asked},
-        checkpoint,
-        format,
-        every,
-        bounded,
-        driver_memory,
-        replace,
-    )
-
-
-def start_all(
-    queries: tuple[Startable, ...],
-    sinks: Mapping[str, GivenSink],
-    checkpoint: str | PathLike[str] | None,
-    format: str,
-    every: str | None,
-    bounded: bool | None,
-    driver_memory: int | str | None = None,
-    replace: bool = False,
-) -> RunningQueries:
-    """The queries, checked and running."""
-    streams, program = planned(queries)
-    opened = {name: given_sink(sink, format) for name, sink in sinks.items()}
+    streams, program = planned(asked)
+    given = {query.called: given.get(query.called) for query in asked}
+    opened = {name: given_sink(sink, format) for name, sink in given.items()}
     memory = None if driver_memory is None else memory_bytes(driver_memory)
     at_hand = all(isinstance(stream.given, ArrowData) for stream in streams)
     return running_in(
         lambda folder: _engine(streams, program, folder, opened, every, memory),
         checkpoint,
         opened,
-        sinks,
+        given,
         format,
         at_hand if bounded is None else bounded,
         replace,
@@ -201,3 +190,87 @@ def _engine(
     seconds = 0.0 if every is None else length(every, TimeKind.TIMESTAMP, "every") / 1_000_000
     inputs = {s.declared.name: s.given.opened(s.declared) for s in streams if isinstance(s.given, ArrowData)}
     return LocalEngine(program, checkpoint, sinks, inputs, every=seconds)
+
+
+def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
+    """The streams that are read, and the program."""
+    results = [one for one in asked if isinstance(one, EventRows | ContinuousQuery)]
+    placing = ProgramNames(frozenset(map(id, results)))
+    if len(placing.results) < len(results):
+        raise DeclarationError("a query cannot be started twice in one engine: leave it out, or start it apart")
+    for one in results:
+        placing.place(one, one.called)
+    if not placing.streams:
+        raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...) or .select(...)")
+    streams = list(placing.streams.values())
+    declared = tuple(stream.declared for stream in streams)
+    return streams, Program(declared, tuple(placing.queries), tuple(placing.operators))
+
+
+@dataclass
+class ProgramNames:
+    """Gives everything its place in a program; what is `results` goes by its own name."""
+
+    results: frozenset[int]
+    streams: dict[str, EventStream] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+    known: dict[int, str] = field(default_factory=dict)
+
+    def place(self, node: Node, name: str) -> str:
+        """Take in a stream, or rows or a query and all below them; the name under which it is read.
+
+        `name` is that of its reader.
+        """
+        if not isinstance(node, EventRows | ContinuousQuery):
+            self._take(node)
+            return node.declared.name
+        if id(node) in self.known:
+            return self.known[id(node)]
+        is_own = id(node) in self.results or node.called != UNNAMED
+        mine = node.called if is_own else unused(f"{name}_below", self._used)
+        self.known[id(node)] = mine
+        if isinstance(node, ContinuousQuery):
+            self._place_query(node, mine)
+        else:
+            inputs = [self.place(one, mine) for one in node.inputs]
+            self.operators.append(_with_inputs(node, mine, inputs, is_own))
+        return mine
+
+    def _place_query(self, node: ContinuousQuery, name: str) -> None:
+        query = replaced(node.declared, name=name, stream=self.place(node.stream, name))
+        self.queries.append(self.behind_queue(query, node.queue) if node.queue is not None else query)
+        if node.asking is not None:
+            self.place(node.asking, name)
+
+    def behind_queue(self, query: Query, wanted: QueueOptions) -> Query:
+        """A query that reads its rows from a queue, which is put in before it."""
+        name = unused(f"{query.name}_queue", self._used)
+        streams = tuple(stream.declared for stream in self.streams.values())
+        below = Program(streams, (*self.queries, query), tuple(self.operators))
+        queue, query = queued(query, through(below, query), name, wanted.functions, wanted.room, wanted.sideline)
+        self.operators.append(queue)
+        return query
+
+    @property
+    def _used(self) -> list[str]:
+        return [*self.streams, *(step.name for step in (*self.operators, *self.queries))]
+
+    def _take(self, stream: EventStream) -> None:
+        known = self.streams.setdefault(stream.declared.name, stream)
+        if known.given is not stream.given or known.declared != stream.declared:
+            raise DeclarationError(
+                f"two different streams are both called {stream.declared.name!r}: give each its name, "
+                "eventide.stream(..., name='traffic'); queries that share a stream are made of the same one"
+            )
+
+
+def _with_inputs(node: EventRows, name: str, inputs: list[str], is_own: bool) -> Operator:
+    operator = node.declared
+    if isinstance(operator, Join):
+        left, right = replaced(operator.left, input=inputs[0]), replaced(operator.right, input=inputs[-1])
+        return replaced(operator, name=name, left=left, right=right)
+    if isinstance(operator, Lookup):
+        rows, versions = replaced(operator.rows, input=inputs[0]), replaced(operator.versions, input=inputs[-1])
+        return replaced(operator, name=name, rows=rows, versions=versions)
+    return replaced(operator, name=name, inputs=tuple(inputs), ordered=operator.ordered and is_own)

@@ -31,6 +31,7 @@ from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.language.scope import Scope, over_stream
 from eventide.plan.declared.program import NAME
 from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps, kind_of
 from eventide.plan.expressions.columns import Column
@@ -102,6 +103,13 @@ class EventStream(ReadableRows):
     def time_kind(self) -> TimeKind:
         """What the times of its rows look like."""
         return self.declared.time_kind
+
+    @property
+    def _name(self) -> str:
+        return self.declared.name
+
+    def _scope(self) -> Scope:
+        return over_stream(self.declared, {self.declared.name.lower()})
 
     # How time moves
 

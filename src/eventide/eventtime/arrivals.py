@@ -130,6 +130,15 @@ class Arrivals:
         """The sources that spoke in this round, ascending, each once."""
         return self.source[self._starts]
 
+    @property
+    def places(self) -> int:
+        """How long an array over sources must be for those that spoke; 0 without rows.
+
+        >>> Arrivals.of_rows(9, [0, 4], [1, 2]).places, Arrivals.silence(9).places
+        (5, 0)
+        """
+        return int(self.source[-1]) + 1 if len(self.source) else 0
+
     @cached_property
     def rows_by_source(self) -> NDArray[np.int64]:
         """Rows of each of `sources`."""

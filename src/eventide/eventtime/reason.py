@@ -164,6 +164,15 @@ def those(reason: Reason, left: NDArray[np.bool_]) -> tuple[LeftOut, ...]:
     return (LeftOut(reason, sources),) if len(sources) else ()
 
 
+def not_expected(heard: NDArray[np.bool_], known: int = 0) -> tuple[LeftOut, ...]:
+    """The sources that have not been heard, but for sources 0 to `known` - 1, which are waited for.
+
+    >>> not_expected(np.array([False, True, False]), known=1)[0].sources.tolist()
+    [2]
+    """
+    return those(NOT_EXPECTED, ~heard & (np.arange(len(heard)) >= known))
+
+
 def beyond(reason: Reason, raised_to: int, promised: NDArray[np.int64]) -> tuple[LeftOut, ...]:
     """The sources over whose heads a rule has raised the combined heartbeat.
 

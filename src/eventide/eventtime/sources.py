@@ -45,7 +45,7 @@ class LastSeen(SavedState):
         if arrivals.total == 0:
             return
         source = arrivals.sources
-        self.grow(int(source[-1]) + 1)
+        self.grow(arrivals.places)
         self.heard[source] = np.maximum(self.heard[source], arrivals.clock)
         self.largest[source] = np.maximum(self.largest[source], arrivals.latest_by_source)
 

@@ -66,8 +66,7 @@ class ClockSkewGenerator(SavedGenerator):
     def observe(self, arrivals: Arrivals) -> None:
         """Note the clock of a round, and how many sources there are; what the rows say plays no part."""
         self._clock = max(self._clock, arrivals.clock)
-        if arrivals.total:
-            self._sources = max(self._sources, int(arrivals.source[-1]) + 1)
+        self._sources = max(self._sources, arrivals.places)
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """The clock less the skew of each source; for all together, less the largest skew declared."""

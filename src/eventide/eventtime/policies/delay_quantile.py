@@ -74,7 +74,7 @@ class DelayQuantileGenerator(SavedGenerator):
         self._clock = max(self._clock, arrivals.clock)
         if arrivals.total == 0:
             return
-        self._sources = max(self._sources, int(arrivals.source[-1]) + 1)
+        self._sources = max(self._sources, arrivals.places)
         delays = shift_all(np.full(len(arrivals.rows), self._clock, dtype=np.int64), -arrivals.earliest)
         self._delays = np.concatenate((self._delays, delays))
         self._rows = np.concatenate((self._rows, arrivals.rows))

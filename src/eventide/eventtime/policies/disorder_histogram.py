@@ -29,7 +29,7 @@ from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import NEVER, Instants, shift_all
-from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
+from eventide.eventtime.reason import LeftOut, Reason, not_expected
 from eventide.eventtime.sources import slowest
 
 UPPER_EDGES: Instants = np.array([2**bits - 1 for bits in range(64)], dtype=np.int64)
@@ -71,9 +71,8 @@ class DisorderHistogramGenerator(SavedGenerator):
         """Count how far the rows of a round are behind what their sources had reached before it."""
         if arrivals.total == 0:
             return
-        sources = int(arrivals.sources[-1]) + 1
-        self._largest = grown(self._largest, sources, NEVER)
-        self._counts = grown(self._counts, sources, 0)
+        self._largest = grown(self._largest, arrivals.places, NEVER)
+        self._counts = grown(self._counts, arrivals.places, 0)
         # A source that has reached nothing (NEVER) has nothing to be behind of: NEVER does not move and is below 0.
         behind = shift_all(self._largest[arrivals.source], -arrivals.earliest)
         bucket = np.searchsorted(UPPER_EDGES, np.maximum(behind, 0))
@@ -105,4 +104,4 @@ class DisorderHistogramGenerator(SavedGenerator):
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Only who has not spoken and is not expected."""
-        return those(NOT_EXPECTED, self._largest == NEVER)
+        return not_expected(self._largest > NEVER)

@@ -62,7 +62,7 @@ class FixedDelayGenerator(SavedGenerator):
         """Learn the largest time of a round."""
         if arrivals.total:
             self._largest = max(self._largest, int(arrivals.latest.max()))
-            self._sources = max(self._sources, int(arrivals.source[-1]) + 1)
+            self._sources = max(self._sources, arrivals.places)
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """The largest time less the delay, for every source; the clock plays no part."""

@@ -248,7 +248,7 @@ class DisorderController(SavedGenerator, ABC):
         self._clock = max(self._clock, arrivals.clock)
         if arrivals.total == 0:
             return
-        self._sources = max(self._sources, int(arrivals.source[-1]) + 1)
+        self._sources = max(self._sources, arrivals.places)
         if self._fixed is not None:
             self._fixed.observe(arrivals)
         self._vseq.add(self._clock, arrivals)

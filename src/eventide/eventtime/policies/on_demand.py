@@ -29,7 +29,7 @@ from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import NEVER, Instants, shift_all
-from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
+from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason, not_expected
 from eventide.eventtime.sources import check_known, slowest
 
 
@@ -79,9 +79,8 @@ class OnDemandGenerator(SavedGenerator):
         """Note what each source of a round said last."""
         self._clock = max(self._clock, arrivals.clock)
         if arrivals.total:
-            sources = int(arrivals.sources[-1]) + 1
-            self._time = grown(self._time, sources, NEVER)
-            self._heard = grown(self._heard, sources, NEVER)
+            self._time = grown(self._time, arrivals.places, NEVER)
+            self._heard = grown(self._heard, arrivals.places, NEVER)
             self._time[arrivals.sources] = arrivals.latest_by_source
             self._heard[arrivals.sources] = self._clock
 
@@ -113,4 +112,4 @@ class OnDemandGenerator(SavedGenerator):
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Only who has not spoken and is not expected."""
-        return those(NOT_EXPECTED, (self._time == NEVER) & (np.arange(len(self._time)) >= self._policy.known))
+        return not_expected(self._time > NEVER, self._policy.known)

@@ -25,7 +25,7 @@ from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
 from eventide.eventtime.instant import NEVER, Instants, shift_all
-from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
+from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason, not_expected
 from eventide.eventtime.sources import check_known, slowest
 
 
@@ -70,7 +70,7 @@ class OwnProgressGenerator(SavedGenerator):
     def observe(self, arrivals: Arrivals) -> None:
         """Learn the largest times of a round."""
         if arrivals.total:
-            self._largest = grown(self._largest, int(arrivals.sources[-1]) + 1, NEVER)
+            self._largest = grown(self._largest, arrivals.places, NEVER)
             spoke = arrivals.sources
             self._largest[spoke] = np.maximum(self._largest[spoke], arrivals.latest_by_source)
 
@@ -89,4 +89,4 @@ class OwnProgressGenerator(SavedGenerator):
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Only who has not spoken and is not expected."""
-        return those(NOT_EXPECTED, (self._largest == NEVER) & (np.arange(len(self._largest)) >= self._policy.known))
+        return not_expected(self._largest > NEVER, self._policy.known)

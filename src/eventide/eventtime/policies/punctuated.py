@@ -40,7 +40,7 @@ from eventide.eventtime.frontier import Frontier
 from eventide.eventtime.heartbeat import Heartbeats, Policy, SavedGenerator, SavedPolicy, Snapshot, Wrapped, layers
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift, shift_all
 from eventide.eventtime.punctuation import Punctuation, Span
-from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, left_out_of, reason_of, those
+from eventide.eventtime.reason import LeftOut, Reason, left_out_of, not_expected, reason_of
 from eventide.eventtime.sources import check_known, slowest
 
 
@@ -224,7 +224,7 @@ class PunctuatedGenerator(SavedGenerator):
     def left_out(self) -> tuple[LeftOut, ...]:
         """Whoever the inner policy does not wait for, and who has neither spoken nor promised anything."""
         of_inner = () if self.inner is None else left_out_of(self.inner)
-        return (*of_inner, *those(NOT_EXPECTED, ~self._waited_for))
+        return (*of_inner, *not_expected(self._waited_for))
 
     def restore(self, saved: Snapshot) -> None:
         """Go on from what `snapshot` described."""

@@ -108,7 +108,7 @@ class SlackGenerator(SavedGenerator):
         """Put a round into the buffer."""
         if arrivals.total:
             self._largest.add(arrivals.earliest, arrivals.rows)
-            self._sources = max(self._sources, int(arrivals.source[-1]) + 1)
+            self._sources = max(self._sources, arrivals.places)
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """Just below the last time pushed out, for every source; the clock plays no part."""

@@ -43,7 +43,7 @@ from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
 from eventide.eventtime.policies.drop_ratio.progress import Progress
 from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
 from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, Stamped
-from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, those
+from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, not_expected, those
 
 _FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would promise them all.
 _YOUNG_ROWS = 192
@@ -121,7 +121,7 @@ class DropRatioGenerator(SavedGenerator):
         if arrivals.total == 0:
             return
         promised = self._current_promises()
-        self._grow(int(arrivals.source[-1]) + 1)
+        self._grow(arrivals.places)
         late = arrivals.earliest <= self._ratchet.shown.combined
         lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
         self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
@@ -227,8 +227,8 @@ class DropRatioGenerator(SavedGenerator):
     def left_out(self) -> tuple[LeftOut, ...]:
         """The sources that are gone: silent for ten times longer than ever before."""
         gone = Reason("gone", "silent far longer than ever before")
-        unheard = self._progress.rows == 0
-        return (*those(gone, ~self._judged()[0] & ~unheard), *those(NOT_EXPECTED, unheard))
+        heard = self._progress.rows > 0
+        return (*those(gone, ~self._judged()[0] & heard), *not_expected(heard))
 
 
 def permitted_ratio(policy: object) -> float | None:

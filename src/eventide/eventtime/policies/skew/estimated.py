@@ -61,7 +61,7 @@ from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy, SavedState, Snapshot
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift_all
-from eventide.eventtime.reason import NOT_EXPECTED, NOT_HEARD, LeftOut, Reason, those
+from eventide.eventtime.reason import NOT_HEARD, LeftOut, Reason, not_expected
 from eventide.eventtime.sources import check_known, slowest
 
 FALLS_UNTIL_FASTER = 4
@@ -209,7 +209,7 @@ class EstimatedSkewGenerator(SavedGenerator):
         if not arrivals.total:
             return
         spoke = arrivals.sources
-        self._grow(int(spoke[-1]) + 1)
+        self._grow(arrivals.places)
         reference = self._references()
         reference = reference if len(reference) == 1 else reference[spoke]
         distance = 1 - np.maximum(arrivals.earliest_by_source, 1 - FOREVER)
@@ -265,9 +265,7 @@ class EstimatedSkewGenerator(SavedGenerator):
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Only who has not spoken and is not expected."""
-        return those(
-            NOT_EXPECTED, (self._reached[:, 0] == NEVER) & (np.arange(len(self._reached)) >= self._policy.known)
-        )
+        return not_expected(self._reached[:, 0] > NEVER, self._policy.known)
 
     def check(self, snapshot: Snapshot) -> None:
         """Refuse a snapshot of other references, too."""

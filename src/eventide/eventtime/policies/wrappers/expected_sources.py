@@ -89,7 +89,7 @@ class ExpectedGenerator(SavedGenerator):
         self._tell(arrivals.clock)
         self.inner.observe(arrivals)
         if arrivals.total:
-            self._sources = max(self._sources, int(arrivals.sources[-1]) + 1)
+            self._sources = max(self._sources, arrivals.places)
             self._missing[arrivals.sources[arrivals.sources < len(self._missing)]] = False
 
     def hear(self, sources: NDArray[np.intp], clock: int) -> None:

@@ -84,7 +84,7 @@ class FutureGuardGenerator(SavedGenerator):
         if arrivals.total == 0:
             self.inner.observe(arrivals)
             return
-        self._spoke_of = grown(self._spoke_of, int(arrivals.sources[-1]) + 1, NEVER)
+        self._spoke_of = grown(self._spoke_of, arrivals.places, NEVER)
         self._spoke_of[arrivals.sources] = arrivals.latest_by_source
         limit = shift_all(self._reference(arrivals), self._policy.ahead)
         beyond = arrivals.earliest > limit

@@ -78,7 +78,7 @@ class IdleGenerator(SavedGenerator):
         self._tell(arrivals.clock)
         self.inner.observe(arrivals)
         if arrivals.total:
-            self._meet(int(arrivals.sources[-1]) + 1)
+            self._meet(arrivals.places)
             self._heard[arrivals.sources] = self._clock
 
     def hear(self, sources: NDArray[np.intp], clock: int) -> None:

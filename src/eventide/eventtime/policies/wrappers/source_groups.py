@@ -99,7 +99,7 @@ class PerGroupGenerator(SavedGenerator):
         """Give each group that spoke its share of a round."""
         if arrivals.total == 0:
             return
-        self._meet(int(arrivals.sources[-1]) + 1)
+        self._meet(arrivals.places)
         group = self._group[arrivals.source]
         by_group = np.argsort(group, kind="stable")
         for cells in np.split(by_group, np.flatnonzero(np.diff(group[by_group])) + 1):
