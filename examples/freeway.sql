@@ -1,6 +1,6 @@
--- How fast is traffic, on every highway and in each direction? The readings come late, out of order, from 240
--- detectors whose clocks disagree. What is said about time: 1 % of the rows may be lost, and nobody waits for a
--- detector that has been silent for a minute.
+-- How fast is traffic, on every highway and in each direction? The readings come late and out of order, from 240 detectors
+-- whose clocks disagree. At most 1 % of the rows may be late, and a detector that has been silent for a minute is not waited
+-- for.
 
 CREATE STREAM readings (
     detector STRING, highway STRING, direction STRING,
@@ -14,8 +14,8 @@ CREATE STREAM readings (
     DRATIO 1%
     IDLE AFTER 1 minute;
 
--- The mean speed over the last five minutes, every minute. Nobody has to wait for its end: when 60 % of a window's last
--- minute have passed, there is an early answer, the number of cars also as it will probably be.
+-- The mean speed over the last five minutes, every minute. When 60 % of a window's last minute have passed, there is an early
+-- result; ESTIMATE also extrapolates the number of cars.
 CREATE QUERY speeds AS
     SELECT highway, direction, round(avg(speed), 1) AS mean, sum(cars) AS cars
     FROM readings [RANGE 5 minutes SLIDE 1 minute]

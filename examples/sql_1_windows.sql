@@ -4,15 +4,15 @@
 
 CREATE STREAM doors (at TIMESTAMP, door STRING, people INT)
     FROM csv 'examples/data/doors.csv'
-    TIMESTAMP BY at       -- when it happened
-    SOURCE BY door        -- who sends rows: each door is given a time of its own
-    DRATIO 1%;            -- at most 1 % of the rows may come too late: nobody has to guess a delay
+    TIMESTAMP BY at       -- the event time
+    SOURCE BY door        -- who sends rows: each door has its own heartbeat (watermark)
+    DRATIO 1%;            -- at most 1 % of the rows may be late; no delay has to be guessed
 
--- One window after the other.
+-- Tumbling windows.
 CREATE QUERY every_minute AS
     SELECT door, sum(people) AS people FROM doors [RANGE 1 minute] GROUP BY door;
 
--- Windows that overlap; only busy ones are told.
+-- Sliding windows; HAVING keeps only busy ones.
 CREATE QUERY busy AS
     SELECT sum(people) AS people FROM doors [RANGE 3 minutes SLIDE 1 minute] HAVING people > 15;
 

@@ -1,4 +1,4 @@
--- Queries over queries: one plan, in which each level closes with the one below it.
+-- Queries over queries: one plan, in which windows close together with the windows that they read.
 --   eventide run examples/sql_2_queries_over_queries.sql --engine local
 
 CREATE STREAM doors (at TIMESTAMP, door STRING, people INT) FROM csv 'examples/data/doors.csv' SOURCE BY door;
@@ -6,11 +6,11 @@ CREATE STREAM doors (at TIMESTAMP, door STRING, people INT) FROM csv 'examples/d
 CREATE QUERY sums AS
     SELECT door, sum(people) AS people FROM doors [RANGE 1 minute] GROUP BY door INTO MEMORY;
 
--- Without a window of its own a query has the windows of the one below: the busier door of each minute ...
+-- A query without a window of its own has the windows of the query that it reads: the busier door of each minute.
 CREATE QUERY busier AS
     SELECT door, max(people) AS people FROM sums GROUP BY door ORDER BY people DESC LIMIT 1;
 
--- ... and with one, it looks at the results of many windows: in how many minutes were there more than 5 at a door?
+-- A query with a window of its own reads the results of many windows: how often did more than 5 people in a minute use a door?
 CREATE QUERY rushes AS
     SELECT count(*) AS rushes FROM sums [RANGE 10 minutes] WHERE people > 5;
 

@@ -1,18 +1,18 @@
 -- Early answers: the turnover of a shop while its window is still open, and what it will probably be.
 --   eventide run examples/sql_3_early_answers.sql --engine local
--- `614±21%,~773` is: 614 so far, in windows before such an answer was 21 % off, and it will be about 773.
+-- `614±21%,~773` means: 614 so far; in earlier windows such a value was 21 % off; it will probably be 773.
 
 CREATE STREAM sales (at TIMESTAMP, arrived TIMESTAMP, shop STRING, amount INT)
     FROM csv 'examples/data/sales.csv'
-    LIMIT 20 ROWS PER ROUND   -- a recording: it comes in pieces, as it did then
+    LIMIT 20 ROWS PER ROUND   -- read the recording in small rounds (micro-batches)
     TIMESTAMP BY at
-    ARRIVAL BY arrived        -- so the clock is that of the recording
+    ARRIVAL BY arrived        -- the clock is that of the recording
     DRATIO 1%;
 
 SELECT shop, sum(amount) AS turnover
 FROM sales [RANGE 4 minutes]
 GROUP BY shop
-PROD AT 50 % ESTIMATE;        -- ask each window once, half-way through
+PROD AT 50 % ESTIMATE;        -- prod (an early trigger) each window once, half-way through
 
 -- It prints:
 -- query_1 round=1 early [2026-01-31 09:00:00, 2026-01-31 09:04:00) shop=harbour turnover=187 rows=21

@@ -1,6 +1,6 @@
 -- Joins: which orders were paid within ten minutes, and which were not?
 --   eventide run examples/sql_4_joins.sql --engine local
--- The condition on the times says how long a row has to wait for its partner; without one a join is refused.
+-- The condition on the times says how long a row is kept for its partner; a join without one is refused.
 
 CREATE STREAM orders (ts TIMESTAMP, id INT, amount INT) FROM csv 'examples/data/orders.csv';
 CREATE STREAM payments (ts TIMESTAMP, id INT, paid INT) FROM csv 'examples/data/payments.csv';
@@ -10,7 +10,7 @@ CREATE QUERY paid AS
     FROM orders AS o JOIN payments AS p
         ON o.id = p.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 10 MINUTES;
 
--- A row without a partner is told when none can come any more.
+-- A row without a partner is given when no partner can come any more.
 CREATE QUERY unpaid AS
     SELECT o.id, amount
     FROM orders AS o LEFT JOIN payments AS p

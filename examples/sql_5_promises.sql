@@ -5,8 +5,8 @@ CREATE STREAM machines (ts TIMESTAMP, machine STRING, load DOUBLE, done BOOLEAN)
     FROM json 'examples/data/machines.jsonl'
     LIMIT 1 ROWS PER ROUND
     SOURCE BY machine
-    PUNCTUATED BY done        -- a row with done = TRUE promises: no more up to its time
-    TIMEOUT 1 hour;           -- if a machine falls silent for good, time goes on without it
+    PUNCTUATED BY done        -- a row with done = TRUE promises that no more rows up to its time come
+    TIMEOUT 1 hour;           -- when all machines are silent for an hour, their heartbeats move to the largest time seen
 
 SELECT machine, avg(load) AS mean, max(load) AS most
 FROM machines [RANGE 1 minute]

@@ -45,12 +45,19 @@ def heartbeats(
     folder: str | os.PathLike[str] | None = None,
     tick: Length = "1 second",
 ) -> DataFrame:
-    """The rows of `df` with Eventide's heartbeats as their watermark: go on with `groupBy(window(...))` as ever.
+    """Give a streaming DataFrame Eventide's heartbeats as its watermark; the query over it stays plain Spark.
 
-    `time` is a TIMESTAMP column, `source` tells who sent a row, `policy` how time moves (by default at most 1 % of
-    the rows may be late). `folder` keeps what the policy has learned, for restarts from the query's checkpoint; on a
-    cluster it has to be one that the driver and all workers reach by this path. `tick`: how often the clock alone may
-    move time. The frame serves one query; call this again for another.
+    Law: rows at or below the watermark are late, and only the heartbeat of the policy moves it. The DataFrame serves
+    one query; call this again for another.
+
+    - `time`: a TIMESTAMP column with the event time.
+    - `source`: the column or columns that name a source.
+    - `policy`: how heartbeats are computed. By default at most 1 % of the rows may be late.
+    - `folder`: where the policy saves what it has learned, for a restart from the query's checkpoint. On a cluster, the
+      driver and all workers must reach it by this path.
+    - `tick`: how often the clock alone may move the watermark.
+
+    `examples/python_3_heartbeats.py` is a whole program.
     """
     given = given_rows(df)
     if not isinstance(given, SparkRows):

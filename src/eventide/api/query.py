@@ -41,7 +41,8 @@ class QueueOptions:
 class ContinuousQuery(ReadableRows, Startable):
     """A window aggregate over a stream, a merge, a join or another query, ready to start. Made by `agg`.
 
-    It can be read as a stream can: its rows are its final results, and their time is the end of their window.
+    Law: another query can read it like a stream. Its rows are its final results, and their time is the last instant of
+    their window.
     """
 
     stream: Node
@@ -100,7 +101,9 @@ class ContinuousQuery(ReadableRows, Startable):
         return ScopeRelation(asked, NOWHERE, tuple(columns), clock_of_results(asked, below, timed))
 
     def agg(self, *aggregates: Expression | Mapping[str, str], **named: Expression) -> ContinuousQuery:
-        """A query over this one, in each of its windows; see `QueryBuilder.agg`. `groupBy`, `window` may come before.
+        """Aggregate the results of this query, in each of its windows; `groupBy` and `window` may come before.
+
+        See `QueryBuilder.agg` for the forms of an aggregate.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -114,12 +117,20 @@ class ContinuousQuery(ReadableRows, Startable):
         return self._builder.agg(*aggregates, **named)
 
     def orderBy(self, *columns: Expression) -> ContinuousQuery:  # noqa: N802
-        """The results of each window in this order: `"mean DESC"`, `F.desc("mean")`."""
+        """Give the results of each window in this order: `"mean DESC"`, `F.desc("mean")`.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 2, 3], "car": ["x", "y", "y"]}), time="t")
+        >>> counts = cars.window(10).groupBy("car").agg(n="count(*)")
+        >>> counts.orderBy("n DESC").limit(1).run().column("car").to_pylist()
+        ['y']
+        """
         texts = [order_text(each) if is_column(each) else str(each) for each in columns]
         return replace(self, declared=replace(self.declared, order=order_by(*texts)))
 
     def limit(self, rows: int) -> ContinuousQuery:
-        """Only the first so many results of each window, in the order of `orderBy`."""
+        """Give only the first so many results of each window, in the order of `orderBy`."""
         if not isinstance(rows, int):
             raise DeclarationError(f".limit({rows!r}): give a whole number of results")
         return replace(self, declared=replace(self.declared, limit=rows))
@@ -132,11 +143,15 @@ class ContinuousQuery(ReadableRows, Startable):
         one_in: int | None = None,
         within: Length | None = None,
     ) -> ContinuousQuery:
-        """The same query behind a queue: its rows go through `expensive` functions bit by bit, so rounds stay short.
+        """Let rows wait in a queue before `expensive` functions, so that rounds (micro-batches) stay short.
 
-        `rows` go in a round; without it, as many as half a second permits. With `sideline`, bursts are set aside when
-        their windows are prodded after their end, and go in lulls; `one_in`: and one after so many new rows; `within`:
-        and before all others so long after they were set aside. See `docs/bursts.md`.
+        - `rows`: how many rows pass in a round; without it, as many as take about half a second.
+        - `sideline`: set bursts aside. Rows that still wait when their window is over and prodded pass when no new row
+          waits.
+        - `one_in`: also let one of them pass after so many new rows.
+        - `within`: also let them pass before all others, so long after they were set aside.
+
+        `docs/bursts.md` has the law.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -158,15 +173,20 @@ class ContinuousQuery(ReadableRows, Startable):
         by: EventStream | None = None,
         compare: Mapping[str, Comparison] | None = None,
     ) -> ContinuousQuery:
-        """The same query with early results: `every` so often, `at` shares of the slide, `within` an error.
+        """Give early results, too, by prods (early triggers).
 
-        `by` is a stream whose rows are prods: each asks up to its time, in the groups that its columns of the same
-        names have. A query over a stream with prods among its rows (`eventide.stream(..., prodded=...)`) needs none of
-        these.
+        Law: final results are the same with prods and without.
 
-        With `estimate`, sums and counts are extrapolated beside their raw values. `compare` has functions for values:
-        each takes early and final ones as two Arrow arrays without NULL, and gives errors, 0 where the early one is as
-        good as the final. See `docs/prods.md`.
+        - `every`: prod at every multiple of this length on the clock.
+        - `at`: prod each window once at each of these shares of its last slide, such as `[0.75, 0.9]`.
+        - `within`: prod each window once, as early as this mean error permits.
+        - `by`: a stream whose rows are prods. Each asks for windows up to its time, in the groups given by its columns
+          of the same names. A stream with prods among its own rows (`eventide.stream(..., prodded=...)`) needs none.
+        - `estimate`: also extrapolate early sums and counts.
+        - `compare`: functions by the name of a value. Each takes early and final values, two Arrow arrays without NULL,
+          and returns errors: 0 where the early value is as good as the final one.
+
+        `docs/prods.md` says more.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream

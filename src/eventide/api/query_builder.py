@@ -42,7 +42,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryBuilder(ReadableRows):
-    """What was said of a query so far. Read as rows, it gives those that pass."""
+    """A query that is not complete yet: a stream, conditions, a window, groups.
+
+    Law: it is immutable, and its methods may come in any order. `agg` and `distinct` make a query, `select` makes rows.
+    Read as rows, it gives those that fulfil its conditions.
+    """
 
     stream: Node
     conditions: tuple[str, ...] = ()
@@ -82,13 +86,20 @@ class QueryBuilder(ReadableRows):
         return replace(self, closes_by_source=True)
 
     def having(self, condition: Expression) -> QueryBuilder:
-        """Only groups for which this holds; it may speak of aggregates, groups, and what `agg` names."""
+        """Keep only groups that fulfil a condition on aggregates, groups, and the names given in `agg`."""
         return replace(self, on_groups=(*self.on_groups, condition_text(condition, None, self._owner)))
 
     def agg(self, *aggregates: Expression | Mapping[str, str], **named: Expression) -> ContinuousQuery:
-        """What to compute: Columns, SQL text with or without AS, text under a name, or PySpark's `{"speed": "avg"}`.
+        """Compute aggregates: Columns, SQL text with or without AS, text under a name, or PySpark's `{"speed": "avg"}`.
 
-        Without a name the result goes by its own text, such as `avg(speed)`, as in PySpark.
+        Without a name, a value is named by its own text, such as `avg(speed)`, as in PySpark.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 2], "speed": [50, 60]}), time="t")
+        >>> found = cars.window(10).agg("max(speed) AS top", n="count(*)").run().to_pylist()
+        >>> [(row["top"], row["n"]) for row in found]
+        [(60, 2)]
         """
         windows = SameWindow() if self.windows is None and isinstance(self.stream, ContinuousQuery) else self.windows
         if windows is None:
@@ -117,7 +128,7 @@ class QueryBuilder(ReadableRows):
         return ContinuousQuery(self.stream, query)
 
     def distinct(self) -> ContinuousQuery:
-        """The groups of each window, each once and nothing else of them, as SELECT DISTINCT.
+        """Give the groups of each window, each once, without aggregates, like SELECT DISTINCT.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -130,9 +141,9 @@ class QueryBuilder(ReadableRows):
         return self.agg()
 
     def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
-        """Rows that pass, with these columns: names, Columns, SQL text with AS or under a name; without any, with all.
+        """Give rows with these columns: names, Columns, SQL text with AS or under a name; without any, all columns.
 
-        Each row keeps its own time, and rows are told in its order.
+        Law: each row keeps its own time, and rows come in the order of time.
         """
         if self.windows is not None or self.groups or self.on_groups:
             raise DeclarationError("rows have no windows and no groups: leave them out, or ask for .agg(...)")
@@ -147,11 +158,11 @@ class QueryBuilder(ReadableRows):
         return EventRows(rows, (self.stream,), shown, clock_of(list(outputs), level))
 
     def start(self, sink: GivenSink = None, checkpoint: str | PathLike[str] | None = None) -> RunningQuery:
-        """Start the rows that pass, with all their columns."""
+        """Start a query that gives these rows, with all their columns."""
         return self.select().start(sink, checkpoint)
 
     def run(self) -> pa.Table:
-        """All rows that pass, of what is there now."""
+        """Return these rows, of all that are there now."""
         return self.select().run()
 
     def _values(self, given: Expression | Mapping[str, str], columns: tuple[Column, ...]) -> list[Named]:

@@ -54,10 +54,10 @@ GivenSink: TypeAlias = "str | PathLike[str] | Callable[[pa.Table], object] | Sin
 
 
 class ReadableRows:
-    """What every stream, and whatever gives rows, can be asked for; a query in the making is one of them."""
+    """The methods of everything that gives rows: streams, queries, merges, joins, and queries that are not complete."""
 
     def where(self, condition: Expression) -> QueryBuilder:
-        """Only rows for which this holds: SQL text or a Column. Several conditions must all hold.
+        """Keep only rows that fulfil a condition, as SQL text or a Column. Several conditions must all hold.
 
         A row that is left out still moves time.
         """
@@ -68,7 +68,9 @@ class ReadableRows:
     filter = where
 
     def sample(self, fraction: float) -> QueryBuilder:
-        """About this share of the rows, as TABLESAMPLE: chosen by what is in them, so the same on every run and engine.
+        """Use about this share of the rows, like TABLESAMPLE.
+
+        Law: the values of a row decide whether it is used, so every run and engine uses the same rows.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -81,9 +83,9 @@ class ReadableRows:
         return replace(self._builder, share=float(fraction))
 
     def select(self, *columns: Expression, **expressions: Expression) -> EventRows:
-        """Rows with these columns: names, Columns, SQL text with AS or under a name; without any, with all.
+        """Give rows with these columns: names, Columns, SQL text with AS or under a name; without any, all columns.
 
-        Each row keeps its own time, and rows are told in its order.
+        Law: each row keeps its own time, and rows come in the order of time.
         """
         return self._builder.select(*columns, **expressions)
 
@@ -96,10 +98,16 @@ class ReadableRows:
         empty: bool = False,
         retain: Length | None = None,
     ) -> QueryBuilder:
-        """Windows `range` long, one every `slide` (without it one after the other), aligned at `offset`.
+        """Aggregate in windows of time, `range` long, one every `slide` (by default as long as `range`).
 
-        `empty` asks for windows without rows too. `retain`: for how long after its end a late row can still revise a
-        window.
+        `offset` shifts the start of windows. `empty` gives results of windows without rows, too. `retain` is how long
+        after its end late rows still revise a window.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12, 18]}), time="t")
+        >>> cars.window(20, 10).agg(n="count(*)").run().column("n").to_pylist()
+        [1, 3, 2]
         """
         builder = self._builder
         kind = builder.stream.time_kind
@@ -110,11 +118,11 @@ class ReadableRows:
         return builder._over(Window(long, step, moved, empty), kept)
 
     def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
-        """Windows over the last `range` rows in the order of time, one every `slide` rows."""
+        """Aggregate in windows over the last `range` rows in the order of time, one every `slide` rows."""
         return self._builder._over(RowWindow(range, range if slide is None else slide), 0)
 
     def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
-        """One result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
+        """Give one result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
         builder = self._builder
         groups = [group_named(each, builder._known, builder._owner) for each in columns]
         groups += [value_named(each, builder._known, builder._owner, name) for name, each in expressions.items()]
@@ -123,11 +131,11 @@ class ReadableRows:
     groupby = groupBy
 
     def agg(self, *aggregates: Expression | Mapping[str, str], **named: Expression) -> ContinuousQuery:
-        """Refused with what is missing: an aggregate needs a window, `.window(..).agg(..)` or `.rows(..).agg(..)`."""
+        """Raise an error: over a stream, an aggregate needs a window first, `.window(..)` or `.rows(..)`."""
         return self._builder.agg(*aggregates, **named)
 
     def union(self, *others: Node | QueryBuilder) -> EventRows:
-        """The rows of this and the others, each once, in the order of time; all have the same columns."""
+        """Merge these rows with those of the others, in the order of time (UNION ALL); all have the same columns."""
         from eventide.api.joining import merged
 
         return merged([self._read, *(readable(other) for other in others)])
@@ -139,22 +147,30 @@ class ReadableRows:
         within: Length | None = None,
         how: str = "inner",
     ) -> EventJoin:
-        """Pairs of rows whose times belong together.
+        """Join with another stream: pairs of rows whose times are close to each other.
 
-        `on` names columns that are equal on both sides, or is a condition over both: `"north.car = south.car"`. Its
-        inputs go by their names. `within` bounds how far the times of a pair may lie apart; without it, `on` must
-        relate them. `how`: inner, left, right or full, also as PySpark writes them (left_outer, outer).
+        - `on`: columns that are equal on both sides, or a condition with the names of the inputs:
+          `"north.car = south.car"`.
+        - `within`: how far the times of a pair may be apart. Without it, `on` must have a condition on the times.
+        - `how`: inner, left, right or full, also in PySpark's spelling (left_outer, outer).
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> north = stream(pa.table({"t": [1], "car": ["x"]}), time="t", name="north")
+        >>> south = stream(pa.table({"t": [3], "car": ["x"]}), time="t", name="south")
+        >>> north.join(south, on="car", within=5).select("car", gap="south.t - north.t").run().column("gap").to_pylist()
+        [2]
         """
         from eventide.api.joining import joined
 
         return joined(self._read, readable(other), on, within, how)
 
     def lookup(self, table: Node | QueryBuilder, on: str | Sequence[str], how: str = "inner") -> EventJoin:
-        """Each row with the version of its key that holds at its time, as JOIN .. FOR SYSTEM_TIME AS OF in SQL.
+        """Look up, for each row, the version of a table's row that holds at its time (a temporal join).
 
-        `table` is a stream of versions: a row of it holds for its key from its time on, until the next one. `on` names
-        the key, or says which columns are equal: `"orders.product = prices.id"`. `how`: inner, or left to keep rows
-        without a version.
+        It is JOIN .. FOR SYSTEM_TIME AS OF in SQL. `table` is a stream of versions: each row of it holds for its key
+        from its time on, until the next version of the key. `on` names the key, or says which columns are equal:
+        `"orders.product = prices.id"`. `how` is inner, or left to keep rows without a version.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -168,7 +184,7 @@ class ReadableRows:
         return looked_up(self._read, readable(table), on, how)
 
     def alias(self, name: str) -> EventRows:
-        """The same under another name in a join, as AS gives in SQL; so a stream can be joined with itself.
+        """Give these rows another name in a join, like AS in SQL, for example to join a stream with itself.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -205,7 +221,7 @@ class ReadableRows:
 
 
 class Startable(ABC):
-    """A query with windows, or rows as they are: has a name, a plan, and can be started."""
+    """A query with windows, or rows, that has a name and a plan and can be started."""
 
     @property
     @abstractmethod
@@ -241,14 +257,25 @@ class Startable(ABC):
         driver_memory: int | str | None = None,
         replace: bool = False,
     ) -> RunningQuery:
-        """Start it; results go to `sink`.
+        """Start the query; its results go to `sink`, or are kept in memory.
 
-        `checkpoint`: a folder from which a later start of the same query continues exactly; without it, one is made and
-        forgotten with the process. `format`: parquet, json or csv, where `sink` is a directory. `every`: begin a round
-        at most so often (`'1 second'`). `bounded`: take what is there now, close every window, and end; so it is
-        for Arrow data unless told otherwise, and not for Spark. `driver_memory`: so much state stays with the driver
-        (bytes, or such as `'1 GB'`; 256 MiB), where it runs on Spark; what is above is on the cluster. `replace`:
-        delete what another checkpoint has written of this query into the directory `sink`; else that is refused.
+        - `checkpoint`: a folder. A later start of the same query with it continues exactly where this run ended.
+          Without it, a temporary one is used and removed with the process.
+        - `name`: the name of the query in its results and files.
+        - `format`: parquet, json or csv, if `sink` is a directory.
+        - `every`: begin a round (a micro-batch) at most so often, such as `'1 second'`.
+        - `bounded`: read the rows that are there now, close every window, and end. The default for Arrow data.
+        - `driver_memory`: how much state stays on the driver when it runs on Spark, in bytes or such as `'1 GB'`
+          (default 256 MiB); state above that is on the cluster.
+        - `replace`: delete results of this query that another checkpoint has written to the directory `sink`. Without
+          it, such a start is refused.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12]}), time="t")
+        >>> running = cars.window(10).agg(n="count(*)").start()
+        >>> running.awaitTermination(), running.results().column("n").to_pylist()
+        (True, [1, 1])
         """
         from eventide.api.start import start
 
@@ -265,9 +292,15 @@ class Startable(ABC):
         )[one.called]
 
     def run(self) -> pa.Table:
-        """All results, after taking what is there now and closing every window.
+        """Read the rows that are there now, close every window, and return all results.
 
-        A `LostRowsWarning` tells of rows that came too late, or that were rejected.
+        A `LostRowsWarning` says how many rows were late or rejected.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 12], "speed": [50, 60]}), time="t")
+        >>> cars.window(10).agg(top="max(speed)").run().column("top").to_pylist()
+        [50, 60]
         """
         with self.start(bounded=True) as running:
             return running.together.finished()[self.called]
@@ -282,7 +315,10 @@ def checked_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class EventRows(ReadableRows, Startable):
-    """Rows of one or several inputs. `declared` is the plan node; its inputs get their names in `plan`."""
+    """Single rows of one or several inputs: a projection, a merge or a join, ready to start.
+
+    `declared` is the node in the plan; its inputs get their names in `plan`.
+    """
 
     declared: Operator
     inputs: tuple[Node, ...]
@@ -328,7 +364,7 @@ class EventRows(ReadableRows, Startable):
         return self if name == self.name else replace(self, name=checked_name(name))
 
     def immediately(self) -> EventRows:
-        """The same, told in the round in which rows come, not in the order of time."""
+        """Give rows in the round in which they come, instead of in the order of time."""
         if not isinstance(self.declared, Rows):
             return self
         return replace(self, declared=replace(self.declared, ordered=False))

@@ -121,7 +121,7 @@ def _value(value: Any) -> str:
 
 
 class RunningQueries(Mapping[str, "RunningQuery"]):
-    """Queries started together, by name. Made by `eventide.start`; as a context it is stopped in the end."""
+    """Running queries that were started together, by name. Made by `eventide.start`; `with` stops them at its end."""
 
     def __init__(
         self, engine: Running, sinks: Mapping[str, Sink], folders: Mapping[str, Path], checkpoint: str | None = None
@@ -152,21 +152,22 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         return not self.engine.ended.is_set()
 
     def status(self) -> Status:
-        """Rows, heartbeats, lag, drop ratio, where the slices are: after the last round."""
+        """Return the status after the last round: rows, heartbeats, lag, drop ratio, where the state is."""
         return self.engine.status()
 
     def why(self, query: str) -> list[WhyOpen]:
-        """Why each open window of a query is open: who holds it, by which rule, and when it closes."""
+        """Say for each open window of a query which source keeps it open, by which rule, and when it will close."""
         return [WhyOpen.of(window) for window in self.engine.why(query)]
 
     def end_source(self, stream: str, source: str) -> None:
-        """A source of a stream is over: time does not wait for it any more, unless it speaks again."""
+        """Declare that a source of a stream is over: it is not waited for any more, until it sends rows again."""
         self.engine.end_source(stream, source)
 
     def listen(self, host: str = LOOPBACK, port: int = 0) -> Endpoint:
-        """Let other processes ask: `eventide prod`, or HTTP with the token; until it ends, or `.close()` of the answer.
+        """Listen for questions of other processes: `eventide prod`, or HTTP with the token.
 
-        Port 0 is any free one. On another host than loopback other machines can ask, which is warned of.
+        Port 0 is any free one. On a host other than loopback, other machines can ask, and there is a warning. It ends
+        with the queries, or when `close()` of the returned endpoint is called.
         """
         if self._endpoint is not None and not self._endpoint.closed:
             raise EngineError(f"it listens already, at {self._endpoint.url}: close that first")
@@ -177,11 +178,11 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         return self._endpoint
 
     def results(self) -> dict[str, pa.Table]:
-        """All results so far of every query; see `RunningQuery.results`."""
+        """Return all results so far of every query; see `RunningQuery.results`."""
         return {name: query.results() for name, query in self.items()}
 
     def finished(self) -> dict[str, pa.Table]:
-        """All results, after it has ended by itself; warns of rows that are in none of them."""
+        """Wait for the end and return all results; warn of rows that were late or rejected."""
         self.awaitTermination()
         for sentence in self.losses.sentences(self._checkpoint, ".start(checkpoint=...)"):
             # The caller of `.run()`, which called this.
@@ -189,11 +190,11 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         return self.results()
 
     def stop(self) -> None:
-        """Finish the round under way, commit it, and end."""
+        """Finish the current round, commit it, and end."""
         self.engine.stop()
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
-        """Wait until it has ended; False if it has not in `timeout` seconds. Raises what made it fail."""
+        """Wait for the end; return False after `timeout` seconds. Raises the error that made it fail."""
         if self._failure is None:
             try:
                 return self.engine.await_end(timeout)
@@ -202,7 +203,7 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         raise self._failure
 
     def exception(self) -> EventideError | None:
-        """What made it fail, or None."""
+        """Return the error that made it fail, or None."""
         if self._failure is None and not self.isActive:
             try:
                 self.awaitTermination(0)
@@ -231,7 +232,7 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
 
 
 class RunningQuery:
-    """One query at work. Made by `start`; as a context it is stopped in the end."""
+    """A running query. Made by `start`; `with` stops it at its end."""
 
     def __init__(self, name: str, together: RunningQueries, sink: Sink, folder: Path | None) -> None:
         self.name = name
@@ -246,17 +247,21 @@ class RunningQuery:
         return self.together.isActive
 
     def status(self) -> Status:
-        """Rows, heartbeats, lag, drop ratio, where the slices are: after the last round."""
+        """Return the status after the last round: rows, heartbeats, lag, drop ratio, where the state is."""
         return self.together.status()
 
     def why(self) -> list[WhyOpen]:
-        """Why each open window is open: who holds it, by which rule, and when it closes if nothing more arrives."""
+        """Say for each open window which source keeps it open, by which rule, and when it will close.
+
+        The closing time holds if no more rows come.
+        """
         return self.together.why(self.name)
 
     def prod(self, up_to: int | datetime | None = None, groups: Mapping[str, Any] | None = None) -> pa.Table:
-        """Early results now: of every open window, or of those that end by `up_to`; of `groups` with these values.
+        """Return early results of the open windows: of those that end by `up_to`, and of `groups` with these values.
 
-        Nothing changes by asking. The answer is that of the last round, and waits for nothing, from whatever thread.
+        Law: asking changes no final result. The answer belongs to the last committed round (micro-batch) and does not
+        wait for the current one; any thread may ask.
         """
         last = FOREVER if up_to is None else up_to if isinstance(up_to, int) else microseconds(up_to)
         running = self.together.engine
@@ -267,11 +272,11 @@ class RunningQuery:
         return self.together.listen(host, port)
 
     def accuracy(self) -> AccuracySummary | None:
-        """How early results have done so far, measured by the final ones; None if there were none."""
+        """Return how accurate early results were, compared with the final ones; None if there were none."""
         return self.together.engine.accuracy(self.name)
 
     def results(self) -> pa.Table:
-        """All results so far, where they are kept in memory or written as Parquet to a directory of this machine."""
+        """Return all results so far, if they are in memory or in Parquet files of a directory of this machine."""
         if isinstance(self.sink, Memory):
             return self.sink.table(self.name)
         if self._folder is not None:
@@ -284,7 +289,7 @@ class RunningQuery:
         )
 
     def toDF(self, spark: SparkSession | None = None) -> DataFrame:  # noqa: N802
-        """All results so far as a DataFrame of Spark's."""
+        """Return all results so far as a Spark DataFrame."""
         from pyspark.sql import SparkSession
 
         session = spark or SparkSession.getActiveSession()
@@ -293,15 +298,15 @@ class RunningQuery:
         return session.createDataFrame(self.results())
 
     def stop(self) -> None:
-        """Finish the round under way, commit it, and end; queries started with it end too."""
+        """Finish the current round, commit it, and end, also for queries that were started with it."""
         self.together.stop()
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
-        """Wait until it has ended; False if it has not in `timeout` seconds. Raises what made it fail."""
+        """Wait for the end; return False after `timeout` seconds. Raises the error that made it fail."""
         return self.together.awaitTermination(timeout)
 
     def exception(self) -> EventideError | None:
-        """What made it fail, or None."""
+        """Return the error that made it fail, or None."""
         return self.together.exception()
 
     def __enter__(self) -> Self:
@@ -314,7 +319,7 @@ class RunningQuery:
         return f"<{self.name}: {self.together._state}>"
 
     def live(self, update: Callable[[str], object], every: float = 1.0) -> None:
-        """Give `update` the HTML of how the query stands, every so many seconds and once more when it has ended."""
+        """Call `update` with an HTML table of status and last results, every so many seconds and once at the end."""
         ended = self.together.engine.ended
 
         def tell() -> None:

@@ -47,7 +47,9 @@ TICK = 1.0
 
 
 def sql(text: str, file: str | None = None, **streams: EventStream) -> SqlScript:
-    """Read a script; `file` is its name in errors. `streams` made in Python are known to it by their names here.
+    """Read and check a script in Eventide's SQL; start it with `start` or `run`.
+
+    `file` is its name in error messages. A stream made in Python is a keyword argument, by its name in the script.
 
     >>> import pyarrow as pa
     >>> from eventide.api.stream import stream
@@ -70,7 +72,7 @@ def sql(text: str, file: str | None = None, **streams: EventStream) -> SqlScript
 
 @dataclass(frozen=True)
 class SqlScript:
-    """A script that was read. Made by `eventide.sql`."""
+    """A script that was read and checked, ready to start. Made by `eventide.sql`."""
 
     script: Script
     streams: Mapping[str, EventStream]
@@ -95,9 +97,9 @@ class SqlScript:
     ) -> RunningQueries:
         """Start all queries of the script together.
 
-        `sinks`, by the name of the query, go before what the script names. On Spark, which is the default, in the
-        session given, else the active one, else a new one; `engine="local"` runs it in this process, and so do streams
-        of Arrow data. `checkpoint`, `bounded`, `driver_memory` and `replace` as in `ContinuousQuery.start`.
+        `sinks` are given by the name of the query, and win over INTO in the script. By default the script runs on
+        Spark: in the session `spark`, else in the active one, else in a new one. With `engine="local"`, or over streams
+        of Arrow data, it runs in this process. The other parameters are those of `ContinuousQuery.start`.
         """
         if not self.plan.steps:
             raise DeclarationError("this script has no query to start: add a SELECT")
@@ -160,9 +162,9 @@ class SqlScript:
         return running_in(made, place, opened, given, format, ends, replace)
 
     def run(self, *, spark: SparkSession | None = None, engine: str | None = None) -> dict[str, pa.Table]:
-        """All results of every query, after taking what is there now and closing every window.
+        """Read the rows that are there now, close every window, and return all results by the name of the query.
 
-        A `LostRowsWarning` tells of rows that came too late, or that were rejected.
+        A `LostRowsWarning` says how many rows were late or rejected.
         """
         with self.start(dict.fromkeys(self._named_sinks()), spark=spark, engine=engine, bounded=True) as running:
             return running.finished()

@@ -94,10 +94,10 @@ def start(
     replace: bool = False,
     **named: Startable,
 ) -> RunningQueries:
-    """Start queries together; a query under a name (`speeds=q`) is called so. `sinks` are by the name of the query.
+    """Start several queries in one engine, which reads each row once.
 
-    `driver_memory`: so much state, of all of them together, stays with the driver (`'1 GB'`), where they run on Spark.
-    `replace`: delete what other checkpoints have written of these queries into the directories of `sinks`.
+    A keyword (`speeds=query`) names a query. `sinks` are given by the name of the query. `driver_memory` (such as
+    `'1 GB'`) is for the state of all queries together. The other parameters are those of a single query's `start`.
 
     >>> import pyarrow as pa
     >>> from eventide.api.stream import stream

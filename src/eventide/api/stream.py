@@ -47,18 +47,22 @@ def stream(
     name: str | None = None,
     prodded: str | None = None,
 ) -> EventStream:
-    """A stream of the rows of a streaming DataFrame, an Arrow table, or an iterator of Arrow batches.
+    """Make a stream of a streaming DataFrame, an Arrow table, or an iterator of Arrow batches.
 
-    `time` is the column that tells when a row happened: TIMESTAMP, TIMESTAMP_NTZ, DATE, or a whole number (a sequence).
-    `None`: rows carry no time and get that of the round they arrive in. `source` names the column or columns that tell
-    who sent a row: each source is given its own progress. `arrival` is a column with the time of arrival, for
-    recordings: the clock is then the largest one so far. `prodded` names a BOOLEAN column: rows in which it is TRUE are
-    no data but prods, which ask every query over the stream for early results up to their time (see `docs/prods.md`).
+    Over a DataFrame queries run on Spark, over Arrow data in this process. Each Arrow batch is a round (a micro-batch);
+    `table.to_batches(max_chunksize=1000)` cuts a table into rounds.
 
-    On a DataFrame the queries run on Spark, on Arrow data in this process. Of Arrow data each batch is a round; give
-    `table.to_batches(max_chunksize=1000)` to cut a table into rounds.
+    - `time`: the column with the event time, of type TIMESTAMP, TIMESTAMP_NTZ, DATE, or a whole number (a sequence).
+      `None` stamps rows with the clock of the round in which they arrive.
+    - `source`: the column or columns that name a source. Each source has its own heartbeat (its own watermark).
+    - `arrival`: a column with the time of arrival, for recordings. The clock is then the largest arrival so far.
+    - `prodded`: a BOOLEAN column. Rows in which it is TRUE are no data but prods: they ask every query over the stream
+      for early results up to their time (see `docs/prods.md`).
 
     >>> import pyarrow as pa
+    >>> cars = stream(pa.table({"t": [1, 12], "car": ["x", "y"]}), time="t", source="car", name="cars")
+    >>> cars
+    <stream 'cars' (t BIGINT, car STRING), time by t, source by car>
     >>> stream(pa.table({"ts": [1], "device": ["a"]}), time="tss")
     Traceback (most recent call last):
         ...
@@ -75,12 +79,15 @@ def stream(
 
 @dataclass(frozen=True)
 class EventStream(ReadableRows):
-    """A stream to ask queries of. `declared` is its plan node; make one with `eventide.stream`."""
+    """A stream that queries can read, made by `eventide.stream`; `declared` is its node in the plan.
+
+    Law: it is immutable. Each method returns another stream over the same rows.
+    """
 
     declared: Stream
     given: SparkRows | ArrowData
     chosen: bool = False
-    """Whether the user said how time moves."""
+    """Whether the user has declared a policy."""
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{column.name} {column.type}" for column in self.columns)
@@ -107,13 +114,18 @@ class EventStream(ReadableRows):
     # How time moves
 
     def drop_ratio(self, ratio: float) -> EventStream:
-        """At most this share of the rows may come too late: 0.01 is one in a hundred."""
+        """Let at most this share of the rows be late: 0.01 is one in a hundred. This is the default.
+
+        >>> import pyarrow as pa
+        >>> stream(pa.table({"t": [1]}), time="t").drop_ratio(0.05).declared.policy
+        DropRatio(ratio=0.05)
+        """
         if isinstance(ratio, str):
             raise DeclarationError(f".drop_ratio({ratio!r}): give a number, 0.01 for 1 %")
         return self.policy(DropRatio(ratio))
 
     def slack(self, rows: int) -> EventStream:
-        """Hold so many rows back to let stragglers catch up."""
+        """Hold so many rows back: a row is late when more than `rows` larger times came before it."""
         if not isinstance(rows, int):
             raise DeclarationError(
                 f".slack({rows!r}): give a whole number of rows; a length of time is .delay('5 seconds')"
@@ -121,15 +133,23 @@ class EventStream(ReadableRows):
         return self.policy(Slack(rows))
 
     def delay(self, length_of_time: Length) -> EventStream:
-        """Trail the largest time seen by this much, as Spark's `withWatermark` does."""
+        """Keep heartbeats this much behind the largest time seen, as Spark's `withWatermark` does."""
         return self.policy(FixedDelay(length(length_of_time, self.declared.time_kind, "the delay")))
 
     def clock_skew(self, at_most: Length) -> EventStream:
-        """Trail the clock by this much: rows are never older than that when they arrive."""
+        """Keep heartbeats this much behind the clock: no row is expected to be older than that when it arrives."""
         return self.policy(ClockSkew(length(at_most, self._clock_kind, "the clock skew")))
 
     def policy(self, policy: Policy) -> EventStream:
-        """Any policy of `eventide.eventtime`; lengths in it are microseconds, or numbers of the sequence."""
+        """Compute heartbeats by any policy of `eventide.eventtime`, declared once for a stream.
+
+        Lengths in a policy are microseconds, or numbers of a sequence.
+
+        >>> import pyarrow as pa
+        >>> from eventide import OwnProgress
+        >>> stream(pa.table({"t": [1]}), time="t").policy(OwnProgress(slack=2)).declared.policy
+        OwnProgress(slack=2, known=0)
+        """
         if self.chosen:
             raise DeclarationError(
                 f"stream {self.declared.name!r} already goes by {self.declared.policy}: say how time moves once, "
@@ -140,10 +160,10 @@ class EventStream(ReadableRows):
         return replace(self, declared=replace(self.declared, policy=policy), chosen=True)
 
     def punctuated_by(self, column: str) -> EventStream:
-        """Rows in which this BOOLEAN column is TRUE are promises: their source sends no more rows up to their time.
+        """Take rows in which this BOOLEAN column is TRUE as promises: their source sends no more rows up to their time.
 
-        Where the source of such a row is NULL, no source does. Around what was said of how time moves: each source is
-        as far as its promises, or as that says, whichever is more; without it promises alone move time.
+        If the source columns of such a row are NULL, it speaks for all sources. With a policy declared before, the
+        larger of both heartbeats counts for each source; without one, only promises move heartbeats.
 
         >>> import pyarrow as pa
         >>> rows = pa.table({"t": [1, 9, 12], "v": [5, None, 7], "done": [False, True, False]})
@@ -155,15 +175,20 @@ class EventStream(ReadableRows):
         return replace(self, declared=replace(self.declared, policy=policy, punctuation=column), chosen=True)
 
     def timeout(self, after: Length) -> EventStream:
-        """When nothing came for this long, whatever is open is over: the clock's last word around the policy."""
+        """Move the heartbeat to the largest time seen when no source has sent a row for this long.
+
+        >>> import pyarrow as pa
+        >>> stream(pa.table({"t": [1]}), time="t").delay(2).timeout("1 minute").declared.policy
+        Timeout(inner=FixedDelay(delay=2), after=60000000)
+        """
         return self._wrapped(Timeout(self.declared.policy, length(after, self._clock_kind, "the timeout")))
 
     def idle_after(self, silence: Length) -> EventStream:
-        """Wait for no source that has been silent for this long."""
+        """Do not wait for a source that has been silent for this long, until it sends a row again."""
         return self._wrapped(Idle(self.declared.policy, length(silence, self._clock_kind, "the silence")))
 
     def expecting(self, *sources: str, give_up_after: Length | None = None) -> EventStream:
-        """Wait for these sources from the start, even before they speak; for so long at most, if that is given."""
+        """Wait for these sources from the start, before their first rows; at most `give_up_after`, if that is given."""
         declared = self.declared
         if len(declared.source) != 1:
             raise DeclarationError(f"stream {declared.name!r} expects sources by name: give one `source` column")
@@ -174,7 +199,10 @@ class EventStream(ReadableRows):
         return replace(self, declared=replace(declared, policy=waiting, known=known), chosen=True)
 
     def future(self, ahead: Length, reject: bool = False) -> EventStream:
-        """Rows further ahead of the clock than this never move time; they wait for their window, or are rejected."""
+        """Never let rows move heartbeats that are further ahead of the clock than this; `reject` drops them, too.
+
+        Without `reject` they are kept for their window. Rejected rows are in the rejects table.
+        """
         allowed = Future(length(ahead, self.declared.time_kind, "how far ahead a row may be"), reject)
         return replace(self, declared=replace(self.declared, future=allowed))
 

@@ -34,7 +34,9 @@ _NO_SECOND_ROW: Instants = np.full(1, FOREVER, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Arrivals:
-    """One round: its clock, and cells sorted by source, then by time.
+    """A summary of one round (micro-batch) for a policy: its clock, and cells sorted by source, then by time.
+
+    A cell says how many rows of one source came, and their earliest and latest time.
 
     `source` holds small whole numbers: whoever feeds a policy numbers its sources 0, 1, 2, ... as they appear.
     `delay_sum` and `delay_square_sum` are the sums of `clock - time` and of its square over the rows of a cell.

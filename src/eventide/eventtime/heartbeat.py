@@ -41,7 +41,7 @@ Snapshot: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Heartbeats:
-    """The promises of one moment: one for all sources together, and one per source known so far.
+    """Heartbeats (watermarks) at one moment: one for all sources together, and one per source known so far.
 
     >>> import numpy as np
     >>> h = Heartbeats(10, np.array([10, 25]))
@@ -59,10 +59,10 @@ class Heartbeats:
 
 @runtime_checkable
 class HeartbeatGenerator(Protocol):
-    """Running logic: observes rounds, answers with heartbeats.
+    """Computes heartbeats from the rounds (micro-batches) that it observes; Flink's watermark generator.
 
-    The clock is an argument. Calls come in the order of their clocks; a clock that steps back is taken as standing
-    still. `heartbeats` may be asked at any clock between two rounds and never answers with less than before.
+    Law: `heartbeats` may be asked at any clock between two rounds, and never returns less than before. The clock is an
+    argument. Calls come in the order of their clocks; if a clock steps back, the larger one before it counts.
     """
 
     def observe(self, arrivals: Arrivals) -> None:
@@ -80,7 +80,7 @@ class HeartbeatGenerator(Protocol):
 
 @runtime_checkable
 class Policy(Protocol):
-    """A declaration of how heartbeats are to be found: frozen, comparable, without state."""
+    """Declares how heartbeats are computed, frozen and without state; Flink's watermark strategy."""
 
     def start(self) -> HeartbeatGenerator:
         """A heartbeat generator that has seen nothing."""

@@ -57,7 +57,7 @@ Rewind: TypeAlias = Callable[[str, int], object]
 
 
 class FunctionSink(ABC):
-    """Gives results to a function of the user's, round by round; what its arguments are, the kinds of it say."""
+    """Calls a function of the user with the results of each round; subclasses choose its arguments."""
 
     def __init__(self, function: Callable[..., object], rewind: Rewind | None, empty: bool) -> None:
         self._function = function
@@ -90,14 +90,20 @@ class FunctionSink(ABC):
 
 
 class Callback(FunctionSink):
-    """Calls `function(query, round, batches)`.
+    """Calls `function(query, round, batches)` with the results of each round.
 
-    `batches` is a `pyarrow.RecordBatchReader`: loop over it for record batches, `read_all()` gives a table, `.schema`
-    the columns; DuckDB, Polars and ADBC take it as it is. It is read while the function runs, not later.
+    Law: the function must be idempotent by round. After a crash a round may come again, with other rows or none.
 
-    `rewind(query, last)`, if given, is called when the engine starts: rounds after `last` have not happened. With
+    `batches` is a `pyarrow.RecordBatchReader`: loop over it for record batches; `read_all()` returns a table, `.schema`
+    the columns; DuckDB, Polars and ADBC accept it. Read it before the function returns.
+
+    `rewind(query, last)`, if given, is called when the engine starts: rounds after `last` did not happen. With
     `empty=False` rounds without rows are left out; that is safe only with a `rewind` that forgets later rounds.
 
+    >>> Callback(lambda query, round, batches: print(query, round, batches.read_all().to_pylist())).emit(
+    ...     Results.of_table("speeds", 3, pa.table({"mean": [51.5]}))
+    ... )
+    speeds 3 [{'mean': 51.5}]
     >>> Callback(lambda query, round, batches: 1 / 0).emit(Results.of_table("q", 3, pa.table({"a": [1]})))
     Traceback (most recent call last):
         ...
@@ -127,12 +133,14 @@ def translated_errors(function: Callable[..., object], what: str, way_out: str) 
 
 
 class SparkWriter(FunctionSink):
-    """Calls `function(results, round)` with a DataFrame of the results; it has all their columns, `query` included.
+    """Calls `function(results, round)` with a Spark DataFrame of the results, like `foreachBatch`.
 
-    Results that are on the cluster are a DataFrame over their files, and never pass through the driver; others, which
-    are small, are one made of the driver's rows. The files go when the round has been committed: the function writes
-    before it returns. `rewind(query, last)`, if given, is called when the engine starts: rounds after `last` have not
-    happened. With `empty=False` rounds without rows, each of which costs a Spark job, are left out; that is safe only
+    Law: the function must be idempotent by round, and write before it returns, since files of results are deleted after
+    the round is committed.
+
+    The DataFrame has all columns, `query` included. Results on the cluster are read from their files and do not pass
+    through the driver. `rewind(query, last)`, if given, is called when the engine starts: rounds after `last` did not
+    happen. With `empty=False` rounds without rows, each of which costs a Spark job, are left out; that is safe only
     with a `rewind` that removes later rounds.
     """
 

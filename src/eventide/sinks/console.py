@@ -55,12 +55,20 @@ KEPT = 100_000
 
 
 class Console:
-    """Shows results as they come, `rows` of each query.
+    """Shows the newest results on a terminal, `rows` of each query; elsewhere prints a line for each result.
 
-    One of these serves all queries; two would draw over each other.
+    Law: one console serves all queries; two would draw over each other.
 
-    `console` is Rich's, for those who print on the same screen; standard output otherwise. `below` gives the line
-    that a terminal shows under the tables, each time they are drawn.
+    `console` is a Rich console, by default one on standard output. `below` is a function that returns the line which a
+    terminal shows under the tables.
+
+    >>> import io
+    >>> import rich.console
+    >>> screen = io.StringIO()
+    >>> means = Results.of_table("speeds", 3, pa.table({"round": [3], "mean": [51.5]}))
+    >>> Console(console=rich.console.Console(file=screen)).emit(means)
+    >>> screen.getvalue()
+    'speeds round=3 mean=51.5\\n'
     """
 
     def __init__(

@@ -79,12 +79,20 @@ MOST_NAMED = 120
 
 
 class Directory:
-    """Writes results into the directory at `path`: a local path or the URI of any file system that Arrow reaches.
+    """Writes results as files into a directory: a local path, or the URI of any file system that Arrow reaches.
+
+    Law: the results of a query and round appear as a whole, and replace what was there of that round. Several queries
+    can share a directory; no files but those named as above are ever touched.
 
     `format` is `parquet`, `json` (one object a line) or `csv` (with a header). With `filesystem` (of `pyarrow.fs`),
     `path` is a path there. Results of more than `large` rows that are on the cluster are written by Spark's tasks.
-    Several queries can share a directory. In it, only what is named as above is ever touched.
 
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> out = tempfile.mkdtemp()
+    >>> Directory(out, "csv").emit(Results.of_table("speeds", 3, pa.table({"mean": [51.5]})))
+    >>> os.listdir(out)
+    ['speeds-0000000003.csv']
     >>> Directory("out", format="avro")
     Traceback (most recent call last):
         ...

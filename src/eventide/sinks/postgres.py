@@ -54,7 +54,9 @@ Made = TypeVar("Made")
 
 
 class Postgres:
-    """Writes results into the table `table` (or `schema.table`) of the database at `url`.
+    """Writes results into the table `table` (or `schema.table`) of the PostgreSQL database at `url`.
+
+    Law: each round is one transaction, and replaces what the same round wrote before.
 
     `mode` is `upsert`, `append` or `replace round`; left out, it is `upsert` where results have a key and `append` for
     rows, which have none. `key` names other columns than window and groups. `user` and `password` may stand apart from

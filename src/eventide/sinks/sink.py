@@ -64,7 +64,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Sink(Protocol):
-    """Takes results, round by round: in ascending order but for what `rewind` says, one call at a time."""
+    """Stores or shows the results of queries, round by round.
+
+    Rounds come in ascending order, except after `rewind`, and one call at a time.
+    """
 
     def emit(self, results: Results) -> None:
         """Show the results of one query in one round; called also when there are none."""
@@ -129,7 +132,13 @@ FORMATS = ("parquet", "json", "csv")
 
 
 class Memory:
-    """Keeps all results of every query."""
+    """Keeps all results of every query in this process, for tests and notebooks.
+
+    >>> memory = Memory()
+    >>> memory.emit(Results.of_table("speeds", 3, pa.table({"mean": [51.5]})))
+    >>> memory.rows("speeds")
+    [{'mean': 51.5}]
+    """
 
     def __init__(self) -> None:
         self._rounds: dict[str, dict[int, pa.Table]] = {}
@@ -137,7 +146,7 @@ class Memory:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """Every query that was heard of, also without rows."""
+        """The names of all queries that gave results, also without rows."""
         return tuple(self._schemas)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
@@ -146,7 +155,7 @@ class Memory:
         return found
 
     def table(self, query: str) -> pa.Table:
-        """The results of a query as one table; without columns when nothing was heard of that query."""
+        """The results of a query as one table; without columns if the query is not known."""
         rounds = self._rounds.get(query, {})
         if not rounds:
             return self._schemas.get(query, pa.schema([])).empty_table()

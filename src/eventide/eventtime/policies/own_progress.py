@@ -31,7 +31,9 @@ from eventide.eventtime.sources import check_known, slowest
 
 @dataclass(frozen=True)
 class OwnProgress(SavedPolicy["OwnProgressGenerator"]):
-    """Trail each source's own largest time by `slack`; wait for sources 0 to `known` - 1 from the start.
+    """Keeps the heartbeat of each source `slack` behind its own largest time; the combined one is the least of them.
+
+    Sources 0 to `known` - 1 are waited for from the start.
 
     >>> OwnProgress(slack=-5)
     Traceback (most recent call last):

@@ -3,7 +3,7 @@
 *Binding.* Every name is checked, and every band is made of whole numbers that never fall as time grows. A chunk of a
 port has, behind `__k0` (the start of the row's span), the value of each band, then the keys; of the columns it keeps
 those that the condition, WHERE or SELECT speak of. Keys that are compared have one type. An output that is made of a
-column with time carries time too: its least later value is known (`JoinRun.frontier`).
+column with time carries time too: its least later value is known (`JoinOperator.frontier`).
 
 >>> from eventide.plan.declared.join import Band, Side
 >>> from eventide.plan.declared.stream import columns
@@ -153,7 +153,7 @@ class BoundJoin:
         return None
 
     def _least(self, carried: SideTimeOutput) -> Least | None:
-        """What an output has at least in a row of a time; None where only the run knows (`JoinRun.frontier`)."""
+        """What an output has at least in a row of a time; None where only the running operator knows."""
         side, other = carried.side, 1 - carried.side
         own, theirs = (time_columns(self.ports[one].stream) for one in (side, other))
         time, of_column = self.ports[side].stream.time, own[carried.column]

@@ -57,8 +57,15 @@ _EVERY_RUNG = np.arange(SAFEST + 1)
 
 @dataclass(frozen=True)
 class DropRatio(SavedPolicy["DropRatioGenerator"]):
-    """At most this share of the rows may be late; time comes as early as that allows.
+    """Keeps the share of late rows at `ratio` or below, with heartbeats as early as that permits.
 
+    `docs/time-core/drop-ratio.md` has the law, its proof and its limits.
+
+    >>> generator = DropRatio(0.01).start()
+    >>> for second in range(40):
+    ...     generator.observe(Arrivals.of_row(clock=second, source=0, time=10 * second))
+    >>> generator.heartbeats(clock=39).combined
+    399
     >>> DropRatio(1.5)
     Traceback (most recent call last):
         ...

@@ -38,7 +38,7 @@ from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of
 
 @dataclass(frozen=True)
 class FutureGuard(SavedPolicy["FutureGuardGenerator"]):
-    """Hide from `inner` what lies more than `ahead` beyond the clock, or beyond what the other sources have reached.
+    """Hides rows from `inner` that are more than `ahead` beyond the clock, or beyond all other sources.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> FutureGuard(FixedDelay(10), ahead=-1)

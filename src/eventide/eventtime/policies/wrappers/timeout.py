@@ -28,7 +28,7 @@ from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, reas
 
 @dataclass(frozen=True)
 class Timeout(SavedPolicy["TimeoutGenerator"]):
-    """Follow `inner`; after a common silence of `after`, promise the largest time seen.
+    """Follows `inner`; when all sources are silent for `after`, moves the heartbeat to the largest time seen.
 
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> Timeout(FixedDelay(10), after=0)
