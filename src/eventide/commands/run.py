@@ -80,20 +80,20 @@ def pairs(given: list[str]) -> dict[str, str]:
 def packages(given: list[str]) -> tuple[str, ...]:
     """Coordinates of packages; commas between them are fine, as Spark writes them.
 
-    >>> packages(["org.apache.spark:spark-avro_2.13:4.3.0,a:b:1"])
-    ('org.apache.spark:spark-avro_2.13:4.3.0', 'a:b:1')
+    >>> packages(["org.apache.spark:spark-avro_2.13:4.2.0,a:b:1"])
+    ('org.apache.spark:spark-avro_2.13:4.2.0', 'a:b:1')
     >>> packages(["spark-avro"])
     Traceback (most recent call last):
         ...
     eventide.errors.DeclarationError: --package 'spark-avro' names no package: write group:name:version, such as \
-org.apache.spark:spark-avro_2.13:4.3.0
+org.apache.spark:spark-avro_2.13:4.2.0
     """
     found = [one.strip() for several in given for one in several.split(",")]
     for one in found:
         if not COORDINATES.fullmatch(one):
             raise DeclarationError(
                 f"--package {one!r} names no package: write group:name:version, such as "
-                "org.apache.spark:spark-avro_2.13:4.3.0"
+                "org.apache.spark:spark-avro_2.13:4.2.0"
             )
     return tuple(found)
 

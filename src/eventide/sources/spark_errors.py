@@ -3,10 +3,10 @@
 Laws. An error of Spark about a source becomes one sentence that tells the way out; Spark's process may also be gone.
 A session of Spark Connect, which cannot run an engine, is refused where it is given.
 
->>> unknown_format("stream 's'", "jsn", "4.3.0").args[0]
+>>> unknown_format("stream 's'", "jsn", "4.2.0").args[0]
 "stream 's': there is no format 'jsn': did you mean json? A format of a package needs `--package group:name:version`"
->>> unknown_format("stream 's'", "kafka", "4.3.0").args[0]
-"stream 's': Spark has no 'kafka' here: add `--package org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0`"
+>>> unknown_format("stream 's'", "kafka", "4.2.0").args[0]
+"stream 's': Spark has no 'kafka' here: add `--package org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0`"
 
 *A dead Spark.* Spark's process may end before ours: killed for memory, or by hand. Whoever asks it next has to know
 that. What is raised because nobody answers is told as that, with code 3, and never as a fault of the input or the
