@@ -90,6 +90,15 @@ class LocalInput(Protocol):
         ...
 
 
+@runtime_checkable
+class RereadableInput(Protocol):
+    """An input that can be read again from its beginning."""
+
+    def history(self, position: dict[str, Any]) -> Iterator[pa.Table]:
+        """All rows before a position, some at a time; what was taken so far is not touched."""
+        ...
+
+
 class CountedInput:
     """What inputs share whose position is the number of rows taken, and which end when all was taken."""
 
