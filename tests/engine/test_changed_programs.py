@@ -59,6 +59,7 @@ class Kind:
     def oracle(self, name: str, least: int, rows: Mapping[str, list[Row]], begins: int) -> Counter[Result]:
         """What a batch over these rows gives, in windows that start at `begins` or later."""
         own = {of: [row for row in some if row[0] >= begins] for of, some in rows.items()}
+        timed: list[tuple[int, tuple[object, ...], int]]
         if name == "sums":
             timed = [(t, (k,), v) for t, k, v in own["a"] if v >= least]
         elif name == "slides":
@@ -88,7 +89,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Version:
-    """A program: which kinds it has, in which variant, the delays of the policies, and whether streams have a column more."""
+    """A program: which kinds it has, in which variant, the delays of the policies, whether streams have more columns."""
 
     least: Mapping[str, int]
     delays: tuple[int, int]

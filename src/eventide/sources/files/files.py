@@ -201,8 +201,13 @@ class Files(PolledInput):
 
     def _up_to(self, path: str, stop: int | None, rows: int) -> Iterator[pa.Table]:
         """The rows of a file to its end, or to a place in it."""
+        if not os.path.exists(path):
+            raise InputError(
+                f"stream {self._stream.name!r}: {path} was read, and cannot be read again: it is gone. Put it back, or "
+                "let the query begin at the present"
+            )
+        reader = self._reader(path, 0)
         try:
-            reader = self._reader(path, 0)
             while stop is None or reader.offset < stop:
                 start = reader.offset
                 table = reader.read(rows)
@@ -214,12 +219,8 @@ class Files(PolledInput):
                 # Places are bytes in text, so it shows afterwards that these were too many.
                 reader.close()
                 reader, rows = self._reader(path, start), max(1, rows // 2)
+        finally:
             reader.close()
-        except OSError as failure:
-            raise InputError(
-                f"stream {self._stream.name!r}: {path} was read, and cannot be read again: {failure.strerror}. Put it "
-                "back, or let the query begin at the present"
-            ) from failure
 
     def _check_same(self, path: str, before: dict[str, Any]) -> None:
         """Refuse a file that is not the one that was read in part: the rest of that one would be lost silently."""
