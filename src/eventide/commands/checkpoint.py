@@ -18,7 +18,6 @@ from typing import Any
 from eventide.commands.process import DONE, UNUSABLE
 from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, known
 from eventide.engine.introspection.why import OpenWindow, ProgressReport
-from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
 from eventide.errors import DeclarationError
 from eventide.launch.settings import RunSettings, script_of
 from eventide.plan.binding import as_run
@@ -95,7 +94,7 @@ def _tell_operator(progress: ProgressReport, name: str, as_json: bool) -> None:
     words_of = {"query": name, "round": progress.record.round, "clock": progress.record.clock}
     states = states_of(progress, name)
     if as_json:
-        print(json.dumps({**words_of, **(operator_data(progress, name) or {}), "words": words, "state": states}))
+        print(json.dumps({**words_of, **(progress.operator_data(name) or {}), "words": words, "state": states}))
         return
     print(words)
     for state in states:
@@ -150,12 +149,12 @@ def start_of(text: str, opened: OpenQuery) -> int:
 
 def _data(progress: ProgressReport, query: str, windows: list[OpenWindow]) -> dict[str, Any]:
     streams = [stream for stream in progress.program.streams if stream.name in below(progress.program, query)]
-    left = [{"stream": one.name, **out} for one in streams for out in left_out_data(progress, one)]
+    left = [{"stream": one.name, **out} for one in streams for out in progress.left_out_data(one)]
     return {
         "query": query,
         "round": progress.record.round,
         "clock": progress.record.clock,
-        "windows": [window_data(window) | {"words": window_words(window)} for window in windows],
+        "windows": [window.as_data() | {"words": window_words(window)} for window in windows],
         "left_out": left,
         "state": states_of(progress, query),
     }

@@ -27,7 +27,6 @@ from eventide.endpoint.auth import HttpError, as_json
 from eventide.endpoint.prod_request import named, names, prod_of, times_of
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.introspection.why import OpenWindow
-from eventide.engine.introspection.why_data import operator_data, window_data
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.early.prod import Prod, Timing
@@ -160,10 +159,10 @@ class Questions:
         told: dict[str, Any] = {"query": name, "round": engine.state.round, "clock": engine.state.clock}
         if engine.program.operator(name) is not None:
             standing = engine.state.progress(engine.program, engine.scheduling)
-            return told | ((standing and operator_data(standing, name)) or {})
+            return told | ((standing and standing.operator_data(name)) or {})
         words = self._words
         windows = self._running.why(name)
-        told["windows"] = [window_data(one) | ({} if words is None else {"words": words(one)}) for one in windows]
+        told["windows"] = [one.as_data() | ({} if words is None else {"words": words(one)}) for one in windows]
         return told
 
     def queries(self) -> dict[str, Any]:

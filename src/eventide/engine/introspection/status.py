@@ -25,7 +25,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eventide.engine.introspection.why import ProgressReport
-from eventide.engine.introspection.why_data import left_out_data, next_data, operator_data
 from eventide.engine.operators.frontier import after
 from eventide.engine.operators.operator import Operator
 from eventide.engine.round.placement import place, state_bytes, state_rows
@@ -89,7 +88,7 @@ class StreamStatus:
 
     def with_left_out(self, progress: ProgressReport | None, stream: Stream) -> StreamStatus:
         """A copy with the sources that nobody waits for."""
-        return self if progress is None else replace(self, left_out=tuple(left_out_data(progress, stream)))
+        return self if progress is None else replace(self, left_out=tuple(progress.left_out_data(stream)))
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class QueryStatus:
         closed = after(operator.frontier.time) if opened is None else opened.closed_before
         if progress is not None:
             name = operator.name
-            waits_for = operator_data(progress, name) if opened is None else next_data(progress, name)
+            waits_for = progress.operator_data(name) if opened is None else progress.next_data(name)
         return cls(
             operator.name,
             "cluster" if on_cluster else place(operator),
