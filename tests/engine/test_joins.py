@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from eventide.engine.operators.frontier import OperatorFrontier
 from eventide.engine.operators.join import JoinOperator
 from eventide.engine.operators.operator import InputProgress, Output
+from eventide.engine.operators.placement import state_bytes
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
-from eventide.engine.round.placement import state_bytes
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound.join import BoundJoin, bind_join

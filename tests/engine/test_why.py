@@ -16,10 +16,10 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.engine.checkpoint.record import RoundRecord
-from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.introspection.waits import OperatorWait, QueryWait, StreamWait
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.local.backend import LocalBackend
+from eventide.engine.operators.open_windows import OpenTime
 from eventide.engine.round.engine import Engine
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError, DeclarationError

@@ -138,7 +138,7 @@ class SqlScript:
                     pace=settings.pace,
                     scheduling=settings.scheduling,
                 )
-            from eventide.engine.round.placement import DRIVER_MEMORY
+            from eventide.engine.operators.placement import DRIVER_MEMORY
             from eventide.engine.spark.engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"

@@ -179,7 +179,7 @@ def _engine(
             raise DeclarationError(
                 "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
             )
-        from eventide.engine.round.placement import DRIVER_MEMORY
+        from eventide.engine.operators.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
         spark = next(iter(frames.values())).sparkSession

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eventide.commands.process import DONE, UNUSABLE
-from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, known
 from eventide.engine.introspection.why import OpenWindow, ProgressReport
+from eventide.engine.operators.open_windows import OpenQuery, OpenTime, known
 from eventide.errors import DeclarationError
 from eventide.launch.settings import RunSettings, script_of
 from eventide.plan.binding import as_run

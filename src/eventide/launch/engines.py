@@ -172,7 +172,7 @@ def engine_for(
             yield engine
         return
     with _spark(where) as spark:
-        from eventide.engine.round.placement import DRIVER_MEMORY
+        from eventide.engine.operators.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
         register_on_spark(spark, functions)

@@ -30,9 +30,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eventide.engine.spark.faults import cause_of
 from eventide.errors import DeclarationError, EngineError
-from eventide.sources.spark_errors import gone, is_gone, message_of
+from eventide.sources.spark_errors import cause_of, gone, is_gone, message_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

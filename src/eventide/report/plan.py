@@ -35,7 +35,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.language.script import Function

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
@@ -87,6 +87,16 @@ class LocalInput(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
+        ...
+
+
+@runtime_checkable
+class PartitionedInput(Protocol):
+    """An input that knows how much waits for it: a topic."""
+
+    @property
+    def lag(self) -> Mapping[str, int]:
+        """How many records wait in each partition, as far as that is known."""
         ...
 
 

@@ -32,10 +32,10 @@ from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import before
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.operators.window_aggregate import WindowAggregate
 from eventide.engine.relations.backend import Backend
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, Timing

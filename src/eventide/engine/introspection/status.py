@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.operators.frontier import after
-from eventide.engine.operators.operator import Operator
-from eventide.engine.round.placement import place, state_bytes, state_rows
-from eventide.engine.round.report import Work
+from eventide.engine.operators.operator import Operator, Work
+from eventide.engine.operators.placement import place, state_bytes, state_rows
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import EDGE, NEVER, Instants

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engine.checkpoint.record import RoundRecord
-from eventide.engine.introspection.open_windows import Need, OpenQuery, known
 from eventide.engine.introspection.waits import Json, OperatorWait, QueryWait, SlowSource, StreamWait, Wait
+from eventide.engine.operators.open_windows import Need, OpenQuery, known
 from eventide.engine.scheduling.frontier_limits import others_of, shape_of
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DeclarationError
@@ -308,7 +308,7 @@ def reached_at(copy: Callable[[], StreamProgress], moment: int, heartbeat: int) 
 
     `copy` gives the stream as it was at `moment`, anew each time: nothing is changed. Law: between two rounds what a
     stream promises depends on the clock alone and never falls, so there is a first such clock, or there is none. A
-    policy that is asked more often may promise a little earlier than at one late moment: the true clock is earlier then.
+    policy that is asked more often may promise earlier than at one late moment; the true clock is earlier then.
 
     >>> from eventide.eventtime.policies.clock_skew import ClockSkew
     >>> from eventide.plan.declared.stream import Stream, columns

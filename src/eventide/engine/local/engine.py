@@ -29,7 +29,7 @@ from eventide.errors import CheckpointError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
-from eventide.sources.local_input import LocalInput, open_input
+from eventide.sources.local_input import LocalInput, PartitionedInput, open_input
 from eventide.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ class LocalEngine(Running):
     def status(self) -> Status:
         """How the engine stands after its last round, and what waits in the partitions of topics."""
         status = super().status()
-        lags = {name: dict(getattr(one, "lag", {})) for name, one in self._inputs.items()}
+        lags = {name: dict(one.lag) for name, one in self._inputs.items() if isinstance(one, PartitionedInput)}
         return replace(status, streams=tuple(replace(one, backlog=lags.get(one.name, {})) for one in status.streams))
 
     def _stop(self) -> None:

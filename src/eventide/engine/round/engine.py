@@ -24,20 +24,21 @@ from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.early.step import EarlyStep
 from eventide.engine.introspection.status import QueryStatus, Status
 from eventide.engine.operators import factory
+from eventide.engine.operators.operator import Work
+from eventide.engine.operators.placement import DRIVER_MEMORY, place
 from eventide.engine.operators.windows import first_after
 from eventide.engine.relations.backend import Backend
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
-from eventide.engine.round.advance import feeds_of
+from eventide.engine.round.advance import Scheduler
+from eventide.engine.round.downstream import feeds_of
 from eventide.engine.round.engine_state import EngineState
 from eventide.engine.round.heartbeats import Ingestion
-from eventide.engine.round.placement import DRIVER_MEMORY, place
 from eventide.engine.round.reduce import Reducer, ReduceStep
-from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport, Work
+from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
 from eventide.engine.round.side_tables import SideTables
 from eventide.engine.round.steps import FEW_ROWS, RoundSteps
 from eventide.engine.scheduling.queue_pace import QueuePace
-from eventide.engine.scheduling.scheduler import Scheduler
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.steady_clock import SteadyClock
 from eventide.engine.stream_progress import StreamProgress

@@ -14,14 +14,14 @@ import pyarrow as pa
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import RoundRecord, StateFile
 from eventide.engine.checkpoint.written_results import Written
-from eventide.engine.introspection.open_windows import OpenQuery
 from eventide.engine.introspection.status import StreamStatus
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.operators import factory
+from eventide.engine.operators.open_windows import OpenQuery
 from eventide.engine.operators.operator import Operator
+from eventide.engine.operators.placement import place, placed
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.segments import Segments
-from eventide.engine.round.placement import place, placed
 from eventide.engine.round.report import Positions, RoundInput
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError

@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.operators.operator import Operator
+from eventide.engine.operators.placement import beside_state
 from eventide.engine.relations.backend import BatchSql
 from eventide.engine.relations.executor import Executor, one_row
 from eventide.engine.relations.relation import Relation
-from eventide.engine.round.placement import beside_state
 from eventide.engine.round.side_tables import rejects_layout, side_rows
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DataFaultError, EngineError

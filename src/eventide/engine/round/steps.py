@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from eventide.engine.checkpoint.written_results import noted
 from eventide.engine.early.step import EarlyOutcome
+from eventide.engine.operators.operator import Work
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.advance import RunningOperators
 from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
 from eventide.engine.round.reduce import Reduction
-from eventide.engine.round.report import RoundInput, RoundReport, Work
+from eventide.engine.round.report import RoundInput, RoundReport
 from eventide.engine.round.side_tables import LATE, REJECTS, late_by_source, reasons_of
 from eventide.results.results import Results
 

@@ -14,13 +14,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.engine import Engine, Observer
-from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
-from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
 from eventide.errors import EngineError, EventideError
@@ -30,7 +29,7 @@ from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.moved_files import follow_moves
-from eventide.sources.spark_errors import missing_topics, outage, refuse_connect, unreachable
+from eventide.sources.spark_errors import missing_topics, of_spark, outage, refuse_connect, unreachable
 from eventide.sources.spark_input import read_stream
 from eventide.storage.storage import Storage
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor, first_line
+from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor
 from eventide.engine.relations.backend import Target
 from eventide.engine.relations.relation import Summary
 from eventide.engine.spark.worker import (
@@ -38,6 +38,7 @@ from eventide.engine.spark.worker import (
     worker_bench,
     written,
 )
+from eventide.errors import first_line
 from eventide.plan.declared.stream import Stream
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.columns import Column

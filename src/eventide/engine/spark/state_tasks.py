@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor, columns_read, first_line
+from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor, columns_read
 from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.engine.spark.worker import (
@@ -33,7 +33,7 @@ from eventide.engine.spark.worker import (
     worker_bench,
     written,
 )
-from eventide.errors import DataFaultError
+from eventide.errors import DataFaultError, first_line
 from eventide.plan.duckdb.transpile import to_duckdb
 
 if TYPE_CHECKING:
