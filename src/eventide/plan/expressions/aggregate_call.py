@@ -109,13 +109,21 @@ def _arguments(call: exp.Expression) -> tuple[exp.Expression, ...]:
     return tuple(item for item in flat if isinstance(item, exp.Expression))
 
 
+ChosenRows = dict[tuple[str, ...], dict[str, str]]
+"""What is told of each chosen row: by how it is chosen, the values that are asked for, with their types."""
+
+
 @dataclass
 class PartialColumns:
-    """The partial columns of one split, named by a prefix and a number; the same column is kept once."""
+    """The partial columns of one split, named by a prefix and a number; the same column is kept once.
+
+    `chosen` is shared by all splits of a query: a row that is chosen in the same way is the same row for all of them.
+    """
 
     prefix: str
     type_of: Callable[[str], str]
     time: str
+    chosen: ChosenRows = field(default_factory=dict)
     kept: dict[tuple[str, str], Partial] = field(default_factory=dict)
 
     def keep(self, kind: str, reduce: str, merge: str, beside: str = "") -> str:
