@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eventide.api.arguments import Expression, Length, length
 from eventide.api.column_text import is_column, order_text
-from eventide.api.rows import NOWHERE, Node, ReadableRows, Startable, checked_name
+from eventide.api.rows import NOWHERE, NamedRows, Node, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
 from eventide.language.aggregate_query import clock_of_results
@@ -38,7 +38,7 @@ class QueueOptions:
 
 
 @dataclass(frozen=True)
-class ContinuousQuery(ReadableRows, Startable):
+class ContinuousQuery(NamedRows, Startable):
     """A window aggregate over a stream, a merge, a join or another query, ready to start. Made by `agg`.
 
     Law: another query can read it like a stream. Its rows are its final results, and their time is the last instant of
