@@ -48,7 +48,7 @@ class ContinuousQuery(NamedRows, Startable):
     stream: Node
     declared: Query
     queue: QueueOptions | None = None
-    asking: EventStream | None = None
+    prodded_by: EventStream | None = None
     """The stream whose rows prod it."""
 
     def __repr__(self) -> str:
@@ -200,7 +200,7 @@ class ContinuousQuery(NamedRows, Startable):
 
         if by is not None and not isinstance(by, EventStream):
             raise DeclarationError(f"prodded(by={by!r}) is no stream: make one with eventide.stream(rows, time='ts')")
-        without_prods = replace(self, declared=replace(self.declared, prods=None), asking=None)
+        without_prods = replace(self, declared=replace(self.declared, prods=None), prodded_by=None)
         kinds = {stream.time_kind for stream in without_prods.plan.streams}
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
         prods = Prods(
@@ -212,4 +212,4 @@ class ContinuousQuery(NamedRows, Startable):
             any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
         )
-        return replace(self, declared=replace(self.declared, prods=prods), asking=by)
+        return replace(self, declared=replace(self.declared, prods=prods), prodded_by=by)

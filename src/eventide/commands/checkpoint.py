@@ -1,7 +1,7 @@
 """`eventide why` and `eventide checkpoint verify`: what a checkpoint tells, while an engine works on it or after.
 
 *Why.* The windows of a query that are open, and who holds them. Nothing is changed, and no engine is disturbed; what is
-told is true of the last committed round. Between two rounds nothing happens but that the clock goes on, which is what
+shown is true of the last committed round. Between two rounds nothing happens but that the clock goes on, which is what
 `closes at` tells.
 
 *Verify.* Whether a checkpoint, and the results that it stands for, are what was written.
@@ -28,7 +28,7 @@ from eventide.report.why import moment, operator_words, window_words
 from eventide.storage.storage import Storage
 
 SHOWN = 20
-"""So many windows are told; the others are counted."""
+"""So many windows are shown; the others are counted."""
 
 TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
 
@@ -85,7 +85,7 @@ def state_words(name: str, placement: str, rows: int, size: int) -> str:
 
 
 def _tell_operator(progress: ProgressReport, name: str, as_json: bool) -> None:
-    """A merge or join has no windows: what is told is how far it is, and what it waits for."""
+    """A merge or join has no windows: what is shown is how far it is, and what it waits for."""
     found = progress.operator(name)
     if found is None:
         words = f"{name} does not run by itself: ask about the query that reads it"

@@ -109,7 +109,7 @@ def operator_words(wait: OperatorWait, time: int | None, unitless: bool) -> str:
     steps, way = wait.path
     telling = StreamAmounts(way.stream, way.names, several=True)
     chain = ", which waits for ".join([*(step.title for step in steps[1:]), _who(way, telling)])
-    so_far = "has told nothing for sure yet" if time is None else f"has come up to {moment(time, unitless)}"
+    so_far = "has emitted nothing yet" if time is None else f"has come up to {moment(time, unitless)}"
     since = "" if way.since is None else f"; time stands since {telling.clock(way.since)}"
     return f"{wait.title} {so_far} and waits for {chain}, {way.reason.words(telling)}{since}"
 

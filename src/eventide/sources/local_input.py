@@ -115,7 +115,7 @@ class CountedInput:
 
     @property
     def caught_up(self) -> bool:
-        """The same: what is there now cannot be told from what will be."""
+        """The same: what is there now is not distinguished from what will be."""
         return self.ended
 
     def portion(self) -> dict[str, Any]:

@@ -13,12 +13,12 @@ fails for every row alike (no such column, no disk) is a plain `EngineError`. On
 kept.
 
 *A dead Spark.* Spark's process may end before ours: killed for memory, or by hand. Whoever asks it next has to know
-that. What is raised because nobody answers is told as that, with code 3, and never as a fault of the input or the
+that. What is raised because nobody answers says so, with code 3, and never as a fault of the input or the
 query.
 
-*Sources that do not answer* are told of within seconds, with what and where; Spark would be silent for minutes. Nothing
-is refused. A broker, a topic, a server may come later, and it goes on being tried; whoever waits knows for what. Only
-what Spark has given up in a run to the end of what is there is an error, with the same words.
+*Sources that do not answer* are reported within seconds, with what and where; Spark would be silent for minutes.
+Nothing is refused. A broker, a topic, a server may come later, and it goes on being tried; whoever waits knows for
+what. Only what Spark has given up in a run to the end of what is there is an error, with the same words.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class Trial:
             from eventide.engine.spark.backend import SparkBackend
 
             backend = SparkBackend(self._spark)
-        # What others read is told in what they tell of it.
+        # What others read is in what they emit.
         unread = [operator for operator in self.program.operators if not self.program.readers(operator.name)]
         sinks = {step.name: self._shown for step in (*self.program.queries, *unread)}
         return Engine(

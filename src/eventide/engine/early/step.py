@@ -2,11 +2,11 @@
 
 Laws. It comes after windows have closed, so what a round can tell for good it does not tell early. A round run again
 asks for the same and tells the same: what falls due depends on the clocks of this round and of the one before. Queries
-that nobody prods pay nothing; of those that declare no prods, final answers are told before early ones are scored.
+that nobody prods pay nothing; of those that declare no prods, final answers are emitted before early ones are scored.
 Early rows of a query that declares prods carry the point of the slide, the share of the rows to expect there, and of
 each value the error to expect, as learned so far; final rows have NULL in these columns.
 
-*Beside the round*: whoever asks from outside, in any thread, is answered from the standing that the last committed
+*Beside the round*: whoever asks from outside, in any thread, is answered from the snapshot that the last committed
 round has left. It is replaced all at once, when a round has been committed or a query has come or gone, so an answer is
 that of one round, the last that was committed when it was asked, and waits for none.
 """
@@ -224,7 +224,7 @@ class EarlyStep:
         now: Moment,
         unscored: Iterable[EarlyEmission],
     ) -> EarlyState:
-        """What a query knows of its early answers, with what was told since and what has become final."""
+        """What a query knows of its early answers, with what was emitted since and what has become final."""
         name, last = bound.query.name, self.engine.state
         state = (self.states.get(name) or self._started(name)).copy()
         for one in unscored:
@@ -320,7 +320,7 @@ def moment(snapshot: PlanSnapshot, name: str, clock: int) -> Moment:
 
 
 def _points(bound: BoundQuery, state: EarlyState, table: pa.Table, now: Moment) -> Floats:
-    """The point of the slide at which each row was told; 1 where windows have no points."""
+    """The point of the slide at which each row was emitted; 1 where windows have no points."""
     if isinstance(bound.query.window, RowWindow):
         return np.ones(table.num_rows)
     ends = table.column("window_end").cast(pa.int64()).to_numpy()

@@ -1,6 +1,6 @@
 """Why a window is open: who holds it, by which rule, since when, and when it closes if nothing more arrives.
 
-Law: everything is told from the last committed round, so asking changes nothing and disturbs nobody. A window waits for
+Law: everything is read from the last committed round, so asking changes nothing and disturbs nobody. A window waits for
 what its query reads. That is a stream, and then it is held by the sources whose heartbeats are least and not far
 enough, leaving out those that a rule leaves out; or it is another query, or an operator, which waits for what it reads
 in turn. Each kind of reader has its own function, and the answer is the chain of them.
@@ -82,7 +82,7 @@ class ProgressReport:
     open: Callable[[str], OpenQuery]
     """What is open of a query."""
     waiting: Callable[[str], Instants]
-    """The times of the rows that a lookup has not told yet."""
+    """The times of the rows that a lookup has not emitted yet."""
     scheduling: Scheduling
     _now: dict[str, tuple[StreamProgress, Instants]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -46,9 +46,9 @@ class LocalEngine(Running):
 
     `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
     alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
-    of a query are told in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
-    go; `trace` is told every decision about that. `pace`: how much goes through queues in a round. `now`: the wall
-    clock in microseconds.
+    of a query are emitted in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
+    go; `trace` is called with every decision about that. `pace`: how much goes through queues in a round. `now`: the
+    wall clock in microseconds.
 
     `start` and `run` do all that a run needs. Who steers by hand, as a simulation does, begins with `recover`, and then
     calls `step`, `tick` and `end`.

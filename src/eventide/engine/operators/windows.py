@@ -150,7 +150,7 @@ def first_after(query: BoundQuery, latest: int) -> int:
     if latest == NEVER:
         return NEVER
     if isinstance(window, SameWindow):
-        # No result of a window that ends later has been told.
+        # No result of a window that ends later has been emitted.
         return query.panes.pane_of(latest + 1)
     return latest + 1 + (window.offset - latest - 1) % window.slide if isinstance(window, Window) else latest + 1
 

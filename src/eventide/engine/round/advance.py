@@ -43,7 +43,7 @@ Streams = Mapping[str, StreamProgress] | Mapping[str, StreamPoint]
 class AdvanceStep:
     """Lets the operators of a program run, in the order of the scheduler.
 
-    `flush_rows`: about so many rows of an operator are emitted in one round. `trace` is told every decision.
+    `flush_rows`: about so many rows of an operator are emitted in one round. `trace` is called with every decision.
     """
 
     plan: BoundProgram

@@ -61,10 +61,10 @@ __all__ = ["Engine", "Observer", "RoundReport"]
 class Engine:
     """Runs a program round by round, from its last committed round on.
 
-    `now` is the wall clock in microseconds, for rounds that are not told their clock. `driver_memory`: so much state
-    stays with the driver, of all operators together. `flush_rows`: about so many results of a query are emitted in one
-    round, the others in the next ones. `scheduling` says when idle streams are asked and by which heartbeats operators
-    go; `trace` is told every decision about that. `pace` says how many rows go through the queues before expensive
+    `now` is the wall clock in microseconds, for rounds that are given no clock. `driver_memory`: so much state stays
+    with the driver, of all operators together. `flush_rows`: about so many results of a query are emitted in one round,
+    the others in the next ones. `scheduling` says when idle streams are asked and by which heartbeats operators go;
+    `trace` is called with every decision about that. `pace` says how many rows go through the queues before expensive
     functions.
     """
 

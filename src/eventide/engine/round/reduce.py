@@ -7,7 +7,7 @@ when a statement has failed is it run again, in its fail-safe form. *Place*: row
 only where they surely are few enough; else they stay on the cluster, and the driver learns their summary.
 
 *Statements*: `Reducer` has those that reduce the rows of a stream to slices for each aggregate, and to cells for time.
-What a round brought is told apart, never lost: partials of rows that queries want, cells of all rows, and the
+What a round brought is separated, never lost: partials of rows that queries want, cells of all rows, and the
 number of rows without a usable time. Partials are not yet judged: which of them are late is for the query to say.
 """
 
@@ -167,7 +167,7 @@ def unreduced(backend: BatchSql, reducer: Reducer, fault: DataFaultError) -> Eng
             except DataFaultError:
                 return EngineError(
                     f"query {query.display_name!r}: {spelled} fails for a row of stream {stream.name!r}, "
-                    f"and it cannot be told for which: {WAY_OUT} ({fault})"
+                    f"and it is not known for which: {WAY_OUT} ({fault})"
                 )
     return EngineError(f"an expression over stream {stream.name!r} fails for a row: {WAY_OUT} ({fault})")
 

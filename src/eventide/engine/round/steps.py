@@ -127,8 +127,8 @@ class RoundSteps:
         operators = dict(engine.state.operators)
         for name, budget in given.budgets.items():
             operators[name] = operators[name].begin(given.clock, budget)
-        asking, last = engine.scheduling.timestamps, engine.state.clock
-        step = HeartbeatStep(engine.plan, engine.streams, engine.executor, engine.state.reached, asking, last)
+        polling, last = engine.scheduling.timestamps, engine.state.clock
+        step = HeartbeatStep(engine.plan, engine.streams, engine.executor, engine.state.reached, polling, last)
         return step.run(given, reductions, operators)
 
     @staticmethod

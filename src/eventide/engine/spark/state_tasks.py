@@ -30,7 +30,7 @@ from eventide.engine.spark.worker import (
     local_paths,
     parquet,
     unlike,
-    worker_bench,
+    worker_executor,
     written,
 )
 from eventide.errors import DataFaultError, first_line
@@ -177,4 +177,4 @@ def _view(bench: DuckDBExecutor, name: str, layout: Layout, paths: Sequence[str]
 
 
 def _run_by_worker(task: StateTask) -> list[StepAnswer]:
-    return run(task, worker_bench())
+    return run(task, worker_executor())

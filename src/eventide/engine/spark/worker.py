@@ -67,7 +67,7 @@ class Attempts:
 
 
 @cache
-def worker_bench() -> DuckDBExecutor:
+def worker_executor() -> DuckDBExecutor:
     """One DuckDB for each worker process, which Spark uses again and again; a task has one core."""
     return DuckDBExecutor(MEMORY, threads=1)
 
