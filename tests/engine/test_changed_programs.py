@@ -89,7 +89,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Version:
-    """A program: which kinds it has, in which variant, the delays of the policies, whether streams have more columns."""
+    """A program: its kinds and variants, the delays of its policies, and whether streams have more columns."""
 
     least: Mapping[str, int]
     delays: tuple[int, int]

@@ -50,7 +50,7 @@ def copy_checkpoint(place: str, to: str | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"round": found.round, "files": found.files, "bytes": found.bytes}))
     else:
-        print(f"{to}: round {found.round}, {found.files:,} files ({size_words(found.bytes)})")
+        print(f"{to}: round {found.round}, {found.files:,} files")
 
 
 def list_checkpoint(place: str, as_json: bool) -> None:

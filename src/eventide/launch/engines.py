@@ -100,7 +100,7 @@ class Where:
 
 
 class EngineOptions(TypedDict):
-    """What both engines are told alike."""
+    """What both engines are given."""
 
     tick: float
     scheduling: Scheduling
@@ -157,7 +157,7 @@ def engine_for(
 ) -> Iterator[Running]:
     """An engine for the program of a script that has not started yet; it is stopped in the end.
 
-    `failures` is told what functions of the user raise, on the local engine; `consent` says what a changed program may
+    `failures` collects what functions of the user raise, on the local engine; `consent` says what a changed program may
     do to the checkpoint.
     """
     program = with_comparisons(script.program, script.functions)
@@ -177,7 +177,7 @@ def engine_for(
             yield engine
         return
     with _spark(where) as spark:
-        from eventide.engine.round.placement import DRIVER_MEMORY
+        from eventide.engine.operators.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
         register_on_spark(spark, functions)
@@ -203,7 +203,7 @@ def _spark(where: Where) -> Iterator[SparkSession]:
                 yield spark
             finally:
                 with suppress(Exception):
-                    # It may have died, which was told already.
+                    # It may have died, which was reported already.
                     spark.stop()
         except Exception as failure:
             error = EngineError(gone()) if is_gone(failure) else failure

@@ -14,16 +14,16 @@ import pyarrow as pa
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import RoundRecord, StateFile
 from eventide.engine.checkpoint.written_results import Written
-from eventide.engine.introspection.open_windows import OpenQuery
 from eventide.engine.introspection.status import StreamStatus
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.operators import factory
+from eventide.engine.operators.open_windows import OpenQuery
 from eventide.engine.operators.operator import Operator
+from eventide.engine.operators.placement import place, placed
 from eventide.engine.operators.windows import first_after
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.segments import Segments
 from eventide.engine.round.evolved import continued, latest_of
-from eventide.engine.round.placement import place, placed
 from eventide.engine.round.report import Positions, RoundInput
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError
@@ -238,7 +238,7 @@ class EngineState:
         self._note()
 
     def _described(self, program: Program) -> dict[str, Any]:
-        """The plan as plain data, told once for each program: it takes longer than a small round."""
+        """The plan as plain data, made once for each program: it takes longer than a small round."""
         if self._plan is None or self._plan[0] is not program:
             self._plan = program, described(program)
         return self._plan[1]
