@@ -1,6 +1,6 @@
 """The statements of a script, taken one after the other into one program.
 
-Law: a statement sees what stands before it. Names are told apart whatever their capital letters, and a stream and a
+Law: a statement sees what stands before it. Names are the same whatever their capital letters, and a stream and a
 query never share one. SLACK and DRATIO in the window of a query are the policy of its stream; two queries that say
 different things of one stream are refused.
 """
@@ -153,7 +153,7 @@ class Builder:
         known = self._compiled(name, tree.expression, {}, ordered=at_once is None)
         if at_once is not None and known.operator is None:
             raise self.source.error(
-                f"{AT_ONCE} is for rows, and a window is told when it is over", at_once, "leave it out"
+                f"{AT_ONCE} is for rows, and a window is emitted when it is over", at_once, "leave it out"
             )
         if by_source is not None:
             self._close_by_source(name, by_source)
@@ -222,7 +222,7 @@ class Builder:
 
     def _take_in(self, known: ScopeRelation) -> ScopeRelation:
         self.queries[known.query.name.lower()] = known
-        # What does not fit together is told at this statement.
+        # What does not fit together is an error at this statement.
         self.part(known.query.name)
         return known
 

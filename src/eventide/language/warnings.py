@@ -146,7 +146,7 @@ def _waiting(operator: Operator, idle: str) -> str | None:
         for side, keeps in ((operator.left, operator.kind.keeps_left), (operator.right, operator.kind.keeps_right))
         if keeps and side.input != idle
     ]
-    return f"rows of {kept[0]!r} without a partner are not told" if kept else None
+    return f"rows of {kept[0]!r} without a partner are not emitted" if kept else None
 
 
 def _stands_still(stream: Stream) -> bool:
