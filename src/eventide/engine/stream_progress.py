@@ -83,7 +83,7 @@ def take_promises(
 
 
 def _matching(pattern: pa.Table, columns: tuple[str, ...], names: pa.Array) -> NDArray[np.intp]:
-    """The sources that have the values of a pattern; NULL in it stands for any."""
+    """The sources that match a pattern of values; NULL in it matches any value."""
     parts = pc.split_pattern(names, SEPARATOR)
     fits = np.ones(len(names), dtype=np.bool_)
     for place, name in enumerate(columns):

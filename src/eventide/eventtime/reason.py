@@ -89,7 +89,7 @@ class Reason:
         return "; ".join((_filled(self, speaker), *(_filled(rule, speaker) for rule in self.lifted)))
 
     def unless(self, rule: Reason) -> Reason:
-        """The same, and a rule that would let time go on all the same."""
+        """A copy with one more rule that would let time go on all the same."""
         return replace(self, lifted=(*self.lifted, rule))
 
     def as_data(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is no mistake but may not be meant.
+"""Warnings: what runs, but is probably not meant.
 
 Law: a warning names what will happen and the clause that prevents it. A script with warnings runs.
 """

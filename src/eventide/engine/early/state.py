@@ -208,7 +208,7 @@ class EarlyEmission:
     up_to: int = FOREVER
 
     def is_of(self, query: Query) -> bool:
-        """Whether it is that query's: one of the same name may have taken its place."""
+        """Whether it belongs to this query, and not to an earlier one of the same name."""
         return self.query is query
 
     def still_open(self, operator: Operator, round: int) -> pa.Table:

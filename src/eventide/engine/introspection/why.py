@@ -137,7 +137,7 @@ class ProgressReport:
         return OpenWindow(opened, start, end, need.rows, wait, closes)
 
     def _reading(self, query: str, need: Need) -> Wait:
-        """What stands between a query and the heartbeat it needs; it may read through a merge to the inputs."""
+        """What a query waits for, to have the heartbeat it needs; it may read through a merge to the inputs."""
         reads = self.program.query(query).stream
         sources = through(self.program, self.program.query(query))
         own = self.wait(reads, need) if sources == (reads,) else self._of_merge(reads, sources, need)
@@ -163,7 +163,7 @@ class ProgressReport:
         return others_of(program, shape, level, SelectivityTracker(self.record.queries).ratios())
 
     def wait(self, reads: str, need: Need) -> Wait:
-        """What stands between a reader and the heartbeat it needs of a stream, a query or an operator."""
+        """What a reader waits for, to have the heartbeat it needs of a stream, a query or an operator."""
         operator = self.program.operator(reads)
         if operator is not None:
             return self._of_operator(operator, need)

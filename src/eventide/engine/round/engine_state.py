@@ -139,7 +139,7 @@ class EngineState:
         return {} if self.record is None else self.record.positions
 
     def progress(self, program: Program, scheduling: Scheduling) -> ProgressReport | None:
-        """How the program stands after the last round, for those who ask why; None before the first."""
+        """The state of the program after the last round, for `why`; None before the first round."""
         record, operators, streams = self.record, self.operators, self.streams
         if record is None:
             return None

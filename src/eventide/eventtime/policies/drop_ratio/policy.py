@@ -141,7 +141,7 @@ class DropRatioGenerator(SavedGenerator):
         self._silence.pause = max(self._silence.pause, silent)
 
     def _silent_together(self) -> int:
-        """How long nobody has spoken; nothing before the first row."""
+        """How long all sources have been silent; 0 before the first row."""
         known = self._progress.rows > 0
         return self._clock - int(self._progress.heard.max(where=known, initial=-EDGE)) if known.any() else 0
 
