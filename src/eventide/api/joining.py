@@ -47,7 +47,7 @@ def unfolded(node: Node) -> tuple[Node, list[exp.Expr]]:
 def merged(inputs: list[Node]) -> EventRows:
     """The rows of all inputs, each once."""
     if len({id(one) for one in inputs}) < len(inputs):
-        raise DeclarationError("a stream cannot be merged with itself: its rows would be told twice; leave it out")
+        raise DeclarationError("a stream cannot be merged with itself: its rows would be emitted twice; leave it out")
     levels = [one._scope() for one in inputs]
     columns = [one.columns for one in inputs]
     for node, other in zip(inputs[1:], columns[1:], strict=True):

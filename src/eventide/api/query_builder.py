@@ -1,7 +1,7 @@
 """A query in the making: a stream, conditions, a window, groups. `agg` makes it a query.
 
-Law: a builder never changes; every method gives a new one, in any order. What is wrong is told by the method that was
-given it, not when the query starts.
+Law: a builder never changes; every method gives a new one, in any order. What is wrong is an error of the method that
+was given it, not when the query starts.
 
 >>> import pyarrow as pa
 >>> from eventide.api.stream import stream

@@ -1,7 +1,7 @@
 """A script in Eventide's SQL, from Python.
 
 Law: the text is read and checked as a whole before anything runs. What would go to the console is kept in memory
-instead, to be asked for with `results()`. Settings in the text hold unless `start` is told otherwise.
+instead, to be asked for with `results()`. Settings in the text hold unless `start` is given others.
 
 >>> import json, pathlib, tempfile
 >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -138,7 +138,7 @@ class SqlScript:
                     pace=settings.pace,
                     scheduling=settings.scheduling,
                 )
-            from eventide.engine.round.placement import DRIVER_MEMORY
+            from eventide.engine.operators.placement import DRIVER_MEMORY
             from eventide.engine.spark.engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"

@@ -179,7 +179,7 @@ def _engine(
             raise DeclarationError(
                 "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
             )
-        from eventide.engine.round.placement import DRIVER_MEMORY
+        from eventide.engine.operators.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
         spark = next(iter(frames.values())).sparkSession
@@ -240,8 +240,8 @@ class ProgramNames:
     def _place_query(self, node: ContinuousQuery, name: str) -> None:
         query = replaced(node.declared, name=name, stream=self.place(node.stream, name))
         self.queries.append(self.behind_queue(query, node.queue) if node.queue is not None else query)
-        if node.asking is not None:
-            self.place(node.asking, name)
+        if node.prodded_by is not None:
+            self.place(node.prodded_by, name)
 
     def behind_queue(self, query: Query, wanted: QueueOptions) -> Query:
         """A query that reads its rows from a queue, which is put in before it."""

@@ -1,7 +1,8 @@
 """A sample of somebody's data, looked at: its format, its columns and their types, as our own readers will read them.
 
 Law: a column gets a type only if nearly every value of the sample has it, as the reader that will run reads it. How
-many rows do not is told, for a run rejects them. What no type fits is STRING, and what cannot be declared is left out.
+many rows do not is reported, for a run rejects them. What no type fits is STRING, and what cannot be declared is left
+out.
 
 >>> import tempfile, pathlib
 >>> path = pathlib.Path(tempfile.mkdtemp(), "doors.csv")
@@ -149,12 +150,12 @@ def _reason(message: str) -> str:
 
 def _csv_options(connection: duckdb.DuckDBPyConnection, part: str) -> tuple[tuple[str, str], ...]:
     sniff = f"SELECT Delimiter, Quote, HasHeader FROM sniff_csv({text(part)}, sample_size = {TRIED_ROWS}"
-    # Whatever cannot be read at all is told by the first. A row with another number of columns, which is a run's to
+    # Whatever cannot be read at all is an error of the first. A row with another number of columns, which is a run's to
     # reject, makes any other sign seem right to it, or the rows before be no rows.
     only_row(connection, f"{sniff})")
     sep, quote, header = only_row(connection, f"{sniff}, ignore_errors = true)")
     options = [] if sep == "," else [("sep", sep)]
-    # No quote at all is told in brackets.
+    # No quote at all is written in brackets.
     if quote is not None and len(quote) == 1 and quote not in '"\x00':
         options.append(("quote", quote))
     return (*options, *(() if header else (("header", "false"),)))

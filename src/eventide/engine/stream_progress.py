@@ -383,7 +383,7 @@ def source_names(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:
     """One text for each row that tells its source apart from all others."""
     texts = [pc.fill_null(_text(table.column(name)), "(null)") for name in columns]
     joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+    return joined.combine_chunks()
 
 
 def _int64(table: pa.Table, name: str) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
 """Why time has come no further: the rule that holds a source back, and the rules by which one is not waited for.
 
-Law: a reason is data, and changes nothing. Its text has places for amounts, each with the scale on which it is told, so
+Law: a reason is data, and changes nothing. Its text has places for amounts, each with its scale, so
 that whoever shows it can say them in his own units: a `length` or a `time` of the rows, a `wait` or a moment of the
 `clock`, a `source` by its number, a `count`, a `share`; and for the `name` of who is no source of the stream.
 

@@ -1,6 +1,6 @@
 """Which sources have been heard and when, and which sources time waits for.
 
-*Heard.* The same record for every policy, so that a silence can be told from a lag. `heard` is the clock of the last
+*Heard.* The same record for every policy, so that a silence is not taken for a lag. `heard` is the clock of the last
 round in which a source had a row or a promise, `largest` the largest time of a row of it; both are `NEVER` for a source
 that has not spoken.
 

@@ -1,6 +1,6 @@
 """The statements of a script, taken one after the other into one program.
 
-Law: a statement sees what stands before it. Names are told apart whatever their capital letters, and a stream and a
+Law: a statement sees what stands before it. Names are the same whatever their capital letters, and a stream and a
 query never share one. SLACK and DRATIO in the window of a query are the policy of its stream; two queries that say
 different things of one stream are refused.
 """
@@ -48,6 +48,7 @@ from eventide.language.row_query import RowsReader, UnionReader, gives_rows
 from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.stream_bounds import relate_streams
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
+from eventide.language.window_policies import set_policy
 from eventide.plan.binding import through
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below
 from eventide.plan.declared.query import Query
@@ -167,7 +168,7 @@ class Builder:
         known = self._compiled(name, tree.expression, {}, ordered=at_once is None)
         if at_once is not None and known.operator is None:
             raise self.source.error(
-                f"{AT_ONCE} is for rows, and a window is told when it is over", at_once, "leave it out"
+                f"{AT_ONCE} is for rows, and a window is emitted when it is over", at_once, "leave it out"
             )
         if by_source is not None:
             self._close_by_source(name, by_source)
@@ -236,7 +237,7 @@ class Builder:
 
     def _take_in(self, known: ScopeRelation) -> ScopeRelation:
         self.queries[known.query.name.lower()] = known
-        # What does not fit together is told at this statement.
+        # What does not fit together is an error at this statement.
         self.part(known.query.name)
         return known
 
@@ -277,7 +278,7 @@ class Builder:
         """SLACK and DRATIO in a window are about its stream."""
         first = next(iter(policy.values()))
         if level.below is None and level.pending is None:
-            self._set_policy(self.streams[level.stream.name.lower()], query, policy)
+            set_policy(self.streams[level.stream.name.lower()], query, policy, self.source)
             return
         what = "the query" if level.over_query is not None else "several streams"
         named = f" {level.stream.name!r}" if level.over_query is not None else ""
@@ -286,24 +287,6 @@ class Builder:
             first,
             "results of a query are never late" if level.over_query is not None else "say it in CREATE STREAM",
         )
-
-    def _set_policy(self, declared: DeclaredStream, query: str, asked: dict[str, Clause]) -> None:
-        reader = StreamReader(self.source)
-        first = next(iter(asked.values()))
-        before = declared.stream.policy
-        policy_of = declared.policy_of or ("the stream" if {"SLACK", "DRATIO"} & declared.clauses.keys() else None)
-        if policy_of is None:
-            reader.with_policy(declared, {**declared.clauses, **asked})
-        else:
-            kept = {name: clause for name, clause in declared.clauses.items() if name not in ("SLACK", "DRATIO")}
-            reader.with_policy(declared, {**kept, **asked})
-            if declared.stream.policy != before:
-                raise self.source.error(
-                    f"{policy_of} says something else of how stream {declared.stream.name!r} finds its heartbeats",
-                    first,
-                    "a stream has one policy: say it once, in CREATE STREAM",
-                )
-        declared.policy_of = f"query {query!r}"
 
     def _function(self, tree: CreateFunction) -> str:
         name = tree.this.name

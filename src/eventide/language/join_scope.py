@@ -100,7 +100,7 @@ def _type(expression: exp.Expr, pending: Pending) -> str:
 def _over_time(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
     join = pending.join
     if isinstance(join, Lookup):
-        # What is told has the time of the row.
+        # What is emitted has the time of the row.
         mine = tables_of(expression) == {join.rows.alias}
         return pending.sides[join.rows.alias].clock.over_time(bare(expression)) if mine else None
     kept = {
@@ -145,11 +145,11 @@ Side = tuple[str, Scope]
 
 
 def of_unknown_length(source: SourceText, conditions: Iterable[exp.Expr]) -> LanguageError | None:
-    """An interval bounds no times if its length differs, as that of a month, or is not told in one unit."""
+    """An interval bounds no times if its length differs, as that of a month, or is not of one unit."""
     for interval in (found for one in conditions for found in one.find_all(exp.Interval)):
         if length_of(interval) is None:
             return source.error(
-                f"{spark_text(interval)} has no fixed length that is told in one unit, so it cannot bound times",
+                f"{spark_text(interval)} has no fixed length in one unit, so it cannot bound times",
                 interval,
                 "write it in one unit from weeks to microseconds: INTERVAL 90 SECONDS",
             )

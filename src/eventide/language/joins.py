@@ -320,7 +320,7 @@ class JoinReader:
 
 
 def _place_conditions(parts: ConditionParts, kind: JoinKind) -> None:
-    """Conditions on one side choose its rows before the join, unless rows they leave out must be told alone."""
+    """Conditions on one side choose its rows before the join, unless rows they leave out must be emitted alone."""
     if kind.keeps_left:
         parts.rest += parts.left
         parts.left = []

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.disorder_histogram import DisorderHistogram
-from eventide.eventtime.policies.drop_ratio.policy import DropRatio
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio, permitted_ratio
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.own_progress import OwnProgress
@@ -98,7 +98,13 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
     elif not has_timeout and (reason := _rests(inner)):
         yield f"{reason}: when the stream falls silent, they wait for ever; add TIMEOUT", declared.tree
     elif (has_idle or "DRATIO" in clauses) and _may_fall_silent(stream) and _learns_from_rows(inner):
-        stands = "when all are silent, time stands, and the last window stays open until a row after its end comes"
+        if permitted_ratio(inner) is None:
+            stands = "when all are silent, time stands, and the last window stays open until a row after its end comes"
+        else:
+            stands = (
+                "when all are silent, the last window closes after ten times the longest silence so far where the "
+                "ratio permits it, else after one longer than the stream has run"
+            )
         way = "ON DEMAND or CLOCK SKEW in the place of DRATIO would let the clock close it"
         if has_idle:
             yield f"IDLE AFTER leaves out who is silent while others speak; {stands}: {way}", clauses["IDLE AFTER"]
@@ -146,7 +152,7 @@ def _waiting(operator: Operator, idle: str) -> str | None:
         for side, keeps in ((operator.left, operator.kind.keeps_left), (operator.right, operator.kind.keeps_right))
         if keeps and side.input != idle
     ]
-    return f"rows of {kept[0]!r} without a partner are not told" if kept else None
+    return f"rows of {kept[0]!r} without a partner are not emitted" if kept else None
 
 
 def _stands_still(stream: Stream) -> bool:

@@ -99,7 +99,7 @@ class Where:
 
 
 class EngineOptions(TypedDict):
-    """What both engines are told alike."""
+    """What both engines are given."""
 
     tick: float
     scheduling: Scheduling
@@ -154,7 +154,7 @@ def engine_for(
 ) -> Iterator[Running]:
     """An engine for the program of a script that has not started yet; it is stopped in the end.
 
-    `failures` is told what functions of the user raise, on the local engine.
+    `failures` collects what functions of the user raise, on the local engine.
     """
     program = with_comparisons(script.program, script.functions)
     functions = registered(script.functions, script.program)
@@ -172,7 +172,7 @@ def engine_for(
             yield engine
         return
     with _spark(where) as spark:
-        from eventide.engine.round.placement import DRIVER_MEMORY
+        from eventide.engine.operators.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
         register_on_spark(spark, functions)
@@ -198,7 +198,7 @@ def _spark(where: Where) -> Iterator[SparkSession]:
                 yield spark
             finally:
                 with suppress(Exception):
-                    # It may have died, which was told already.
+                    # It may have died, which was reported already.
                     spark.stop()
         except Exception as failure:
             error = EngineError(gone()) if is_gone(failure) else failure

@@ -177,7 +177,7 @@ def held_by(join: Join, unitless: bool) -> list[str]:
     """Until when the rows of each side are held."""
     band = join.bands[0]
     left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
-    alone = ", then told alone if it had no partner"
+    alone = ", then emitted alone if it had no partner"
     return [
         f"rows of {join.left.alias} until {right} has passed {_moved(left, band.high, unitless)}"
         + (alone if join.kind.keeps_left else ""),
@@ -220,7 +220,7 @@ def _held_by_rows(rows: Rows, runs: bool) -> str:
     if not rows.ordered:
         return "nothing: rows go on in the round in which they come"
     inputs = "the input" if len(rows.inputs) == 1 else "all inputs"
-    return f"each row until the heartbeat of {inputs} has passed it, to be told in the order of time"
+    return f"each row until the heartbeat of {inputs} has passed it, to be emitted in the order of time"
 
 
 def _held_by_queue(queue: Queue) -> str:

@@ -37,7 +37,7 @@ WINDOW = ("window_start", "window_end")
 RECENT = 50
 """The running error is over about so many windows."""
 MANY = 4096
-"""From so many waiting rows on, they are looked through for rows that were told again."""
+"""From so many waiting rows on, they are looked through for rows that came again."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Accuracy:
     # Early rows
 
     def emitted(self, early: pa.Table, point: float | Floats, clock: int) -> None:
-        """Early rows were told, at a point of their slides and by the clock."""
+        """Note early rows that were emitted, at a point of their slides and by the clock."""
         if early.num_rows == 0:
             return
         points = np.broadcast_to(np.asarray(point, dtype=np.float64), early.num_rows)
@@ -125,7 +125,7 @@ class Accuracy:
             self._many = max(MANY, 2 * self.waiting.num_rows)
 
     def _latest(self, waiting: pa.Table) -> pa.Table:
-        """Without rows that were told again at the same point."""
+        """Without rows that came again at the same point."""
         places = pa.array(place_of(waiting.column("__point").to_numpy()))
         [numbers] = numbered([waiting.append_column("__place", places)], [*WINDOW, *self.groups, "__place"])
         _, first_from_behind = np.unique(numbers[::-1], return_index=True)

@@ -158,8 +158,8 @@ class Console:
             words = [results.query, f"round={results.round}"]
             words += [row["kind"].replace(" %", "%")] if "kind" in row else []
             words += spans[at : at + 1]
-            told = values if row.get("kind", "").startswith(Kind.EARLY.value) else ()
-            words += [f"{name}={_word(_close(row[name]) if name in told else row[name])}" for name in said]
+            estimated = values if row.get("kind", "").startswith(Kind.EARLY.value) else ()
+            words += [f"{name}={_word(_close(row[name]) if name in estimated else row[name])}" for name in said]
             lines.append(" ".join(words))
         self._console.file.write("".join(self._printable(line) + "\n" for line in lines))
         self._console.file.flush()

@@ -1,8 +1,8 @@
 """The input of a stream as a streaming DataFrame, with text that could not be read kept.
 
 Law: `read_stream` gives exactly the declared columns, in order and with the declared types, and one more, `_malformed`:
-NULL for a good row, the raw text of one that could not be read. What can be told to be wrong before the stream starts
-(no such path, format or table, other columns, other types) is told before it starts.
+NULL for a good row, the raw text of one that could not be read. What can be known to be wrong before the stream starts
+(no such path, format or table, other columns, other types) is an error before it starts.
 
 *Malformed rows.* Text becomes columns in Spark, and text that does not is kept. Whether a row is malformed is a
 property of the row and of the declared columns, never of the queries that run. So `_malformed` always asks for every

@@ -142,7 +142,7 @@ class Transcript:
 
     `program` is None where the declarations themselves are `refused`, as expected; `refusal` is then the error. A
     transcript with `fails` must fail, with a message like it: it tests whoever runs it. `flush_rows` is the engine's:
-    about so many results are told at once.
+    about so many results are emitted at once.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Which rounds have written results into a directory, so that a file that somebody removed is noticed.
 
 Law: rounds are noted with the commit that makes them happen, as stretches, the last hundred of them; a run that gives
-results in every round is one. What was found missing is told once, and not expected any more.
+results in every round is one. What was found missing is reported once, and not expected any more.
 
 >>> seen = {}
 >>> for round in (3, 4, 5, 8):

@@ -199,7 +199,7 @@ MOST = 256
 
 @dataclass(frozen=True, eq=False)
 class EarlyEmission:
-    """Early rows of a query after some round, and when they were told."""
+    """Early rows of a query after some round, and when they were emitted."""
 
     query: Query
     round: int
@@ -216,7 +216,7 @@ class EarlyEmission:
         if self.round == round:
             return self.table
         if self.query.by_source or isinstance(self.query.window, RowWindow):
-            # Windows that close by source, or over counts of rows, are told group by group: no one time tells which.
+            # Windows that close by source, or over counts of rows, are emitted group by group: no one time says which.
             return self.table.slice(0, 0)
         lasts = pc.subtract(self.table.column("window_end").cast(pa.int64()), 1)
         return self.table.filter(pc.greater(lasts, operator.frontier.time))

@@ -1,9 +1,9 @@
 """The prods that came with the rows of a round, and the early rows that they ask for.
 
 Laws. Prods are answered when the rows of their round are taken and its windows closed: they overtake nothing. A row is
-told once, however many prods of the round ask for it: it is told if its window ends up to the time of one whose pattern
-its groups have. Of more than `MOST` patterns in a round, one prod up to the latest time, for every group, takes the
-place. A round run again finds the same prods in the same rows. (Prodding thesis, sections 3.1 and 3.2.)
+emitted once, however many prods of the round ask for it: it is emitted if its window ends up to the time of one whose
+pattern its groups have. Of more than `MOST` patterns in a round, one prod up to the latest time, for every group, takes
+the place. A round run again finds the same prods in the same rows. (Prodding thesis, sections 3.1 and 3.2.)
 
 >>> asked = pa.table({"sensor": pa.array([1, None], pa.int32()), UP_TO: [99, 49]})
 >>> early = pa.table({"window_end": [50, 100, 50, 100], "sensor": pa.array([1, 1, 2, 2], pa.int32())})

@@ -29,7 +29,7 @@ from eventide.errors import CheckpointError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
-from eventide.sources.local_input import LocalInput, open_input
+from eventide.sources.local_input import LocalInput, PartitionedInput, open_input
 from eventide.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -46,9 +46,9 @@ class LocalEngine(Running):
 
     `every`: seconds from the start of a round to that of the next, at least. `tick`: seconds after which the clock
     alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
-    of a query are told in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
-    go; `trace` is told every decision about that. `pace`: how much goes through queues in a round. `now`: the wall
-    clock in microseconds.
+    of a query are emitted in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
+    go; `trace` is called with every decision about that. `pace`: how much goes through queues in a round. `now`: the
+    wall clock in microseconds.
 
     `start` and `run` do all that a run needs. Who steers by hand, as a simulation does, begins with `recover`, and then
     calls `step`, `tick` and `end`.
@@ -118,7 +118,7 @@ class LocalEngine(Running):
     def status(self) -> Status:
         """How the engine stands after its last round, and what waits in the partitions of topics."""
         status = super().status()
-        lags = {name: dict(getattr(one, "lag", {})) for name, one in self._inputs.items()}
+        lags = {name: dict(one.lag) for name, one in self._inputs.items() if isinstance(one, PartitionedInput)}
         return replace(status, streams=tuple(replace(one, backlog=lags.get(one.name, {})) for one in status.streams))
 
     def _stop(self) -> None:

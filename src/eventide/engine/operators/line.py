@@ -95,10 +95,10 @@ class Line:
         steps = [
             StatementStep("edges", Statement(edges), kept),
             StatementStep("going", shown(f"({going}) ready"), layout),
-            StatementStep("told", Statement("SELECT * FROM edges")),
+            StatementStep("edges_found", Statement("SELECT * FROM edges")),
         ]
         found = executor.run(steps, {**inputs, "limits": one_row(count=count)})
-        last, following = found.tables["told"].sort_by(NUMBER).to_pylist()
+        last, following = found.tables["edges_found"].sort_by(NUMBER).to_pylist()
         line = self._after(executor, tuple(last[name] for name in order))
         return replace(line, count=self.count - count, first=following[order[0]]), found.relations["going"]
 

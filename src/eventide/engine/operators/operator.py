@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from eventide.engine.introspection.open_windows import OpenQuery
 from eventide.engine.operators.frontier import OperatorFrontier
+from eventide.engine.operators.open_windows import OpenQuery
 from eventide.engine.relations.executor import Executor, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -219,3 +219,33 @@ class Operator(ABC):
 def output_layout(outputs: Sequence[Column], *more: Column) -> Layout:
     """The layout of an operator's output with these columns of the user's."""
     return Layout((*FIXED, *outputs, LOST, *more), bounded=("window_end",))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an operator, or the reading of a stream, did in a round or in several: rows in and out, and its seconds.
+
+    The statistics that Gigascope's heartbeats carry: selectivity, rate, cost of a row (Gigascope paper, section 6.3).
+
+    >>> work = Work(100, 20, 0.002).and_then(Work(100, 20, 0.002))
+    >>> work, work.selectivity, work.seconds_per_row
+    (Work(rows_in=200, rows_out=40, seconds=0.004), 0.2, 2e-05)
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+
+    def and_then(self, other: Work) -> Work:
+        """Both together."""
+        return Work(self.rows_in + other.rows_in, self.rows_out + other.rows_out, self.seconds + other.seconds)
+
+    @property
+    def selectivity(self) -> float | None:
+        """Rows out per row in; None before the first row."""
+        return self.rows_out / self.rows_in if self.rows_in else None
+
+    @property
+    def seconds_per_row(self) -> float | None:
+        """Seconds per row in; None before the first row."""
+        return self.seconds / self.rows_in if self.rows_in else None

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.engine.introspection.open_windows import OpenTime
 from eventide.engine.operators.frontier import OperatorFrontier, before, least_time
+from eventide.engine.operators.open_windows import OpenTime
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
 from eventide.engine.operators.slices import SliceAggregate, result_layout, results_of, slice_layout
 from eventide.engine.operators.windows import (

@@ -46,7 +46,7 @@ def least_live(executor: Executor, rows: Segments, columns: Sequence[str], first
 def least_since(rows: Segments, column: str, first: int) -> int | None:
     """The least value from `first` on, as far as summaries tell; None where there are no rows.
 
-    Segments that hold nothing from `first` on are forgotten, so there is a value: at or after the one that is told.
+    Segments that hold nothing from `first` on are forgotten, so there is a value: at or after the one that is given.
     """
     low = rows.least(column)
     return None if low is None else max(low, first)

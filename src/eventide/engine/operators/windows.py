@@ -150,7 +150,7 @@ def first_after(query: BoundQuery, latest: int) -> int:
     if latest == NEVER:
         return NEVER
     if isinstance(window, SameWindow):
-        # No result of a window that ends later has been told.
+        # No result of a window that ends later has been emitted.
         return query.panes.pane_of(latest + 1)
     return latest + 1 + (window.offset - latest - 1) % window.slide if isinstance(window, Window) else latest + 1
 
@@ -175,11 +175,11 @@ def missing_starts(
 
 def meeting(windows: pa.Table, holes: Sequence[Span]) -> pa.Array:
     """Which of the windows, listed as pairs of pane and window, meet a hole."""
-    found = pa.array([False] * windows.num_rows, pa.bool_())
+    starts, ends = (windows.column(edge).to_numpy() for edge in ("window_start", "window_end"))
+    found = np.zeros(windows.num_rows, dtype=np.bool_)
     for hole in holes:
-        starts = pc.less(windows.column("window_start"), hole.end)
-        found = pc.or_(found, pc.and_(starts, pc.greater(windows.column("window_end"), hole.start)))
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        found |= (starts < hole.end) & (ends > hole.start)
+    return pa.array(found)
 
 
 def outside(windows: pa.Table, holes: Sequence[Span]) -> pa.Table:

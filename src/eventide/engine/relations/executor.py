@@ -231,8 +231,8 @@ class Statement:
 
     `portable`: DuckDB gives Spark's answer of it. `order` follows it where its rows are few, or where their order is
     asked for (`ordered`): sorting what nobody asked to be in order is one shuffle more. `fail_safe` gives the form in
-    which what fails for a row is told as lost instead; it is asked when a row has made the other one fail. `inner` are
-    columns that the statement makes and uses itself. `identified`: its rows have their identity already.
+    which what fails for a row is counted as lost instead; it is asked when a row has made the other one fail. `inner`
+    are columns that the statement makes and uses itself. `identified`: its rows have their identity already.
     """
 
     sql: str

@@ -24,20 +24,21 @@ from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.early.step import EarlyStep
 from eventide.engine.introspection.status import QueryStatus, Status
 from eventide.engine.operators import factory
+from eventide.engine.operators.operator import Work
+from eventide.engine.operators.placement import DRIVER_MEMORY, place
 from eventide.engine.operators.windows import first_after
 from eventide.engine.relations.backend import Backend
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
-from eventide.engine.round.advance import feeds_of
+from eventide.engine.round.advance import Scheduler
+from eventide.engine.round.downstream import feeds_of
 from eventide.engine.round.engine_state import EngineState
 from eventide.engine.round.heartbeats import Ingestion
-from eventide.engine.round.placement import DRIVER_MEMORY, place
 from eventide.engine.round.reduce import Reducer, ReduceStep
-from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport, Work
+from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
 from eventide.engine.round.side_tables import SideTables
 from eventide.engine.round.steps import FEW_ROWS, RoundSteps
 from eventide.engine.scheduling.queue_pace import QueuePace
-from eventide.engine.scheduling.scheduler import Scheduler
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.steady_clock import SteadyClock
 from eventide.engine.stream_progress import StreamProgress
@@ -60,10 +61,10 @@ __all__ = ["Engine", "Observer", "RoundReport"]
 class Engine:
     """Runs a program round by round, from its last committed round on.
 
-    `now` is the wall clock in microseconds, for rounds that are not told their clock. `driver_memory`: so much state
-    stays with the driver, of all operators together. `flush_rows`: about so many results of a query are emitted in one
-    round, the others in the next ones. `scheduling` says when idle streams are asked and by which heartbeats operators
-    go; `trace` is told every decision about that. `pace` says how many rows go through the queues before expensive
+    `now` is the wall clock in microseconds, for rounds that are given no clock. `driver_memory`: so much state stays
+    with the driver, of all operators together. `flush_rows`: about so many results of a query are emitted in one round,
+    the others in the next ones. `scheduling` says when idle streams are asked and by which heartbeats operators go;
+    `trace` is called with every decision about that. `pace` says how many rows go through the queues before expensive
     functions.
     """
 

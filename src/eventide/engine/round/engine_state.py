@@ -16,14 +16,14 @@ from eventide.engine.checkpoint.record import RoundRecord, StateFile
 from eventide.engine.checkpoint.written_results import Written
 from eventide.engine.common_time import restored as restored_streams
 from eventide.engine.common_time import started
-from eventide.engine.introspection.open_windows import OpenQuery
 from eventide.engine.introspection.status import StreamStatus
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.operators import factory
+from eventide.engine.operators.open_windows import OpenQuery
 from eventide.engine.operators.operator import Operator
+from eventide.engine.operators.placement import place, placed
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.segments import Segments
-from eventide.engine.round.placement import place, placed
 from eventide.engine.round.report import Positions, RoundInput
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError
@@ -207,7 +207,7 @@ class EngineState:
         self._note()
 
     def _described(self, program: Program) -> dict[str, Any]:
-        """The plan as plain data, told once for each program: it takes longer than a small round."""
+        """The plan as plain data, made once for each program: it takes longer than a small round."""
         if self._plan is None or self._plan[0] is not program:
             self._plan = program, described(program)
         return self._plan[1]
@@ -228,7 +228,7 @@ class EngineState:
         operator = factory.start(bound, self._executor, is_read=is_read)
         saved = None if self.record is None else self.record.queries.get(name)
         if self.record is None or saved is None:
-            # Whether a plain merge runs depends on who is told of it, and that may change from one start to the next.
+            # Whether a plain merge runs depends on who reads it, and that may change from one start to the next.
             return operator
         if saved["place"] == "cluster" and not self._executor.backend.has_cluster:
             raise CheckpointError(f"the state of query {name!r} is on a cluster: continue with the Spark engine")

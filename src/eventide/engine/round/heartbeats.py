@@ -2,8 +2,8 @@
 
 Laws. A row is judged by the heartbeats of the round before: what its own round brings cannot make it late. Streams
 learn from all rows of a round before they give heartbeats. A stream without rows gives one only when it is asked
-(`eventtime.asking`). Arrival times that rows know are one clock for all streams that have them, so a stream that falls
-silent in a recording grows old with the others.
+(`eventtime.scheduling.options`). Arrival times that rows know are one clock for all streams that have them, so a stream
+that falls silent in a recording grows old with the others.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class HeartbeatStep:
     streams: Mapping[str, StreamProgress]
     executor: Executor
     time_of: TimeOf
-    asking: IdlePolling
+    polling: IdlePolling
     last_clock: int
 
     def run(
@@ -66,7 +66,7 @@ class HeartbeatStep:
         """Ingest what was reduced, and find the heartbeats."""
         found = Ingestion(dict(operators))
         moments = self._moments(given.clock, reductions)
-        is_due = self.asking.is_due(self.last_clock, given.clock)
+        is_due = self.polling.is_due(self.last_clock, given.clock)
         for name, reduction in reductions.items():
             self._ingest(found, name, reduction, given.number)
         for name, stream in self.streams.items():
@@ -82,7 +82,7 @@ class HeartbeatStep:
             # It stays where it is, unless a promise came from outside; it may be asked if someone waits.
             heartbeat = max(stream.heartbeat, given.heartbeats.get(name, NEVER))
             found.heartbeats[name] = Heartbeats(heartbeat, np.full(len(stream.sources), heartbeat, dtype=np.int64))
-            if self.asking.when is When.ON_DEMAND:
+            if self.polling.when is When.ON_DEMAND:
                 found.idle[name] = moment
         return found
 

@@ -14,13 +14,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.engine import Engine, Observer
-from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
-from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
 from eventide.errors import EngineError, EventideError
@@ -30,7 +29,7 @@ from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.moved_files import follow_moves
-from eventide.sources.spark_errors import missing_topics, outage, refuse_connect, unreachable
+from eventide.sources.spark_errors import missing_topics, of_spark, outage, refuse_connect, unreachable
 from eventide.sources.spark_input import read_stream
 from eventide.storage.storage import Storage
 
@@ -47,7 +46,7 @@ WAIT = 0.01
 STOP_SECONDS = 10.0
 """So long a query of Spark has to stop once no round is under way."""
 
-RETRY_SECONDS, TOLD_SECONDS = 10.0, 60.0
+RETRY_SECONDS, REPEAT_SECONDS = 10.0, 60.0
 """Seconds before a source that did not answer is tried again, and before the same is said of it again."""
 
 
@@ -56,9 +55,9 @@ class SparkEngine(Running):
 
     `every`: start a round at most so often (such as `1 second`); by default the next one starts when one has ended.
     `tick`: seconds after which the clock alone may close windows. `by_files=False` leaves also the reduce of Parquet
-    files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are told in one round.
-    `scheduling`: when silent streams are asked, and by which heartbeats operators go; `trace` is told every decision
-    about that. `pace`: how much goes through queues in a round.
+    files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are emitted in one round.
+    `scheduling`: when silent streams are asked, and by which heartbeats operators go; `trace` is called with every
+    decision about that. `pace`: how much goes through queues in a round.
     """
 
     def __init__(
@@ -263,16 +262,16 @@ class SparkEngine(Running):
             return bool(self._query.awaitTermination(WAIT if self.engine.is_behind else self._tick))  # type: ignore[arg-type]
         except Exception as failure:
             # A round that was under way may have happened in part: only what failed beside it is tried again.
-            told = None if self.failure is not None else outage(failure, self.engine.program.streams)
-            if told is None or self.stopping.is_set():
+            reason = None if self.failure is not None else outage(failure, self.engine.program.streams)
+            if reason is None or self.stopping.is_set():
                 raise
-            told = next(iter(self._not_answering()), told)
+            reason = next(iter(self._not_answering()), reason)
             if bounded:
-                raise EngineError(f"Spark has given up: {told}") from failure
+                raise EngineError(f"Spark has given up: {reason}") from failure
             last, at = self._outage
-            if told != last or time.monotonic() > at + TOLD_SECONDS:
-                self._outage = told, time.monotonic()
-                log.warning("%s; it goes on being tried", told)
+            if reason != last or time.monotonic() > at + REPEAT_SECONDS:
+                self._outage = reason, time.monotonic()
+                log.warning("%s; it goes on being tried", reason)
             if not self.stopping.wait(RETRY_SECONDS):
                 with self.exclusively():
                     self._query = self._started(bounded)
@@ -295,7 +294,7 @@ class _StoppedError(Exception):
 
 
 class _FailedError(Exception):
-    """What Spark is told of a round that failed; the engine knows the rest."""
+    """What Spark hears of a round that failed; the engine knows the rest."""
 
 
 def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:

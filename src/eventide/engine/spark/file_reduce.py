@@ -1,6 +1,6 @@
 """The reduce of Parquet files, done by DuckDB where Spark's tasks would run.
 
-Law: an answer is that of the same statement asked of Spark SQL, but for how often a group is told: every task tells the
+Law: an answer is that of the same statement asked of Spark SQL, but for how often a group comes: every task tells the
 groups of its own files, and rows of one pane and group merge as those of two rounds do. Whenever that is not
 certain beforehand, nothing is answered and Spark SQL is asked: a statement that is not plain (`plan.plain`), a session
 in another time zone, files that do not have the declared columns in the declared types, a row that makes an expression
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor, first_line
+from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor
 from eventide.engine.relations.backend import Target
 from eventide.engine.relations.relation import Summary
 from eventide.engine.spark.worker import (
@@ -35,9 +35,10 @@ from eventide.engine.spark.worker import (
     local_paths,
     parquet,
     unlike,
-    worker_bench,
+    worker_executor,
     written,
 )
+from eventide.errors import first_line
 from eventide.plan.declared.stream import Stream
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.columns import Column
@@ -194,4 +195,4 @@ def shared_out(paths: Sequence[str], tasks: int) -> list[tuple[str, ...]]:
 
 
 def _reduced_by_worker(task: FileTask) -> TaskAnswer:
-    return reduced(task, worker_bench())
+    return reduced(task, worker_executor())

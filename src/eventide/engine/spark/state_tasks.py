@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor, columns_read, first_line
+from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor, columns_read
 from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.relation import Layout, Summary
 from eventide.engine.spark.worker import (
@@ -30,10 +30,10 @@ from eventide.engine.spark.worker import (
     local_paths,
     parquet,
     unlike,
-    worker_bench,
+    worker_executor,
     written,
 )
-from eventide.errors import DataFaultError
+from eventide.errors import DataFaultError, first_line
 from eventide.plan.duckdb.transpile import to_duckdb
 
 if TYPE_CHECKING:
@@ -177,4 +177,4 @@ def _view(bench: DuckDBExecutor, name: str, layout: Layout, paths: Sequence[str]
 
 
 def _run_by_worker(task: StateTask) -> list[StepAnswer]:
-    return run(task, worker_bench())
+    return run(task, worker_executor())

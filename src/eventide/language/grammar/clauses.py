@@ -93,7 +93,7 @@ ATTACHED = re.compile(r"(\d+(?:\.\d*)?)([A-Za-z]+)")
 
 
 def opening(words: str) -> str:
-    """How a clause is told in a list of all: clauses that begin alike go by their first word.
+    """How a clause is named in a list of all: clauses that begin alike go by their first word.
 
     >>> [opening(words) for words in ("PROD EVERY", "SIDELINE WITHIN", "CLOSE BY SOURCE")]
     ['PROD ..', 'SIDELINE ..', 'CLOSE BY SOURCE']

@@ -253,16 +253,16 @@ def _chosen(
         return None
     # An extreme is the value itself: rows that are chosen by nothing else have nothing in common.
     by = (function, *(sql for sql, _ in before), call.where or "", condition or "") if before else (function, value)
-    told = columns.chosen.setdefault(by, {})
-    told[value] = kind
+    fields = columns.chosen.setdefault(by, {})
+    fields[value] = kind
     parts = [(f"b{i}", sql, type_) for i, (sql, type_) in enumerate(before)]
-    for place, (sql, type_) in enumerate(told.items()):
+    for place, (sql, type_) in enumerate(fields.items()):
         parts += _comparable(sql, type_, str(place) if place else "")
     row = "named_struct(" + ", ".join(f"'{name}', {nullable(sql, type_)}" for name, sql, type_ in parts) + ")"
     whole = row if condition is None else f"IF({condition}, {row}, NULL)"
     struct = "STRUCT<" + ", ".join(f"{name}: {type_}" for name, _, type_ in parts) + ">"
     name = columns.keep(struct, f"{function}({call.over_rows(whole)})", f"{function}({{0}})")
-    place = list(told).index(value)
+    place = list(fields).index(value)
     return AggregateValue(f"{name}.v{place or ''}", kind)
 
 

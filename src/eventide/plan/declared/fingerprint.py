@@ -4,7 +4,7 @@ Law: state is continued only under the declarations it was computed with. Everyt
 when a window is over and what it says matters: of a stream its columns, time, sources, arrival, timestamps, its policy
 and what it does with rows of the future; of a query every field but when it is prodded, and how its rows wait in a
 queue. Where rows come from may change without harm, since a folder may move: of an input only its format matters (how
-far it was read is told in its words), not its path, options and limits. SQL is the same if only spaces, or capital
+far it was read is noted in its words), not its path, options and limits. SQL is the same if only spaces, or capital
 letters of its keywords and functions, differ.
 
 >>> from eventide.plan.declared.program import Program
