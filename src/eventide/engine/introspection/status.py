@@ -281,7 +281,7 @@ LARGE = 64 * 1024 * 1024
 
 
 class StateGrowth:
-    """Remembers at which size it will speak next."""
+    """Warns when state is large and waits for an idle source, and again each time the state has doubled."""
 
     def __init__(self, large: int = LARGE) -> None:
         self._large = self._next = large

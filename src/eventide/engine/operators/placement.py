@@ -33,7 +33,7 @@ def beside_state(operator: Operator, rows: Relation, executor: Executor) -> Rela
 
 
 def state_bytes(operator: Operator) -> int:
-    """How large it is, where it is."""
+    """How many bytes an operator keeps, in memory or in files."""
     return sum(kind.bytes for kind in operator.state.values())
 
 

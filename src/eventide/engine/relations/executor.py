@@ -179,7 +179,7 @@ class Executor:
         return Target(self.files.folder(), layout, sequence)
 
     def _placed(self, target: Target) -> Target:
-        """The same, as Spark finds it."""
+        """The same target, by the path that Spark uses."""
         return replace(target, folder=self.files.uri(target.folder))
 
     def _adopted(self, target: Target, summary: Summary) -> Relation:

@@ -189,7 +189,7 @@ def would_emit(step: AdvanceStep, operators: Mapping[str, Operator], ingestion: 
 
 
 class RoundExecution:
-    """Adapts the operators of a round to the depth-first scheduler (`eventtime.on_demand_schedule.Execution`)."""
+    """Adapts the operators of a round to the depth-first scheduler (`eventtime.scheduling.depth_first.Execution`)."""
 
     def __init__(self, advancing: RunningOperators) -> None:
         self._advancing = advancing
@@ -238,7 +238,7 @@ class RoundExecution:
 
 
 class Scheduler:
-    """Goes through the operators of a program, round by round; `saved` is what the record says of them."""
+    """Runs the operators of a program, round by round; `saved` is what the record says of their selectivity."""
 
     def __init__(
         self,
