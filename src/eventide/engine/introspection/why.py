@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engine.checkpoint.record import RoundRecord
+from eventide.engine.common_time import restored
 from eventide.engine.introspection.waits import Json, OperatorWait, QueryWait, SlowSource, StreamWait, Wait
 from eventide.engine.operators.open_windows import Need, OpenQuery, known
 from eventide.engine.scheduling.frontier_limits import others_of, shape_of
@@ -295,7 +296,7 @@ class ProgressReport:
 
     def stream_time(self, stream: Stream) -> StreamProgress:
         """The time of a stream as it was committed, anew each time."""
-        return StreamProgress.restored(stream, self.record.streams[stream.name], self.names(stream.name))
+        return restored(self.program, self.record.streams, self.names, only=(stream.name,))[stream.name]
 
 
 def name_of(time: StreamProgress, source: int) -> str | None:
