@@ -291,7 +291,7 @@ def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
 
 
 def listening(engine: Running, given: str | None, wanted: bool, quiet: bool) -> Endpoint | None:
-    """Let an engine be asked, and say how; `quiet` where nobody would have the time to."""
+    """Open the endpoint of an engine and print its address, unless `quiet`."""
     if not wanted:
         listen_not(engine)
         return None

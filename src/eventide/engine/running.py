@@ -56,7 +56,7 @@ class ShutdownGate:
                 self._changed.notify_all()
 
     def shut(self) -> None:
-        """Wait until nobody is inside; safe to call again."""
+        """Let nobody in any more, and wait until all have left; safe to call again."""
         with self._changed:
             self._shut = True
             self._changed.wait_for(lambda: self._inside == 0)
@@ -111,7 +111,7 @@ class Running(ABC):
         function()
 
     def status(self) -> Status:
-        """How the engine stands after its last round; never waits for the one under way."""
+        """The status after the last round; never waits for the round under way."""
         warnings = tuple(self.engine.checkpoint.warnings)
         return replace(self.engine.status(), rows_per_second=self._rows_per_second(), warnings=warnings)
 

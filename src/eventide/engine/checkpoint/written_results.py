@@ -63,7 +63,7 @@ def _others(rounds: Iterable[int], missing: Collection[int]) -> Iterator[int]:
 
 
 def missing_words(query: str, written: Written, names: list[str]) -> str:
-    """What to say of files that are gone.
+    """The warning about files of results that are gone.
 
     >>> missing_words("q", {"directory": "out"}, ["q-0000000003.csv"])
     "out has lost 1 file of results of query 'q' (q-0000000003.csv): its rounds are committed, and are not written \

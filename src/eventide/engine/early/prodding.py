@@ -180,7 +180,7 @@ class PlanSnapshot:
 
     @classmethod
     def after(cls, engine: Engine) -> PlanSnapshot:
-        """After the last round; to be taken by whoever runs rounds, between two of them."""
+        """A snapshot after the last round; called between two rounds, by the thread that runs them."""
         state, points = engine.state, {name: stream.point() for name, stream in engine.streams.items()}
         beats = {name: point.heartbeat for name, point in points.items()}
         plan = engine.plan, engine.feeds, points, beats

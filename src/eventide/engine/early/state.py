@@ -30,7 +30,7 @@ from eventide.eventtime.instant import FOREVER, NEVER, shift
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.query import ESTIMATE, Prods, Query, extrapolated
 from eventide.plan.declared.window import RowWindow
-from eventide.results.accuracy import Accuracy, Scored
+from eventide.results.accuracy import Accuracy, ScoredWindows
 from eventide.results.breakdown import place_of
 from eventide.results.error import Comparison
 
@@ -103,7 +103,7 @@ class EarlyState:
                 # The final answer was there before the early one was asked for: no error, and time to spare.
                 self.control.score(0.0)
 
-    def learn(self, scored: Scored, closed: int, answered: set[int]) -> None:
+    def learn(self, scored: ScoredWindows, closed: int, answered: set[int]) -> None:
         """Let the control know of windows that it asked for, and that are over now; `answered` have a final answer."""
         if self.control is None:
             return
@@ -208,7 +208,7 @@ class EarlyEmission:
     up_to: int = FOREVER
 
     def is_of(self, query: Query) -> bool:
-        """Whether it is that query's: one of the same name may have taken its place."""
+        """Whether it belongs to this query, and not to an earlier one of the same name."""
         return self.query is query
 
     def still_open(self, operator: Operator, round: int) -> pa.Table:

@@ -89,7 +89,7 @@ class EarlyStep:
         self.states = states
 
     def publish(self) -> None:
-        """From now on answers are those of the plan as it stands."""
+        """Take a new snapshot, from which later questions are answered."""
         self.snapshot = PlanSnapshot.after(self.engine)
 
     def run(self, given: RoundInput, reductions: Mapping[str, Reduction], advanced: RunningOperators) -> EarlyOutcome:

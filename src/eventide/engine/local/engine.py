@@ -110,7 +110,7 @@ class LocalEngine(Running):
             raise
 
     def start(self, bounded: bool = False) -> LocalEngine:
-        """Begin, in a thread of its own. `bounded`: take what is there now, close everything, and end."""
+        """Start in a new thread. `bounded`: take what is there now, close everything, and end."""
         self.begin()
         self.in_thread("eventide", lambda: self._work(bounded))
         return self

@@ -318,12 +318,12 @@ class JoinOperator(Operator):
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows."""
+        """What is saved besides the rows, as plain data."""
         frontiers = [one.saved() for one in self.frontiers]
         return {"frontiers": frontiers, "frontier": self.frontier.saved(), "begins": self.begins}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> JoinOperator:
-        """The same, continued from what was saved; rows that are done with may still be in the files."""
+        """The operator as it was saved; its files may still hold rows that are not needed any more."""
         left, right = (OperatorFrontier.restored(one) for one in saved["frontiers"])
         floors = self._floors((left, right))
         run = replace(
@@ -340,7 +340,7 @@ def side_of(bound: BoundJoin, port: str) -> int:
 
 
 def further(ports: tuple[BoundQuery, BoundQuery], frontiers: Frontiers, inputs: Sequence[InputProgress]) -> Frontiers:
-    """The frontiers of both sides, where the inputs have come so far."""
+    """The frontiers of both sides, moved on to those of the inputs."""
     now = {one.port: one.frontier for one in inputs}
     left, right = (into.query.name for into in ports)
     return frontiers[LEFT].further(now[left]), frontiers[RIGHT].further(now[right])

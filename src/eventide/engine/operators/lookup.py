@@ -220,13 +220,13 @@ class LookupOperator(Operator):
         return replace(self, held=(waiting, Segments(versions.layout).add(needed)), settled=needed.rows)
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows."""
+        """What is saved besides the rows, as plain data."""
         frontiers = [one.saved() for one in self.frontiers]
         known = {"settled": self.settled, "begins": self.begins}
         return {"frontiers": frontiers, "frontier": self.frontier.saved(), **known}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> LookupOperator:
-        """The same, continued from what was saved; rows that were emitted may still be in the files."""
+        """The operator as it was saved; its files may still hold rows that were emitted."""
         rows, table = (OperatorFrontier.restored(one) for one in saved["frontiers"])
         return replace(
             self,

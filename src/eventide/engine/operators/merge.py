@@ -154,11 +154,11 @@ class Merge(RowsOperator):
         return Output.of(layout, self.executor.relation(emitted_rows(self.bound), inputs, layout))
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows that wait."""
+        """What is saved besides the rows that wait, as plain data."""
         return {"frontier": self.frontier.saved(), "begins": self.begins}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
-        """The same, continued from what was saved; rows that were emitted since may still be in the files."""
+        """The operator as it was saved; its files may still hold rows that were emitted."""
         frontier = OperatorFrontier.restored(saved["frontier"])
         waiting = state["waiting"].trimmed("__t", after(frontier.time))
         return replace(self, frontier=frontier, waiting=waiting, begins=saved.get("begins", NEVER))

@@ -134,7 +134,7 @@ class QueueOperator(RowsOperator):
         return self.rows > 0
 
     def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
-        """Let rows go through, as many as the budget permits; nothing else of whoever reads it is held back."""
+        """Emit waiting rows, as many as the budget permits; holds its readers back by nothing else."""
         reached = max(self.frontier.time, least_time(one.frontier for one in inputs))
         run = self._with_arrived()
         turn = run._turn(FOREVER if reached == FOREVER else self.budget)
@@ -229,7 +229,7 @@ class QueueOperator(RowsOperator):
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows."""
+        """What is saved besides the rows, as plain data."""
         lines = {"waiting": self.waiting.saved(), "aside": self.aside.saved()}
         known = {"clock": self.clock, "credit": self.credit, "begins": self.begins}
         return {"frontier": self.frontier.saved(), **known, **lines}
@@ -255,7 +255,7 @@ class EarlyQueue(QueueOperator):
 
 
 def last_instant_over(queue: Queue, reached: int) -> int | None:
-    """The last instant of the last window of whoever reads a queue that is over then.
+    """The last instant of the last window, of any reader of the queue, that is over at a time.
 
     None where all are, none is, or bursts are not to be set aside.
 

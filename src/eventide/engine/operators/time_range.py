@@ -53,7 +53,7 @@ def least_since(rows: Segments, column: str, first: int) -> int | None:
 
 
 def known_times(rows: Segments) -> Instants:
-    """The times of rows, ascending, each once; of those on the cluster the first and the last of each relation."""
+    """The distinct times of rows, ascending; of a relation on the cluster only the first and the last."""
     times = [
         np.array([part.summary.least["__t"], part.summary.greatest["__t"]], dtype=np.int64)
         if part.table is None

@@ -134,7 +134,7 @@ class WindowAggregate(SliceAggregate):
         return run, Ingested(wanted, late, revising)
 
     def _weight(self, rows: Relation, first: int, last: int) -> int:
-        """For how many rows of a stream the slices of some panes stand."""
+        """How many rows of the stream the slices of some panes hold."""
         weight = "1" if self.query.keeps_rows else "found.__n"
         statement = replace(WEIGHT, sql=WEIGHT.sql.format(weight=weight))
         inputs: Inputs = {"found": rows, "span": one_row(first=first, last=last)}
@@ -143,7 +143,7 @@ class WindowAggregate(SliceAggregate):
     # Windows close
 
     def _before(self, inputs: Sequence[InputProgress]) -> WindowAggregate:
-        """The same, knowing what is set aside now in what it reads."""
+        """A copy that knows the holes of its input: what is set aside there now."""
         holes = merged(hole for one in inputs for hole in one.frontier.holes)
         return self if holes == self.facing else replace(self, facing=holes)
 
@@ -345,7 +345,7 @@ class WindowAggregate(SliceAggregate):
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the slices themselves."""
+        """What is saved besides the slices, as plain data."""
         return {
             "closed_before": self.closed_before,
             "begins": self.begins,
@@ -355,7 +355,7 @@ class WindowAggregate(SliceAggregate):
         }
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> WindowAggregate:
-        """The same, continued from what was saved; what is done with may still be among the slices."""
+        """The operator as it was saved; its slices may still hold some that are not needed any more."""
         holes = tuple(Span(*hole) for hole in saved["holes"])
         run = replace(
             self,

@@ -66,7 +66,7 @@ class RelationFiles:
         self.checkpoint.adopt(folder)
 
     def persisted(self, relation: Relation) -> Relation:
-        """The rows of the driver in a file too; the same file, whoever asks again."""
+        """The relation with its rows in a file as well; asked again, it is the same file."""
         if relation not in self._persisted:
             assert relation.table is not None
             name = f"{self.folder()}.{'parquet' if self.shared else 'arrow'}"
@@ -98,7 +98,7 @@ class RelationFiles:
 
     @contextmanager
     def apart(self, names: frozenset[str]) -> Iterator[RelationFiles]:
-        """For a question that is asked beside the rounds: these files stay, and what it writes goes when it ends.
+        """Files for a question outside of the rounds: keeps these files until it ends, then removes what it wrote.
 
         It writes in a folder of its own, which no record ever names; a crash leaves it as garbage.
         """

@@ -267,7 +267,7 @@ class Engine:
         self.checkpoint.close()
 
     def status(self) -> Status:
-        """How things stand after the last round, which is the one that prods are answered from."""
+        """The status after the last round, from which prods are answered too."""
         last, state = self.early.snapshot, self.state
         progress = state.progress(self.program, self.scheduling)
         streams = tuple(state.stream_status[one.name].with_left_out(progress, one) for one in self.program.streams)
@@ -346,7 +346,7 @@ class Engine:
         }
 
     def _look_for_results(self) -> None:
-        """Warn of files of earlier rounds that somebody has removed: they are not written again."""
+        """Warn of result files of earlier rounds that are missing: they are not written again."""
         directories = self.directories
         for name, written in self.state.outputs.items():
             sink = self.sinks[name] if name in directories else None

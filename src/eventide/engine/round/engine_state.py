@@ -14,6 +14,8 @@ import pyarrow as pa
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import RoundRecord, StateFile
 from eventide.engine.checkpoint.written_results import Written
+from eventide.engine.common_time import restored as restored_streams
+from eventide.engine.common_time import started
 from eventide.engine.introspection.status import StreamStatus
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.operators import factory
@@ -172,7 +174,7 @@ class EngineState:
         return {} if self.record is None else self.record.positions
 
     def progress(self, program: Program, scheduling: Scheduling) -> ProgressReport | None:
-        """How the program stands after the last round, for those who ask why; None before the first."""
+        """The state of the program after the last round, for `why`; None before the first round."""
         record, operators, streams = self.record, self.operators, self.streams
         if record is None:
             return None
@@ -246,12 +248,10 @@ class EngineState:
     def roll_back(self, program: Program) -> None:
         """Put back what a failed round may have touched: policies learn while they look."""
         self._names.restore(self.record)
-        for stream in program.streams:
-            if self.record is None or stream.name not in self.record.streams:
-                self.streams[stream.name] = StreamProgress.start(stream)
-            else:
-                known = self._names.of(stream.name)
-                self.streams[stream.name] = StreamProgress.restored(stream, self.record.streams[stream.name], known)
+        if self.record is None:
+            self.streams.update(started(program))
+        else:
+            self.streams.update(restored_streams(program, self.record.streams, self._names.of))
         self._note()
 
     def _note(self) -> None:

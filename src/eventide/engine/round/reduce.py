@@ -142,7 +142,7 @@ class ReduceStep:
     def _reduce_fail_safe(
         self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamProgress, clock: int, round: int
     ) -> Reduction:
-        """The same without rows that break a query; these are rejected."""
+        """Reduce without rows that break a query; these are rejected."""
         stream = reducer.stream
         try:
             found, limit = self._reduce(reducer.fail_safe, operators, time, clock, round)

@@ -340,7 +340,7 @@ class _FailedError(Exception):
 
 
 def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-    """The same method; whoever holds it or what it raised, and Spark does until the process ends, holds no engine."""
+    """The method behind a weak reference: Spark holds it until the process ends, and must not hold the engine."""
     reference = weakref.WeakMethod(method)
 
     def call(batch: DataFrame, number: int) -> None:

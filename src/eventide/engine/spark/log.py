@@ -78,7 +78,7 @@ class SparkLog:
             self._confirmed = written
 
     def portion(self, batch: int) -> dict[str, str]:
-        """Which rows a batch is made of: the same text only for the same ones, as it holds when Spark chose them."""
+        """A text that identifies the rows of a batch: equal only for equal rows."""
         return {"offsets": checksum(self._storage.read(f"{OFFSETS}/{batch}"))}
 
     def files_of(self, batch: int) -> list[tuple[str, ...] | None]:

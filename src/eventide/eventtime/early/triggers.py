@@ -239,5 +239,5 @@ class EarlinessControl(SavedGenerator):
         return self.point
 
     def copy(self) -> EarlinessControl:
-        """Another one that stands where this does."""
+        """An independent copy."""
         return copy(self)

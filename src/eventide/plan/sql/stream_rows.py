@@ -35,6 +35,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import EDGE
+from eventide.eventtime.policies.skew.between_streams import between_streams
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.plan.bound.query import BoundQuery, instant_sql, time_sql
 from eventide.plan.declared.join import Join
@@ -131,6 +132,9 @@ def bounded_sources(stream: Stream) -> str | None:
     True
     """
     if not stream.known or len(stream.source) != 1 or not _has_bounds(stream.policy):
+        return None
+    between = between_streams(stream.policy)
+    if between is not None and between.others is not None:
         return None
     column = stream.column(stream.source[0])
     if column.type != "STRING" and column.type not in WHOLE_NUMBERS:
