@@ -226,7 +226,7 @@ class StreamReader:
                 raise self.source.error("FORMAT goes with FROM 'path' or FROM STDIN", clauses["FORMAT"])
             kind = clauses["FORMAT"].expressions[0].name.lower()
         elif kind is None and path is not None:
-            kind = _by_ending(path)
+            kind = format_by_ending(path)
             if kind is None:
                 raise self.source.error(
                     "what is the format of this path?", origin, "write FROM json 'path', for example"
@@ -333,10 +333,10 @@ def option_pairs(clause: Clause | None, source: SourceText) -> tuple[tuple[str, 
     return tuple(found.values())
 
 
-def _by_ending(path: str) -> str | None:
+def format_by_ending(path: str) -> str | None:
     """The format that the ending of a path names.
 
-    >>> _by_ending("in/a.csv.gz"), _by_ending("in/*.jsonl"), _by_ending("in")
+    >>> format_by_ending("in/a.csv.gz"), format_by_ending("in/*.jsonl"), format_by_ending("in")
     ('csv', 'json', None)
     """
     endings = {"json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet", "orc": "orc"}
