@@ -48,12 +48,6 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "TIMEOUT": ("amount",),
     "IDLE AFTER": ("amount",),
 }
-TABLE_CLAUSES: Mapping[str, Parts] = {
-    "FROM": ("input",),
-    "OPTIONS": ("pairs",),
-    "FORMAT": ("name",),
-    "REFRESH EVERY": ("amount",),
-}
 WINDOW_CLAUSES: Mapping[str, Parts] = {
     "RANGE": ("amount",),
     "SLIDE": ("amount",),

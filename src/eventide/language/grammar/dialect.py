@@ -26,7 +26,6 @@ from eventide.language.grammar.clauses import (
     PROD_CLAUSES,
     QUEUE_CLAUSES,
     STREAM_CLAUSES,
-    TABLE_CLAUSES,
     WINDOW_CLAUSES,
     ClauseParser,
     MisreadError,
@@ -43,6 +42,10 @@ from eventide.language.grammar.nodes import (
 )
 from eventide.plan.expressions.spark_dialect import Spark4
 
+TABLE_CLAUSES = {
+    **{words: STREAM_CLAUSES[words] for words in ("FROM", "OPTIONS", "FORMAT")},
+    "REFRESH EVERY": ("amount",),
+}
 STATEMENTS = (
     "CREATE STREAM",
     "CREATE TABLE",
