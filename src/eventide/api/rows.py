@@ -265,6 +265,8 @@ class Startable(ABC):
         bounded: bool | None = None,
         driver_memory: int | str | None = None,
         replace: bool = False,
+        accept: bool = False,
+        backfill: bool = False,
     ) -> RunningQuery:
         """Start the query; its results go to `sink`, or are kept in memory.
 
@@ -278,6 +280,8 @@ class Startable(ABC):
           (default 256 MiB); state above that is on the cluster.
         - `replace`: delete results of this query that another checkpoint has written to the directory `sink`. Without
           it, such a start is refused.
+        - `accept`: the query is not the one that the checkpoint was made by; drop the state of what changed.
+        - `backfill`: a query that changed reads all rows that its files have given, and not only those to come.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -298,6 +302,8 @@ class Startable(ABC):
             bounded=bounded,
             driver_memory=driver_memory,
             replace=replace,
+            accept=accept,
+            backfill=(one.called,) if backfill else (),
         )[one.called]
 
     def run(self) -> pa.Table:

@@ -306,6 +306,11 @@ class Running(ABC):
         if self.engine.state.record is not None and self.engine.pending is None:
             self.noted(self.engine.round({}, positions=self.engine.state.positions))
 
+    def commit_evolution(self) -> None:
+        """Let what a changed program did to the checkpoint happen at once: a later start knows that program."""
+        if not self.engine.evolution.is_nothing:
+            self._commit_change()
+
     def _give_back_signals(self) -> None:
         if threading.current_thread() is threading.main_thread():
             while self._handlers:

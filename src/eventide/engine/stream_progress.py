@@ -360,7 +360,9 @@ class StreamProgress:
     @classmethod
     def restored(cls, stream: Stream, saved: dict[str, Any], sources: pa.Array) -> StreamProgress:
         """Continue from what was saved."""
-        generator = policy_of(stream).resume(saved["pacemaker"])
+        # A stream whose policy became another one has its heartbeat, and learns anew.
+        snapshot = saved["pacemaker"]
+        generator = policy_of(stream).start() if snapshot is None else policy_of(stream).resume(snapshot)
         losses = Losses(**saved["losses"])
         # Rounds that were committed before these were kept do not have them.
         hearing = LastSeen.restored(saved["hearing"]) if "hearing" in saved else LastSeen()

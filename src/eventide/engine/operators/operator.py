@@ -165,6 +165,10 @@ class Operator(ABC):
 
     # Rows come in
 
+    def own(self, rows: Relation) -> Relation:
+        """Of rows that came into a port, those that are for it at all: not those of before it began."""
+        return rows
+
     @abstractmethod
     def layout(self, port: str) -> Layout:
         """The columns of the rows that come into a port."""

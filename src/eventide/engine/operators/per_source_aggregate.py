@@ -32,6 +32,7 @@ from eventide.engine.operators.windows import (
     last_ending_by_source,
     needed_by_source,
     open_frontier,
+    own_windows,
 )
 from eventide.engine.relations.executor import Executor, Statement
 from eventide.engine.relations.relation import Layout, Relation
@@ -176,7 +177,7 @@ class PerSourceAggregate(SliceAggregate):
         chosen = panes < closed[by]
         panes, by = panes[chosen], by[chosen]
         emitted = grown(self.emitted, len(closed), self.emitted_before)
-        windows = closing_by_source(self.query.panes, panes, by, emitted[by], closed[by])
+        windows = own_windows(closing_by_source(self.query.panes, panes, by, emitted[by], closed[by]), self.begins)
         beats = heartbeats[windows.column("by").to_numpy()]
         return windows.append_column("heartbeat", pa.array(beats, pa.int64(), mask=beats == FOREVER))
 

@@ -70,12 +70,12 @@ class QueueOperator(RowsOperator):
     credit: int = 0
 
     @classmethod
-    def start(cls, bound: BoundRows, executor: Executor) -> Self:
-        """A queue that has seen nothing."""
+    def start(cls, bound: BoundRows, executor: Executor, begins: int = NEVER) -> Self:
+        """A queue that has seen nothing; rows before `begins` are not for it."""
         layout = rows_layout(bound, *IDENTITY)
         aside = Layout((*layout.columns, SINCE, SET), ("__t", SINCE.name))
         waiting = Line.of(layout, IN_ORDER, IDENTITY[0].name)
-        return cls(bound, executor, waiting, Line.of(aside, (SINCE.name, *IN_ORDER), SET.name))
+        return cls(bound, executor, waiting, Line.of(aside, (SINCE.name, *IN_ORDER), SET.name), begins=begins)
 
     @property
     def rows(self) -> int:
@@ -231,13 +231,15 @@ class QueueOperator(RowsOperator):
     def snapshot(self) -> dict[str, Any]:
         """What is saved besides the rows, as plain data."""
         lines = {"waiting": self.waiting.saved(), "aside": self.aside.saved()}
-        return {"frontier": self.frontier.saved(), "clock": self.clock, "credit": self.credit, **lines}
+        known = {"clock": self.clock, "credit": self.credit, "begins": self.begins}
+        return {"frontier": self.frontier.saved(), **known, **lines}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
         """The operator, continued from what was saved."""
         waiting = self.waiting.restored(saved["waiting"], state["waiting"])
         aside = self.aside.restored(saved["aside"], state["aside"])
-        run = replace(self, waiting=waiting, aside=aside, clock=saved["clock"], credit=saved["credit"])._with_holes()
+        known = replace(self, clock=saved["clock"], credit=saved["credit"], begins=saved.get("begins", NEVER))
+        run = replace(known, waiting=waiting, aside=aside)._with_holes()
         return replace(run, frontier=replace(OperatorFrontier.restored(saved["frontier"]), holes=run.holes))
 
 

@@ -81,6 +81,15 @@ def holding(window: Window, panes: Instants, above: int, closed_before: int) -> 
     return pa.table({"pane": every, "window_start": of, "window_end": of + window.range})
 
 
+def own_windows(windows: pa.Table, begins: int) -> pa.Table:
+    """The windows that start at `begins` or later: of the others a query that began there lacks rows.
+
+    >>> own_windows(pa.table({"window_start": [0, 10, 20]}), begins=10).column("window_start").to_pylist()
+    [10, 20]
+    """
+    return windows if begins == NEVER else windows.filter(pc.greater_equal(windows.column("window_start"), begins))
+
+
 def needed_from(window: Window, closed_before: int, retain: int = 0) -> int:
     """The first pane that a window still open, or retained, can need.
 

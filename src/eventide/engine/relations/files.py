@@ -33,14 +33,17 @@ class RelationFiles:
         """Whether others than the driver read the files."""
         self._storage = checkpoint.storage
         self._round = 0
+        self._is_ahead = False
         self._numbers = count()
         self._sequences = count()
         self._persisted: WeakKeyDictionary[Relation, Relation] = WeakKeyDictionary()
 
-    def begin(self, round: int) -> None:
-        """From now on files are written for this round."""
-        self._round, self._numbers = round, count()
-        self._sequences = count(round * SEQUENCES_A_ROUND)
+    def begin(self, round: int, ahead: bool = False) -> None:
+        """From now on files are written for this round; `ahead` of it what it goes on from is made, and stays."""
+        goes_on, self._is_ahead = self._is_ahead and round == self._round, ahead
+        if not goes_on:
+            self._round, self._numbers = round, count()
+            self._sequences = count(round * SEQUENCES_A_ROUND)
 
     def sequence(self) -> int:
         """A number that no relation has had."""
