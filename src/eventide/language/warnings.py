@@ -93,6 +93,8 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
             return
         inner = inner.inner or inner
     if isinstance(inner, DeclaredSkew):
+        for message in declared.unused:
+            yield message, clauses["BOUNDS"]
         for message in about_bounds(inner.skew, stream.known, has_timeout):
             yield message, clauses["BOUNDS"]
     elif not has_timeout and (reason := _rests(inner)):
