@@ -31,7 +31,7 @@ from eventide.language.scope import Clock, Scope, ScopeRelation, over
 from eventide.plan.declared.program import NAME, Operator, Program
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind
-from eventide.plan.declared.window import RowWindow, Window
+from eventide.plan.declared.window import RowWindow, SessionWindow, Window
 from eventide.plan.expressions.columns import Column
 from eventide.sinks.sink import Sink
 
@@ -120,6 +120,29 @@ class ReadableRows:
     def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
         """Aggregate in windows over the last `range` rows in the order of time, one every `slide` rows."""
         return self._builder._over(RowWindow(range, range if slide is None else slide), 0)
+
+    def sessions(
+        self, gap: Length | None = None, *, by: str | None = None, retain: Length | None = None
+    ) -> QueryBuilder:
+        """Aggregate in the sessions of each group: rows of which each comes at most `gap` after the one before it.
+
+        `by` is SQL that gives each row a gap of its own, such as "n * INTERVAL '5' MINUTES". `retain` is how long after
+        its end late rows still make a session longer.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> clicks = stream(pa.table({"t": [1, 12, 30], "who": ["a", "a", "a"]}), time="t")
+        >>> found = clicks.sessions(15).groupBy("who").agg(n="count(*)").run()
+        >>> found.select(["window_start", "window_end", "n"]).to_pylist()
+        [{'window_start': 1, 'window_end': 27, 'n': 2}, {'window_start': 30, 'window_end': 45, 'n': 1}]
+        """
+        builder = self._builder
+        kind = builder.stream.time_kind
+        if gap is None and by is None:
+            raise DeclarationError(".sessions() needs a gap: .sessions('10 minutes'), or by=... for one of each row")
+        long = 0 if gap is None else length(gap, kind, "the gap of sessions")
+        kept = 0 if retain is None else length(retain, kind, "how long sessions are retained")
+        return builder._over(SessionWindow(long, by), kept)
 
     def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
         """Give one result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""

@@ -34,7 +34,7 @@ from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.declared.window import SameWindow, Window
+from eventide.plan.declared.window import SameWindow, SessionWindow, Window
 
 MANY_PANES = 1000
 POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER"}
@@ -110,7 +110,7 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
 def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a query."""
     window = query.window
-    if isinstance(window, SameWindow):
+    if isinstance(window, SameWindow | SessionWindow):
         return
     if window.slide > window.range:
         yield "SLIDE is longer than RANGE: rows between two windows are in none", tree

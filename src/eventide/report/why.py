@@ -95,11 +95,10 @@ def window_words(window: OpenWindow) -> str:
     unitless = window.query.kind is TimeKind.SEQUENCE
     start, end = moment(window.start, unitless), moment(window.end, unitless)
     day = "" if unitless else start[: start.index(" ") + 1]
-    unit = "rows" if hasattr(window.query, "numbered") else "window"
     chain_of, way = _chain(window.wait)
     rows = max(window.rows, rows_missing(window.wait))
     telling = StreamAmounts(way.stream, way.names, day, several=_meets(window.wait))
-    opening = f"{unit} {start} to {end.removeprefix(day) if day else end} "
+    opening = f"{window.query.noun} {start} to {end.removeprefix(day) if day else end} "
     if rows:
         more = f"{rows:,} more row{'' if rows == 1 else 's'}"
         return opening + f"waits for {', which waits for '.join([*chain_of, more])} of stream {way.stream.name}"

@@ -21,7 +21,6 @@ from eventide.engine.introspection.closing_time import reached_at
 from eventide.engine.introspection.open_windows import Need, OpenQuery, known
 from eventide.engine.scheduling.frontier_limits import others_of, shape_of
 from eventide.engine.stream_progress import StreamProgress
-from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
 from eventide.eventtime.scheduling.expensive import SelectivityTracker
@@ -152,9 +151,7 @@ class ProgressReport:
     def window(self, query: str, start: int) -> OpenWindow | None:
         """The window that starts there, with rows or without; None if it is closed."""
         opened = self.open(self.program.query(query).name)
-        end = start + opened.length
-        if (end - opened.window.offset - opened.window.range) % opened.window.slide:
-            raise DeclarationError(f"no window of query {query!r} starts there: its windows are aligned otherwise")
+        end = opened.end_of(start)
         return None if opened.is_closed(end) or self.record.ended else self._window(opened, start, end)
 
     def first(self, query: str) -> tuple[int, Wait] | None:

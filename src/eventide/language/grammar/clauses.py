@@ -51,6 +51,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
 WINDOW_CLAUSES: Mapping[str, Parts] = {
     "RANGE": ("amount",),
     "SLIDE": ("amount",),
+    "SESSION": ("gap",),
     "WATTR": ("name",),
     "OFFSET": ("amount",),
     "EMPTY WINDOWS": (),
@@ -263,6 +264,7 @@ class ClauseParser(Spark4.Parser):
             "text": lambda: [self._parse_text()],
             "type": lambda: [self._parse_declared_type()],
             "amount": lambda: [self._parse_amount()],
+            "gap": lambda: [self._parse_gap()],
             "less": lambda: [exp.Var(this="-"), self._parse_amount()] if self._match(TokenType.DASH) else [],
             "amounts": lambda: self._parse_csv(self._parse_amount),
             "quota": lambda: [self._parse_amount(QUOTAS)],
@@ -273,6 +275,16 @@ class ClauseParser(Spark4.Parser):
             "output": self._parse_format_and_path,
         }
         return readers[word]()
+
+    def _parse_gap(self) -> exp.Expr:
+        """One length for all rows, or an expression that gives each row its own."""
+        plain = self._curr.token_type in (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.INTERVAL)
+        if plain or ATTACHED.fullmatch(self._curr.text):
+            return self._parse_amount()
+        found = self._parse_disjunction()
+        if not isinstance(found, exp.Expr):
+            self._refuse("expected the gap of a session, such as 10 minutes")
+        return found
 
     def _parse_list(self, one: Callable[[], Any]) -> list[Any]:
         self._expect("(")

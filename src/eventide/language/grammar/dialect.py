@@ -251,13 +251,12 @@ def parse(tokens: list[Token], text: str) -> exp.Expr | None:
 
 
 def _as_name(token: Token | None, after: Token | None) -> Token:
-    """Before a parenthesis, WINDOW is Spark's function and no clause; before their words, PROD and SIDELINE name no
-    table.
-    """
+    """Before a parenthesis, WINDOW and SESSION are functions; before their words, PROD and SIDELINE name no table."""
     assert token is not None
     if after is not None and f"{token.text} {after.text}".upper() in OPENINGS:
         return Token(TokenType.INTO, token.text, token.line, token.col, token.start, token.end, token.comments)
-    if token.token_type is TokenType.WINDOW and after is not None and after.token_type is TokenType.L_PAREN:
+    is_call = after is not None and after.token_type is TokenType.L_PAREN
+    if is_call and (token.token_type is TokenType.WINDOW or token.text.upper() == "SESSION"):
         return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
     return token
 
