@@ -1,7 +1,7 @@
 """An engine at work, seen from outside: its status, its end, how to stop it, queries that come and go.
 
 Law: `stop` lets the round that is under way finish and commit; then nothing runs any more. What made an engine fail is
-told to whoever waits for it, once, as one of our own errors. A query is added or removed between two rounds, and that
+raised to whoever waits for it, once, as one of our own errors. A query is added or removed between two rounds, and that
 is committed when `add` or `remove` returns. Prods do not wait for rounds, and rounds do not wait for prods; the end
 waits for those that are being answered.
 """
@@ -43,7 +43,7 @@ class ShutdownGate:
 
     @contextmanager
     def let_in(self, what: str) -> Iterator[None]:
-        """Inside until the block ends; `what` someone wants is told if the door is shut."""
+        """Inside until the block ends; the error names `what` someone wanted if the gate is shut."""
         with self._changed:
             if self._shut:
                 raise EngineError(f"cannot {what}: the engine has ended")
@@ -56,7 +56,7 @@ class ShutdownGate:
                 self._changed.notify_all()
 
     def shut(self) -> None:
-        """Wait until nobody is inside; safe to call again."""
+        """Let nobody in any more, and wait until all have left; safe to call again."""
         with self._changed:
             self._shut = True
             self._changed.wait_for(lambda: self._inside == 0)
@@ -65,7 +65,7 @@ class ShutdownGate:
 log = logging.getLogger(__name__)
 
 REMEMBERED = 32
-"""Rounds over which the rate of rows is told."""
+"""Rounds over which the rate of rows is averaged."""
 
 SILENCE = 5.0
 """Seconds without a round after which the rate is 0, unless rounds are rarer than that."""
@@ -111,7 +111,7 @@ class Running(ABC):
         function()
 
     def status(self) -> Status:
-        """How the engine stands after its last round; never waits for the one under way."""
+        """The status after the last round; never waits for the round under way."""
         warnings = tuple(self.engine.checkpoint.warnings)
         return replace(self.engine.status(), rows_per_second=self._rows_per_second(), warnings=warnings)
 
@@ -302,9 +302,14 @@ class Running(ABC):
 
     def _commit_change(self) -> None:
         """A round without rows, so that a restart knows of the change."""
-        # Before the first round nothing has to be told; and rows that are about to come again take it with them.
+        # Before the first round there is nothing to say; and rows that are about to come again take it with them.
         if self.engine.state.record is not None and self.engine.pending is None:
             self.noted(self.engine.round({}, positions=self.engine.state.positions))
+
+    def commit_evolution(self) -> None:
+        """Let what a changed program did to the checkpoint happen at once: a later start knows that program."""
+        if not self.engine.evolution.is_nothing:
+            self._commit_change()
 
     def _give_back_signals(self) -> None:
         if threading.current_thread() is threading.main_thread():

@@ -63,7 +63,7 @@ class JoinStatements:
         return Statement(text, identified=True)
 
     def late(self, rows: str) -> str:
-        """Whether the time of a row is promised to be over, or partners of it may be gone."""
+        """The condition by which a row is late: its time is over, or partners of it may have been dropped."""
         return f"{rows}.__t <= limits.__time OR COALESCE({self.dead(rows, 'floor')}, FALSE)"
 
     def pairs(self, new_left: bool, new_right: bool, fail_safe: bool = False) -> str:

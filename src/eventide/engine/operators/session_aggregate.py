@@ -24,8 +24,8 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.introspection.open_windows import OpenSessions
 from eventide.engine.operators.frontier import OperatorFrontier, before, least_time
+from eventide.engine.operators.open_windows import OpenSessions
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
 from eventide.engine.operators.slices import SliceAggregate, result_layout
 from eventide.engine.operators.time_range import from_time, known_times

@@ -13,7 +13,7 @@ the early trigger in the plan and the input adapter; section 4.3: one prod for e
 
 *Feedback.* The prod point moves by feedback, so that early answers are as wrong as is permitted, not more. `PROD WITHIN
 2 % ERROR` is an `Earliness`. It asks for each window once, at a point of its last slide. When the final answer is
-there, the error of the early one is told to it: each window earns the permitted error, and pays its own. What is saved
+there, it is given the error of the early one: each window earns the permitted error, and pays its own. What is saved
 moves the point earlier, what is owed moves it later, `speed` of a slide for each permitted error. (Prodding thesis,
 section 6.2 (c) and figure 6.4, where this is future work.)
 
@@ -239,5 +239,5 @@ class EarlinessControl(SavedGenerator):
         return self.point
 
     def copy(self) -> EarlinessControl:
-        """Another one that stands where this does."""
+        """An independent copy."""
         return copy(self)

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.eventtime.arrays import grown
-from eventide.eventtime.heartbeat import SavedState
+from eventide.eventtime.heartbeat import SavedState, Snapshot
 from eventide.eventtime.instant import EDGE, Instants
 
 _GONE_TIMES = 10
@@ -80,9 +80,9 @@ class LossBudget(NamedTuple):
 
 
 class Silence(SavedState):
-    """Proven and longest silences per source, and how silences beyond the proven ones ended."""
+    """Proven and longest silences per source, how silences beyond the proven ones ended, and those of all together."""
 
-    SAVED = ("_proven", "longest", "_ended", "_ended_badly")
+    SAVED = ("_proven", "longest", "_ended", "_ended_badly", "pause", "taken_for_an_end")
     PACKED = True
 
     def __init__(self, places: int) -> None:
@@ -90,6 +90,16 @@ class Silence(SavedState):
         self.longest = np.zeros(places, dtype=np.int64)
         self._ended = 0
         self._ended_badly = 0
+        self.pause = 0
+        """The longest silence of all sources together."""
+        self.taken_for_an_end = False
+        """Whether rows were lost because the stream had been taken to be over (`rest.py`)."""
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described; earlier versions did not keep what all were silent together."""
+        super().restore({"pause": 0, "taken_for_an_end": False, **saved})
+        if "pause" not in saved:
+            self.pause = int(self.longest.max(initial=0))
 
     def grow(self, places: int) -> None:
         """Make room for more sources."""
