@@ -120,7 +120,7 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
 
 
 def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    """What to say about a query."""
+    """The warnings about a query."""
     window = query.window
     if isinstance(window, SameWindow | SessionWindow):
         return
@@ -209,7 +209,7 @@ def _learns_from_rows(policy: Policy) -> bool:
 
 
 def _rests(policy: Policy) -> str | None:
-    """What stays open in silence."""
+    """Which rows a policy holds back for ever in a silence of all sources, in words; None where there are none."""
     if isinstance(policy, Slack) and policy.rows:
         return f"the last {policy.rows} rows are held back"
     if isinstance(policy, FixedDelay) and policy.delay:

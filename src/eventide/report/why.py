@@ -183,7 +183,7 @@ class WhyOpen:
 
     @classmethod
     def of(cls, window: OpenWindow) -> WhyOpen:
-        """From what the engine knows."""
+        """From an open window of the engine."""
         waits = window.wait.as_data()
         return cls(window.start, window.end, window.closes_at, waits, window_words(window))
 

@@ -43,7 +43,7 @@ PATTERN = re.compile(r"[*?{\[]")
 
 
 class FileTimes(Protocol):
-    """Tells when files were modified."""
+    """Knows when files were modified."""
 
     def modified(self, uri: str) -> int | None:
         """The time of a file in milliseconds; None where there is none."""

@@ -39,7 +39,7 @@ MOST_WINDOWS = 64
 
 @dataclass
 class EarlyState:
-    """The early answers of one query."""
+    """What one query has learned from its early answers, and when it asks again."""
 
     accuracy: Accuracy
     ends: WindowEnds

@@ -65,7 +65,7 @@ class EarlyOutcome:
 
 @dataclass
 class EarlyStep:
-    """Asks the queries of an engine."""
+    """Asks queries for early answers that are due, or that somebody wants, and scores earlier ones."""
 
     engine: Engine
     states: Mapping[str, EarlyState] = field(default_factory=dict)
