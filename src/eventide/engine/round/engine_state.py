@@ -25,7 +25,7 @@ from eventide.engine.operators.placement import place, placed
 from eventide.engine.operators.windows import first_after
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.segments import Segments
-from eventide.engine.round.evolved import continued, latest_of
+from eventide.engine.round.changed_program import continued, latest_of
 from eventide.engine.round.report import Positions, RoundInput
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError
