@@ -1,5 +1,4 @@
-"""`eventide why`: which windows of a query are open, and who holds them, while an engine works on the checkpoint or
-after.
+"""`eventide why`: which windows of a query are open, and who holds each of them.
 
 Law: nothing is changed, and no engine is disturbed; what is shown is true of the last committed round. Between two
 rounds nothing happens but that the clock goes on, which is what `closes at` says.
