@@ -48,7 +48,10 @@ def restored(
     return _linked(
         program,
         {
+            # A stream that is new, or whose time is read otherwise now, has nothing that was saved.
             stream.name: StreamProgress.restored(stream, dict(saved[stream.name]), names(stream.name))
+            if stream.name in saved
+            else StreamProgress.start(stream)
             for stream in program.streams
             if stream.name in wanted
         },

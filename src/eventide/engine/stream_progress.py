@@ -83,7 +83,7 @@ def take_promises(
 
 
 def _matching(pattern: pa.Table, columns: tuple[str, ...], names: pa.Array) -> NDArray[np.intp]:
-    """The sources that have the values of a pattern; NULL in it stands for any."""
+    """The sources that match a pattern of values; NULL in it matches any value."""
     parts = pc.split_pattern(names, SEPARATOR)
     fits = np.ones(len(names), dtype=np.bool_)
     for place, name in enumerate(columns):
@@ -153,7 +153,7 @@ class Losses:
 
 @dataclass
 class StreamProgress:
-    """The running time of a stream."""
+    """A stream while it runs: its sources, heartbeats, clock and losses."""
 
     stream: Stream
     generator: HeartbeatGenerator
@@ -360,7 +360,9 @@ class StreamProgress:
     @classmethod
     def restored(cls, stream: Stream, saved: dict[str, Any], sources: pa.Array) -> StreamProgress:
         """Continue from what was saved."""
-        generator = policy_of(stream).resume(saved["pacemaker"])
+        # A stream whose policy became another one has its heartbeat, and learns anew.
+        snapshot = saved["pacemaker"]
+        generator = policy_of(stream).start() if snapshot is None else policy_of(stream).resume(snapshot)
         losses = Losses(**saved["losses"])
         # Rounds that were committed before these were kept do not have them.
         hearing = LastSeen.restored(saved["hearing"]) if "hearing" in saved else LastSeen()

@@ -1,4 +1,4 @@
-"""What is no mistake but may not be meant.
+"""Warnings: what runs, but is probably not meant.
 
 Law: a warning names what will happen and the clause that prevents it. A script with warnings runs.
 """
@@ -35,7 +35,7 @@ from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.declared.window import SameWindow, Window
+from eventide.plan.declared.window import SameWindow, SessionWindow, Window
 
 MANY_PANES = 1000
 POLICIES = (*POLICY_CLAUSES, "SLACK", "PUNCTUATED BY", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER", "TIMEOUT")
@@ -122,9 +122,9 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
 
 
 def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    """What to say about a query."""
+    """The warnings about a query."""
     window = query.window
-    if isinstance(window, SameWindow):
+    if isinstance(window, SameWindow | SessionWindow):
         return
     if window.slide > window.range:
         yield "SLIDE is longer than RANGE: rows between two windows are in none", tree
@@ -211,7 +211,7 @@ def _learns_from_rows(policy: Policy) -> bool:
 
 
 def _rests(policy: Policy) -> str | None:
-    """What stays open in silence."""
+    """Which rows a policy holds back for ever in a silence of all sources, in words; None where there are none."""
     if isinstance(policy, Slack) and policy.rows:
         return f"the last {policy.rows} rows are held back"
     if isinstance(policy, FixedDelay) and policy.delay:

@@ -43,7 +43,7 @@ def state_rows(operator: Operator) -> int:
 
 
 def placed(operators: Mapping[str, Operator], executor: Executor) -> dict[str, Operator]:
-    """The same operators, the state of each where it belongs after a round; all of it is in files."""
+    """The operators with their state saved in files, and moved to where it belongs after a round."""
     found = {name: _saved(operator, executor) for name, operator in operators.items()}
     if not executor.backend.has_cluster:
         return found

@@ -84,7 +84,7 @@ class AdvanceStep:
     def inputs(
         self, name: str, known: Mapping[str, OperatorFrontier], ingestion: Ingestion | None = None
     ) -> list[InputProgress]:
-        """How far the inputs of an operator have come, as far as it may go by them."""
+        """The frontiers of an operator's inputs, capped by how far it may go."""
         found = []
         for way, frontier in self.limits.inputs(name, known):
             stream = self.streams.get(way.source)
@@ -206,7 +206,7 @@ class RoundExecution:
         return (operator, reader) in self._news
 
     def run(self, operator: str) -> None:
-        """A turn; whoever reads it has news if it emitted a row or moved time, and in its first turn always."""
+        """Run an operator once; its readers have news if it emitted a row or moved time, and after its first run."""
         self._news.difference_update((read, operator) for read in self._shape.inputs(operator))
         before = self._frontiers.get(operator)
         emitted = self._advancing.turn(operator)

@@ -135,6 +135,7 @@ class HeartbeatStep:
 
 def ingest(found: Ingestion, way: Edge, rows: Relation, sources: pa.Table | None = None) -> Ingested:
     """Give rows to the operator that they are for."""
-    found.operators[way.step], ingested = found.operators[way.step].ingest(way.name, rows, sources)
+    operator = found.operators[way.step]
+    found.operators[way.step], ingested = operator.ingest(way.name, operator.own(rows), sources)
     found.rows_in[way.step] = found.rows_in.get(way.step, 0) + ingested.wanted
     return ingested

@@ -32,7 +32,7 @@ def shape_of(program: Program, inputs: Mapping[str, Iterable[str]]) -> Shape:
 def others_of(
     program: Program, shape: Shape, level: HeartbeatScope, selectivity: Mapping[str, float]
 ) -> dict[str, tuple[str, ...]]:
-    """The streams by which each query and operator goes beside those that it reads."""
+    """For each query and operator, the streams that it waits for although it does not read them."""
     found = labels(shape, level, selectivity)
     others = {name: _comparable(program, shape, name, found[name] - shape.below(name)) for name in found}
     if level is HeartbeatScope.MEMORY:

@@ -51,12 +51,11 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
 WINDOW_CLAUSES: Mapping[str, Parts] = {
     "RANGE": ("amount",),
     "SLIDE": ("amount",),
+    "SESSION": ("gap",),
     "WATTR": ("name",),
     "OFFSET": ("amount",),
     "EMPTY WINDOWS": (),
-    "RETAIN": ("amount",),
-    "SLACK": ("amount",),
-    "DRATIO": ("amount",),
+    **dict.fromkeys(("RETAIN", "SLACK", "DRATIO"), ("amount",)),
 }
 INTO_CLAUSES: Mapping[str, Parts] = {
     "CLOSE BY SOURCE": (),
