@@ -21,6 +21,7 @@ from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Policy
 from eventide.eventtime.instant import EDGE
+from eventide.eventtime.policies.skew.declared import names_of_bounds
 
 LEARNED = "learned.json"
 
@@ -53,7 +54,7 @@ class BridgeGenerator:
         self._folder = folder
         self._policy = policy
         self._query: str | None = None
-        self._sources: dict[str, int] = {}
+        self._sources = {name: number for number, name in enumerate(names_of_bounds(policy) or ())}
         self._clock = -EDGE
         self._generator: HeartbeatGenerator = self._resumed()
 

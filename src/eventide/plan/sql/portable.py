@@ -36,6 +36,7 @@ def is_portable(query: BoundQuery) -> bool:
     return (
         query.query.sample is None
         and (where is None or kind.of(parsed(where, "a condition")) == TRUTH)
+        and (not query.has_own_gaps or kind.of(parsed(query.gap or "", "a gap")) == WHOLE)
         and all(kind.of(parsed(key.sql, "a group")) not in (None, NULL, FRACTION) for key in query.keys)
         and all(kind.is_aggregate(parsed(partial.reduce, "a partial")) for partial in query.partials)
     )
