@@ -200,7 +200,7 @@ def _engine(
 
 
 def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
-    """The streams that are read, and the program."""
+    """Collect the streams that the queries read, and their program."""
     results = [one for one in asked if isinstance(one, EventRows | ContinuousQuery)]
     placing = ProgramNames(frozenset(map(id, results)))
     if len(placing.results) < len(results):

@@ -153,7 +153,7 @@ class Losses:
 
 @dataclass
 class StreamProgress:
-    """The running time of a stream."""
+    """A stream while it runs: its sources, heartbeats, clock and losses."""
 
     stream: Stream
     generator: HeartbeatGenerator

@@ -174,7 +174,7 @@ def not_expected(heard: NDArray[np.bool_], known: int = 0) -> tuple[LeftOut, ...
 
 
 def beyond(reason: Reason, raised_to: int, promised: NDArray[np.int64]) -> tuple[LeftOut, ...]:
-    """The sources over whose heads a rule has raised the combined heartbeat.
+    """The sources that are behind the combined heartbeat, which a rule has raised.
 
     >>> beyond(NOT_HEARD, 7, np.array([9, 5]))[0].sources.tolist()
     [1]

@@ -72,7 +72,7 @@ class Function:
 
 @dataclass
 class Builder:
-    """What has been said so far."""
+    """The program that the statements so far declare."""
 
     source: SourceText
     streams: dict[str, DeclaredStream] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class Builder:
         )
 
     def warnings(self) -> tuple[Warning, ...]:
-        """What to say about all of it."""
+        """The warnings about the whole script."""
         read = {name for known in self.queries.values() for name in (*reads(known.query), *_asks(known))}
         found = [warning for one in self.streams.values() for warning in about_stream(one, one.stream.name in read)]
         streams = {key: declared.stream for key, declared in self.streams.items()}

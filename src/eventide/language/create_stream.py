@@ -38,6 +38,8 @@ class DeclaredStream:
 
     policy_of: str | None = None
     """Who said how its heartbeats are found, if not this statement: a query whose window said SLACK or DRATIO."""
+    unused: list[str] = field(default_factory=list)
+    """What is to be said of its bounds that have no effect."""
 
 
 def name_of(table: exp.Table) -> str:
@@ -113,6 +115,7 @@ class StreamReader:
                     "write SOURCE BY and one column",
                 )
         policy, known = reader.read(clauses)
+        declared.unused = reader.unused
         promised, prodded = clauses.get("PUNCTUATED BY"), clauses.get("PRODDED BY")
         punctuation = None if promised is None else self._marking(stream, promised, "promise", "promises")
         prods = stream.prods if prodded is None else self._marking(stream, prodded, "be prodded", "prods")

@@ -35,7 +35,7 @@ from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.declared.window import SameWindow, Window
+from eventide.plan.declared.window import SameWindow, SessionWindow, Window
 
 MANY_PANES = 1000
 POLICIES = (*POLICY_CLAUSES, "SLACK", "PUNCTUATED BY", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER", "TIMEOUT")
@@ -93,6 +93,8 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
             return
         inner = inner.inner or inner
     if isinstance(inner, DeclaredSkew):
+        for message in declared.unused:
+            yield message, clauses["BOUNDS"]
         for message in about_bounds(inner.skew, stream.known, has_timeout):
             yield message, clauses["BOUNDS"]
     elif not has_timeout and (reason := _rests(inner)):
@@ -120,9 +122,9 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
 
 
 def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    """What to say about a query."""
+    """The warnings about a query."""
     window = query.window
-    if isinstance(window, SameWindow):
+    if isinstance(window, SameWindow | SessionWindow):
         return
     if window.slide > window.range:
         yield "SLIDE is longer than RANGE: rows between two windows are in none", tree
@@ -209,7 +211,7 @@ def _learns_from_rows(policy: Policy) -> bool:
 
 
 def _rests(policy: Policy) -> str | None:
-    """What stays open in silence."""
+    """Which rows a policy holds back for ever in a silence of all sources, in words; None where there are none."""
     if isinstance(policy, Slack) and policy.rows:
         return f"the last {policy.rows} rows are held back"
     if isinstance(policy, FixedDelay) and policy.delay:

@@ -100,7 +100,7 @@ class Where:
 
 
 class EngineOptions(TypedDict):
-    """What both engines are given."""
+    """The options that both engines take."""
 
     tick: float
     scheduling: Scheduling

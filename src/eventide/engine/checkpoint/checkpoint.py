@@ -90,7 +90,7 @@ class Checkpoint:
         return cls(Storage.at(place), keep)
 
     def close(self) -> None:
-        """Let another engine have it."""
+        """Release the lock, so that another engine can open it."""
         self._garbage.close()
         self._lock.release()
 

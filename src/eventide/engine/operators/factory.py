@@ -12,6 +12,7 @@ from eventide.engine.operators.merge import Merge
 from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.per_source_aggregate import PerSourceAggregate
 from eventide.engine.operators.queue import QueueOperator
+from eventide.engine.operators.session_aggregate import SessionAggregate
 from eventide.engine.operators.table_join import TableJoinOperator
 from eventide.engine.operators.window_aggregate import WindowAggregate
 from eventide.engine.relations.executor import Executor
@@ -34,6 +35,8 @@ def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = N
             return PerSourceAggregate.start(bound, executor, begins)
         if isinstance(bound.query.window, RowWindow):
             return CountWindowAggregate.start(bound, executor, begins)
+        if bound.of_sessions:
+            return SessionAggregate.start(bound, executor, begins)
         return WindowAggregate.start(bound, executor, begins)
     if isinstance(bound, BoundRows):
         return (QueueOperator if isinstance(bound.rows, Queue) else Merge).start(bound, executor, begins)

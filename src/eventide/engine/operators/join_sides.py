@@ -81,7 +81,7 @@ class JoinStatements:
         return pairs_text(self.bound, *sides, fail_safe)
 
     def emitted(self, rows: str, fail_safe: bool = False) -> str:
-        """What the user sees of pairs and rows alone."""
+        """The output columns of pairs, and of rows without a partner."""
         return output_text(self.bound, f"({rows})", fail_safe)
 
     def alone(self, side: int, with_pairs: bool) -> Statement:

@@ -58,7 +58,7 @@ class Line:
         return f"SELECT {rows}.* FROM {rows} LEFT ANTI JOIN cuts ON {rows}.{self.born} <= cuts.__born AND {went}"
 
     def add(self, executor: Executor, *rows: Relation) -> Line:
-        """With these rows too; in fewer segments, and without rows that have gone, where there are many."""
+        """A copy with these rows too; many segments are merged, without the rows that have gone."""
         found = tuple(one for one in rows if one.rows)
         if not found:
             return self
@@ -77,7 +77,7 @@ class Line:
     def take(
         self, executor: Executor, count: int, shown: Callable[[str], Statement], layout: Layout
     ) -> tuple[Line, Relation]:
-        """The line without its first rows, so many, and these; `shown` is said over what gives them."""
+        """A copy without its first `count` rows, and these rows, as the statement that `shown` makes gives them."""
         if not count or not self.count:
             return self, Relation.nothing(layout)
         if count >= self.count:

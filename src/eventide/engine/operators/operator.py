@@ -179,7 +179,7 @@ class Operator(ABC):
 
     @abstractmethod
     def stamps(self, port: str, clock: int) -> Mapping[str, int]:
-        """For rows without a time of their own: the port's columns that tell a time, as they are at this clock."""
+        """For rows without a time of their own: the columns of a port that carry time, as they are at this clock."""
 
     @abstractmethod
     def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Self, Ingested]:

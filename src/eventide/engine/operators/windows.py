@@ -218,35 +218,35 @@ def closed_by_each(window: Window, heartbeats: Instants) -> Instants:
     True
     """
     after = within_edges(heartbeats) + 1
-    bounds = after - (after - window.offset) % window.pane
-    return np.where(heartbeats <= -EDGE, NEVER, np.where(heartbeats >= EDGE, FOREVER, bounds))
+    closed_before = after - (after - window.offset) % window.pane
+    return np.where(heartbeats <= -EDGE, NEVER, np.where(heartbeats >= EDGE, FOREVER, closed_before))
 
 
-def needed_by_source(window: Window, bounds: Instants) -> Instants:
-    """For each such time, the first pane that a window still open can need.
+def needed_by_source(window: Window, closed_before: Instants) -> Instants:
+    """For each time of `closed_before`, the first pane that a window still open can need.
 
     >>> needed_by_source(Window(20, 10), np.array([30, FOREVER])).tolist() == [20, FOREVER]
     True
     """
-    needed = _first_by_source(window, bounds)
-    return np.minimum(needed, bounds) if window.slide > window.range else needed
+    needed = _first_by_source(window, closed_before)
+    return np.minimum(needed, closed_before) if window.slide > window.range else needed
 
 
-def last_ending_by_source(window: Window, bounds: Instants) -> Instants:
-    """For each such time, the end of the last window that ends by it.
+def last_ending_by_source(window: Window, closed_before: Instants) -> Instants:
+    """For each time of `closed_before`, the end of the last window that ends by it.
 
     >>> last_ending_by_source(Window(10, 5), np.array([9, NEVER])).tolist() == [5, NEVER]
     True
     """
-    ends = _first_by_source(window, bounds) + (window.range - window.slide)
-    return np.where((bounds == NEVER) | (bounds == FOREVER), bounds, ends)
+    ends = _first_by_source(window, closed_before) + (window.range - window.slide)
+    return np.where((closed_before == NEVER) | (closed_before == FOREVER), closed_before, ends)
 
 
-def _first_by_source(window: Window, bounds: Instants) -> Instants:
-    """For each such time, the start of the first window that ends after it."""
-    latest = within_edges(bounds) - window.range
+def _first_by_source(window: Window, closed_before: Instants) -> Instants:
+    """For each time of `closed_before`, the start of the first window that ends after it."""
+    latest = within_edges(closed_before) - window.range
     first = latest - (latest - window.offset) % window.slide + window.slide
-    return np.where((bounds == NEVER) | (bounds == FOREVER), bounds, first)
+    return np.where((closed_before == NEVER) | (closed_before == FOREVER), closed_before, first)
 
 
 def closing_by_source(

@@ -133,5 +133,5 @@ class Backend(BatchSql, Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing will be asked any more."""
+        """Release everything: no more statements come."""
         ...

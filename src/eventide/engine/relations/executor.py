@@ -174,7 +174,7 @@ class Executor:
         return StepResults(relations, small)
 
     def _target(self, layout: Layout, identified: bool) -> Target:
-        """A new folder of the checkpoint."""
+        """A new folder of the checkpoint for rows of a layout."""
         sequence = self.files.sequence() if layout.is_numbered and not identified else None
         return Target(self.files.folder(), layout, sequence)
 

@@ -35,7 +35,7 @@ OF_FILES = re.compile(rb'\n\{"path":.*"batchId":')
 
 
 class SparkLog:
-    """The log in a checkpoint."""
+    """Spark's log of what was read, in a checkpoint."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -40,7 +40,7 @@ from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program, Step
 from eventide.plan.declared.query import OrderBy
 from eventide.plan.declared.stream import Stream
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
 
 Json = dict[str, Any]
 
@@ -48,6 +48,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 WINDOWS = {
     Window: "a span of time",
     RowWindow: "a count of rows",
+    SessionWindow: "the sessions of a group",
     SameWindow: "that of the query it reads",
 }
 SQL_FIELDS = ("where", "having")
@@ -76,6 +77,8 @@ WORDS = {
     "window.over": "its window",
     "window.range": "RANGE",
     "window.slide": "SLIDE",
+    "window.gap": "the gap of its sessions",
+    "window.by": "the gap of its sessions",
     "window.offset": "the offset of its windows",
     "window.empty": "whether it shows empty windows",
     "where": "WHERE",

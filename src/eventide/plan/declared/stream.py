@@ -29,6 +29,8 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.punctuated import Punctuated, punctuated_in
+from eventide.eventtime.policies.skew.between_streams import between_streams
+from eventide.eventtime.policies.skew.declared import names_of_bounds
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column, checked, columns, named
 
@@ -144,6 +146,7 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     def __post_init__(self) -> None:
         checked(self.columns)
         owner = f"stream {self.name!r}"
+        self._name_sources(owner)
         if self.known and not self.source:
             raise DeclarationError(f"{owner} knows sources by name, but no column names them: give `source`")
         if (self.time is None) == (self.timestamps is Timestamps.EXTERNAL):
@@ -168,6 +171,23 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                     f"{owner} cannot take its {use} from {column!r}: it is {self.column(column).type}, "
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
+
+    def _name_sources(self, owner: str) -> None:
+        """Bounds hold between sources of certain names, not between whoever speaks first and second."""
+        names = names_of_bounds(self.policy)
+        if names is None or not self.source or between_streams(self.policy) is not None:
+            return
+        known = self.known or names
+        if not known:
+            raise DeclarationError(
+                f"{owner} has bounds between sources by number, and nothing says which source has which number: name "
+                "them, DeclaredSkew(skew, sources=('north', 'south'))"
+            )
+        if names and known[: len(names)] != names:
+            raise DeclarationError(
+                f"{owner} knows {', '.join(known)}, and its bounds number {', '.join(names)}: give both one order"
+            )
+        object.__setattr__(self, "known", known)
 
     def check_named_sources(self) -> None:
         """Refuse what speaks of a source by its name where no column names them."""
