@@ -349,7 +349,7 @@ def format_by_ending(path: str) -> str | None:
     return endings.get(name.rsplit(".", 1)[-1]) if "." in name else None
 
 
-DIRECTORIES = ("parquet", "json", "csv")
+DIRECTORIES = ("parquet", "json", "csv", "delta")
 TABLES = ("postgres",)
 PLACES = {**dict.fromkeys(DIRECTORIES, "directory"), **dict.fromkeys(TABLES, "table")}
 OTHERS = ("console", "memory")

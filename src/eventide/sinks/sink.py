@@ -58,6 +58,7 @@ from eventide.results.results import Results
 
 if TYPE_CHECKING:
     from eventide.sinks.console import Console
+    from eventide.sinks.delta import Delta
     from eventide.sinks.directory import Directory
     from eventide.sinks.postgres import Postgres
 
@@ -182,7 +183,11 @@ class Memory:
 ROWS = "20"
 OPTIONS = {"console": ("rows",), "postgres": ("url", "mode", "key", "user", "password")}
 """What each sink with options is called in messages."""
-PLACES = {**dict.fromkeys(FORMATS, ("a directory", "path")), "postgres": ("a table", "table")}
+PLACES = {
+    **dict.fromkeys(FORMATS, ("a directory", "path")),
+    "delta": ("a directory", "path"),
+    "postgres": ("a table", "table"),
+}
 """What those need that write somewhere, and how it is written in an example."""
 MODES = ("upsert", "append", "replace round")
 """How results go into a table."""
@@ -190,7 +195,7 @@ MODES = ("upsert", "append", "replace round")
 
 def sink_of(
     format: str, path: str | None = None, options: Mapping[str, str] | None = None
-) -> Directory | Console | Memory | Postgres:
+) -> Directory | Console | Delta | Memory | Postgres:
     """The sink of that name; `path` is the directory or the table of those that write into one.
 
     The console has one option, `rows`: how many rows of a query it shows.
@@ -204,6 +209,11 @@ def sink_of(
         return Directory(path, name)
     if name == "memory":
         return Memory()
+    if name == "delta":
+        from eventide.sinks.delta import Delta
+
+        assert path is not None
+        return Delta(path)
     if name == "postgres":
         from eventide.sinks.postgres import Postgres
 
