@@ -23,7 +23,16 @@ def environment_of(version: str) -> dict[str, str]:
     folder = Path(sys.prefix) / f"spark-{version}"
     if not folder.exists():
         with folder_of("fetching") as fetched:
-            installing = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", fetched / "spark"]
+            installing = [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--target",
+                str(fetched / "spark"),
+            ]
             try:
                 ran([*installing, f"pyspark=={version}"])
             except UnavailableError as error:

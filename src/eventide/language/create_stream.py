@@ -325,14 +325,15 @@ def _by_ending(path: str) -> str | None:
 
 
 DIRECTORIES = ("parquet", "json", "csv")
-TABLES = ("postgres",)
-PLACES = {**dict.fromkeys(DIRECTORIES, "directory"), **dict.fromkeys(TABLES, "table")}
+TARGETS = {"kafka": ("topic", "servers"), "postgres": ("table", "url")}
+"""What else results go to: what its place is called, and the option that says where it is."""
+PLACES = {**dict.fromkeys(DIRECTORIES, "directory"), **{kind: place for kind, (place, _) in TARGETS.items()}}
 OTHERS = ("console", "memory")
 
 
 @dataclass(frozen=True)
 class OutputTarget:
-    """Where the results of a query go: `kind` is `console`, `memory`, `parquet`, `json`, `csv` or `postgres`."""
+    """Where the results of a query go: `kind` is `console`, `memory` or one of `PLACES`."""
 
     query: str
     kind: str = "console"
@@ -361,8 +362,9 @@ def output_of(query: str, written: list[Clause], source: SourceText) -> OutputTa
         raise source.error(f"results cannot go to {kind!r}", names[0], way or meant(kind, (*PLACES, *OTHERS)))
     if kind in DIRECTORIES and not path:
         raise source.error(f"{kind} needs a directory", into, f"write INTO 'directory' FORMAT {kind}")
-    if kind in TABLES and not path:
-        raise source.error(f"{kind} needs a table", into, f"write INTO {kind} 'table' OPTIONS (url 'address')")
+    if kind in TARGETS and not path:
+        place, option = TARGETS[kind]
+        raise source.error(f"{kind} needs a {place}", into, f"write INTO {kind} '{place}' OPTIONS ({option} 'address')")
     if kind in OTHERS and path is not None:
         raise source.error(f"{kind} writes no files", paths[0], "leave the path out")
     return OutputTarget(query, kind, path, option_pairs(clauses.get("OPTIONS"), source))

@@ -108,9 +108,9 @@ def _fetch(format: str, spark: str, own: Path, folder: Path) -> None:
                 break
         else:
             raise EngineError(
-                f"the connector of Spark {spark} for {format} cannot be had: {lost}. Maven Central does not have it, or "
-                "is not reached from here; `--package group:name:version` names another, and `--engine local` reads "
-                f"{format} without Spark"
+                f"the connector of Spark {spark} for {format} cannot be had: {lost}. Maven Central does not have it, "
+                "or is not reached from here; `--package group:name:version` names another, and `--engine local` "
+                f"reads {format} without Spark"
             )
         kept = Path(name) / "kept"
         kept.mkdir()

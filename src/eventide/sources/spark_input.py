@@ -15,6 +15,7 @@ go unseen until a query was added. A malformed row has NULL in every other colum
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -249,12 +250,28 @@ def _by_name(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[
 
 
 def _of_records(stream: Stream, options: Mapping[str, str]) -> dict[str, str]:
-    """The options of a reader of Kafka: no records of transactions that were not committed, and headers where wanted."""
+    """The options of a reader of Kafka: committed records alone, and headers where they are declared."""
     fixed = {"kafka.isolation.level": "read_committed"}
     if any(column.name.lower() in ("headers", "kafka_headers") for column in stream.columns):
         fixed["includeHeaders"] = "true"
     named = {name.lower() for name in options}
     return {**options, **{name: value for name, value in fixed.items() if name.lower() not in named}}
+
+
+def waiting_records(latest: str | None, read: str | None) -> dict[str, int]:
+    """How many records wait in each partition, by the offsets that Spark tells; nothing where it tells others.
+
+    >>> waiting_records('{"cars":{"0":7,"1":5}}', '{"cars":{"0":3,"1":5}}')
+    {'cars-0': 4, 'cars-1': 0}
+    >>> waiting_records("11", "11")
+    {}
+    """
+    try:
+        ends, at = json.loads(latest or "null"), json.loads(read or "null")
+        found = {(topic, number): end for topic, ends_of in ends.items() for number, end in ends_of.items()}
+        return {f"{topic}-{number}": max(0, end - at[topic][number]) for (topic, number), end in found.items()}
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return {}
 
 
 def _value_parsed(stream: Stream, given: Input, frame: DataFrame, of_value: Mapping[str, str]) -> DataFrame:

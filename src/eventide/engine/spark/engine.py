@@ -12,8 +12,10 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from eventide.engine.introspection.status import Status
 from eventide.engine.round.engine import Engine, Observer
 from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.running import Running
@@ -31,7 +33,7 @@ from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.moved_files import follow_moves
 from eventide.sources.spark_errors import missing_topics, outage, refuse_connect, unreachable
-from eventide.sources.spark_input import read_stream
+from eventide.sources.spark_input import read_stream, waiting_records
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -128,6 +130,19 @@ class SparkEngine(Running):
             raise
         self.in_thread("eventide", lambda: self._watch(bounded))
         return self
+
+    def status(self) -> Status:
+        """How the engine stands after its last round, and what waits in the partitions of topics."""
+        status, query = super().status(), self._query
+        progress = None
+        with suppress(Exception):
+            # Spark may be ending, or be gone; that is for whoever waits for the engine to hear.
+            progress = None if query is None else query.lastProgress
+        if progress is None or len(progress.sources) != len(self._frames):
+            return status
+        told = zip(self._frames, progress.sources, strict=True)
+        waits = {name: waiting_records(one.latestOffset, one.endOffset) for name, one in told}
+        return replace(status, streams=tuple(replace(one, backlog=waits.get(one.name, {})) for one in status.streams))
 
     def _follow_moves(self) -> None:
         checkpoint, streams = self.engine.checkpoint.storage, self.engine.program.streams
