@@ -18,7 +18,7 @@ come too late. It starts a heartbeat generator.
 >>> generator = DropRatio(0.01).start()
 
 Every second a round brings one row of each of two sources; source 1 is always three seconds behind. The generator
-is told the clock and a summary of the rows, never asks for more, and learns.
+is given the clock and a summary of the rows, never asks for more, and learns.
 
 >>> for clock in range(100, 160):
 ...     generator.observe(Arrivals.of_rows(clock, source=[0, 1], time=[clock, clock - 3]))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.plan.bound.aggregates import over_rows, split
+from eventide.plan.bound.aggregates import over_rows, split, split_together
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.aggregate_call import Split
 from eventide.plan.expressions.parse import parsed
@@ -139,6 +139,36 @@ def test_how_rows_are_cut_and_how_often_slices_are_merged_does_not_show_in_the_a
         for name, sql in zip(parts, LAW, strict=True):
             assert alike(row[name], found[group][name], CLOSE), (sql, row[name], found[group][name])
             assert alike(row[name], again[group][name], CLOSE), ("merged twice", sql, row[name], again[group][name])
+
+
+ONE_ROW = ["last(s)", "max_by(i, b)", "last(a)", "first(i)", "max_by(s, b)", "last(i)", "first(s)", "max_by(a, b)"]
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@given(drawn=ROWS)
+def test_values_that_are_chosen_in_the_same_way_are_those_of_one_row(drawn: list[dict[str, Any]]) -> None:
+    found = split_together("p", ONE_ROW, lambda sql: TYPES.of(parsed(sql, "a test")) or "", "t")
+    parts = {f"v{n}": part for n, part in enumerate(found) if part is not None}
+    fields = [pa.field(column.name, arrow_type(column.type)) for column in COLUMNS]
+    rows = pa.table([pa.array([row.get(f.name) for row in drawn], f.type) for f in fields], schema=pa.schema(fields))
+    answers = by_group(all_in_duckdb(parts, rows))
+    for group in {row["g"] for row in drawn}:
+        mine = [row for row in drawn if row["g"] == group]
+        last = max(mine, key=lambda row: (row["t"], *map(_placed, (row["s"], row["a"], row["i"]))))
+        first = min(mine, key=lambda row: (row["t"], *map(_placed, (row["i"], row["s"]))))
+        there = [row for row in mine if row["b"] is not None]
+        most = max(there, key=lambda row: (row["b"], *map(_placed, (row["i"], row["s"], row["a"]))), default={})
+        chosen = dict(zip(ONE_ROW, (last, most, last, first, most, last, first, most), strict=True))
+        for name, (sql, row) in zip(parts, chosen.items(), strict=True):
+            column = sql.split("(")[1][0]
+            assert alike(row.get(column), answers[group][name], CLOSE), (sql, row, answers[group])
+
+
+def _placed(value: Any) -> Any:
+    """The place of a value in the order: NULL is below all else, also inside of an array."""
+    if isinstance(value, list):
+        return True, [_placed(one) for one in value]
+    return (value is not None, value.encode() if isinstance(value, str) else value or 0)
 
 
 def test_a_sum_that_leaves_bigint_is_null_and_the_check_says_so() -> None:

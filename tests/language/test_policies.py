@@ -207,13 +207,17 @@ READ = "CREATE STREAM s (ts TIMESTAMP, k STRING) FROM json 'in' SOURCE BY k\n {}
         ("OWN PROGRESS", "2:2: a source that falls silent holds back all others; add IDLE AFTER"),
         (
             "DRATIO 1% IDLE AFTER 30 s",
-            "2:12: IDLE AFTER leaves out who is silent while others speak; when all are silent, time stands, and the "
-            "last window stays open until a row after its end comes: ON DEMAND or CLOCK SKEW in the place of DRATIO "
-            "would let the clock close it",
+            "2:12: IDLE AFTER leaves out who is silent while others speak; when all are silent, the last window closes "
+            "after ten times the longest silence so far where the ratio permits it, else after one longer than the "
+            "stream has run: ON DEMAND or CLOCK SKEW in the place of DRATIO would let the clock close it",
         ),
         (
             "DRATIO 1%",
-            "2:2: DRATIO finds from the rows how long to wait; when all are silent, time stands, and the last",
+            "2:2: DRATIO finds from the rows how long to wait; when all are silent, the last window closes after ten",
+        ),
+        (
+            "DRATIO 1% ESTIMATOR KIM",
+            "2:2: DRATIO finds from the rows how long to wait; when all are silent, time stands, and the last window",
         ),
         (
             "BOUNDS (a TRAILS b BY 5 s, b TRAILS b BY 0, ALL TRAILS a BY 0)",
@@ -255,10 +259,10 @@ def test_what_is_probably_not_meant_is_told() -> None:
 
 
 @pytest.mark.parametrize("path", ["in", "in/*.json", "in/2026.d/"])
-def test_where_rows_may_stop_for_a_while_a_drop_ratio_alone_is_told_to_leave_the_last_window_open(path: str) -> None:
+def test_where_rows_may_stop_for_a_while_it_is_told_when_a_drop_ratio_closes_the_last_window(path: str) -> None:
     """Only IDLE AFTER was warned of, and the last window stayed open in silence all the same."""
     text = READ.replace("json 'in'", f"json '{path}'").format("DRATIO 1% SLACK 20")
-    assert any("the last window stays open" in warning for warning in warned(text))
+    assert any("the last window closes after ten times" in warning for warning in warned(text))
 
 
 @pytest.mark.parametrize(

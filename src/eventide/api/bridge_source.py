@@ -109,7 +109,7 @@ class HeartbeatSource(DataSource):
 
 
 CELL = 250_000
-"""Microseconds of application time that are told as one cell."""
+"""Microseconds of application time that make one cell."""
 
 MERGED = 64
 """Parts that are kept before they are merged."""

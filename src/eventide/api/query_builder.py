@@ -1,7 +1,7 @@
 """A query in the making: a stream, conditions, a window, groups. `agg` makes it a query.
 
-Law: a builder never changes; every method gives a new one, in any order. What is wrong is told by the method that was
-given it, not when the query starts.
+Law: a builder never changes; every method gives a new one, in any order. What is wrong is an error of the method that
+was given it, not when the query starts.
 
 >>> import pyarrow as pa
 >>> from eventide.api.stream import stream
@@ -68,7 +68,7 @@ class QueryBuilder(ReadableRows):
         return f"<not whole yet: {self.stream!r}{''.join(said)}; .agg(...) makes it a query, .select() rows>"
 
     def _over(self, windows: Window | RowWindow, retain: int) -> QueryBuilder:
-        """The same with windows, which are given once."""
+        """A copy with these windows; a second window is refused."""
         if self.windows is not None:
             raise DeclarationError(f"this query already has windows, {self.windows}: give them once")
         return replace(self, windows=windows, retain=retain)
@@ -128,7 +128,7 @@ class QueryBuilder(ReadableRows):
         return ContinuousQuery(self.stream, query)
 
     def distinct(self) -> ContinuousQuery:
-        """Give the groups of each window, each once, without aggregates, like SELECT DISTINCT.
+        """Give every group of a window once, without aggregates, like SELECT DISTINCT.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream

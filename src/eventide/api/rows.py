@@ -53,7 +53,7 @@ GivenSink: TypeAlias = "str | PathLike[str] | Callable[[pa.Table], object] | Sin
 """Where results go: a directory, a function of an Arrow table, any sink; None keeps them in memory."""
 
 
-class ReadableRows:
+class ReadableRows(ABC):
     """The methods of everything that gives rows: streams, queries, merges, joins, and queries that are not complete."""
 
     def where(self, condition: Expression) -> QueryBuilder:
@@ -202,22 +202,31 @@ class ReadableRows:
         return QueryBuilder(self._read)
 
     @property
+    @abstractmethod
+    def _read(self) -> Node:
+        """What a query over it reads."""
+
+
+class NamedRows(ReadableRows):
+    """Rows with a name and columns, which a query can read: all but a query that is not complete."""
+
+    @property
     def _read(self) -> Node:
         return self  # type: ignore[return-value]
 
     @property
+    @abstractmethod
     def _name(self) -> str:
         """The name of what is read."""
-        raise NotImplementedError
 
     @property
     def _alias(self) -> str:
         """By which name its columns are called in a join."""
         return self._name
 
+    @abstractmethod
     def _scope(self) -> Scope:
         """What a query over it sees, as SQL would see it behind FROM: its columns, and those that carry time."""
-        raise NotImplementedError
 
 
 class Startable(ABC):
@@ -256,6 +265,8 @@ class Startable(ABC):
         bounded: bool | None = None,
         driver_memory: int | str | None = None,
         replace: bool = False,
+        accept: bool = False,
+        backfill: bool = False,
     ) -> RunningQuery:
         """Start the query; its results go to `sink`, or are kept in memory.
 
@@ -269,6 +280,8 @@ class Startable(ABC):
           (default 256 MiB); state above that is on the cluster.
         - `replace`: delete results of this query that another checkpoint has written to the directory `sink`. Without
           it, such a start is refused.
+        - `accept`: the query is not the one that the checkpoint was made by; drop the state of what changed.
+        - `backfill`: a query that changed reads all rows that its files have given, and not only those to come.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -289,6 +302,8 @@ class Startable(ABC):
             bounded=bounded,
             driver_memory=driver_memory,
             replace=replace,
+            accept=accept,
+            backfill=(one.called,) if backfill else (),
         )[one.called]
 
     def run(self) -> pa.Table:
@@ -314,7 +329,7 @@ def checked_name(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class EventRows(ReadableRows, Startable):
+class EventRows(NamedRows, Startable):
     """Single rows of one or several inputs: a projection, a merge or a join, ready to start.
 
     `declared` is the node in the plan; its inputs get their names in `plan`.

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from eventide.api.arguments import Length, length
 from eventide.api.inputs import ArrowData, Given, SparkRows, given_rows
-from eventide.api.rows import ReadableRows
+from eventide.api.rows import NamedRows
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
@@ -78,7 +78,7 @@ def stream(
 
 
 @dataclass(frozen=True)
-class EventStream(ReadableRows):
+class EventStream(NamedRows):
     """A stream that queries can read, made by `eventide.stream`; `declared` is its node in the plan.
 
     Law: it is immutable. Each method returns another stream over the same rows.

@@ -1,7 +1,7 @@
 """`eventide why` and `eventide checkpoint verify`: what a checkpoint tells, while an engine works on it or after.
 
 *Why.* The windows of a query that are open, and who holds them. Nothing is changed, and no engine is disturbed; what is
-told is true of the last committed round. Between two rounds nothing happens but that the clock goes on, which is what
+shown is true of the last committed round. Between two rounds nothing happens but that the clock goes on, which is what
 `closes at` tells.
 
 *Verify.* Whether a checkpoint, and the results that it stands for, are what was written.
@@ -16,9 +16,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eventide.commands.process import DONE, UNUSABLE
-from eventide.engine.introspection.open_windows import OpenQuery, OpenTime, known
 from eventide.engine.introspection.why import OpenWindow, ProgressReport
-from eventide.engine.introspection.why_data import left_out_data, operator_data, window_data
+from eventide.engine.operators.open_windows import OpenQuery, OpenTime, known
 from eventide.errors import DeclarationError
 from eventide.launch.settings import RunSettings, script_of
 from eventide.plan.binding import as_run
@@ -29,7 +28,7 @@ from eventide.report.why import moment, operator_words, window_words
 from eventide.storage.storage import Storage
 
 SHOWN = 20
-"""So many windows are told; the others are counted."""
+"""So many windows are shown; the others are counted."""
 
 TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
 
@@ -86,7 +85,7 @@ def state_words(name: str, placement: str, rows: int, size: int) -> str:
 
 
 def _tell_operator(progress: ProgressReport, name: str, as_json: bool) -> None:
-    """A merge or join has no windows: what is told is how far it is, and what it waits for."""
+    """A merge or join has no windows: what is shown is how far it is, and what it waits for."""
     found = progress.operator(name)
     if found is None:
         words = f"{name} does not run by itself: ask about the query that reads it"
@@ -95,7 +94,7 @@ def _tell_operator(progress: ProgressReport, name: str, as_json: bool) -> None:
     words_of = {"query": name, "round": progress.record.round, "clock": progress.record.clock}
     states = states_of(progress, name)
     if as_json:
-        print(json.dumps({**words_of, **(operator_data(progress, name) or {}), "words": words, "state": states}))
+        print(json.dumps({**words_of, **(progress.operator_data(name) or {}), "words": words, "state": states}))
         return
     print(words)
     for state in states:
@@ -150,12 +149,12 @@ def start_of(text: str, opened: OpenQuery) -> int:
 
 def _data(progress: ProgressReport, query: str, windows: list[OpenWindow]) -> dict[str, Any]:
     streams = [stream for stream in progress.program.streams if stream.name in below(progress.program, query)]
-    left = [{"stream": one.name, **out} for one in streams for out in left_out_data(progress, one)]
+    left = [{"stream": one.name, **out} for one in streams for out in progress.left_out_data(one)]
     return {
         "query": query,
         "round": progress.record.round,
         "clock": progress.record.clock,
-        "windows": [window_data(window) | {"words": window_words(window)} for window in windows],
+        "windows": [window.as_data() | {"words": window_words(window)} for window in windows],
         "left_out": left,
         "state": states_of(progress, query),
     }

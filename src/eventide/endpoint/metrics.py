@@ -1,6 +1,6 @@
 """An engine in Prometheus' text form: what `/metrics` answers.
 
-Law: a scrape is told from the last committed round and never waits for one. The number of lines is bounded, whatever
+Law: a scrape reads the last committed round and never waits for one. The number of lines is bounded, whatever
 the number of sources: of each stream the combined heartbeat, and the `SOURCES` that are furthest behind. Counters never
 fall while an engine runs; those of rows go on after a restart from the checkpoint.
 """
@@ -24,13 +24,13 @@ from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
 from eventide.plan.declared.stream import Stream, TimeKind
 
 SOURCES = 10
-"""So many sources of a stream are told, the furthest behind."""
+"""So many sources of a stream are shown, the furthest behind."""
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECOND = 1_000_000
 """Instants."""
 
 Values = Mapping[Any, float | None]
-"""By a label, or several; what is not known is None, and not told."""
+"""By a label, or several; what is not known is None, and left out."""
 
 
 class Metrics(Collector):
@@ -49,10 +49,10 @@ class Metrics(Collector):
         """The metrics; called by the registry."""
         engine, status = self._running.engine, self._running.status()
         streams = {one.name: one for one in engine.program.streams}
-        standing = engine.state.progress(engine.program, engine.scheduling)
+        progress = engine.state.progress(engine.program, engine.scheduling)
         yield _gauge("engine_info", "The engine that runs.", "engine", {status.engine: 1})
         yield from _rows(status)
-        yield from _times([(one, streams[one.name]) for one in status.streams], standing)
+        yield from _times([(one, streams[one.name]) for one in status.streams], progress)
         yield from _ratios(status, streams)
         yield from _state(status)
         yield from _rounds(status, self._counts.now())
@@ -69,7 +69,7 @@ def _rows(status: Status) -> Iterator[Metric]:
         yield _counter(name, words, "stream", {one.name: getattr(one, of) for one in status.streams})
 
 
-def _times(streams: list[tuple[StreamStatus, Stream]], standing: ProgressReport | None) -> Iterator[Metric]:
+def _times(streams: list[tuple[StreamStatus, Stream]], progress: ProgressReport | None) -> Iterator[Metric]:
     """Heartbeats, lags and silences; of streams whose times are numbers, in these numbers."""
     seconds: dict[tuple[str, str], float | None] = {}
     numbers: dict[tuple[str, str], float | None] = {}
@@ -77,10 +77,10 @@ def _times(streams: list[tuple[StreamStatus, Stream]], standing: ProgressReport 
     for status, stream in streams:
         into, unit = (numbers, 1) if stream.time_kind is TimeKind.SEQUENCE else (seconds, SECOND)
         into[status.name, ""] = _in(status.heartbeat, unit)
-        if standing is None or not stream.source:
-            # It is its own only source, and told already.
+        if progress is None or not stream.source:
+            # It is its own only source, and shown already.
             continue
-        found = source_times(standing, stream)
+        found = source_times(progress, stream)
         for source in found.furthest_behind(SOURCES):
             name, beat = found.name(source), int(found.heartbeats[source])
             into[status.name, name] = _in(beat if abs(beat) < EDGE else None, unit)

@@ -27,7 +27,6 @@ from eventide.endpoint.auth import HttpError, as_json
 from eventide.endpoint.prod_request import named, names, prod_of, times_of
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.introspection.why import OpenWindow
-from eventide.engine.introspection.why_data import operator_data, window_data
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.early.prod import Prod, Timing
@@ -132,7 +131,7 @@ class Questions:
         if found.rows > MOST_ROWS:
             raise HttpError(
                 400,
-                f"the answer has {found.rows:,} rows, and {MOST_ROWS:,} are told at most",
+                f"the answer has {found.rows:,} rows, and {MOST_ROWS:,} are given at most",
                 "name groups, or an earlier up_to",
             )
         answer = Answered(found.round, found.timing, self._rows(found))
@@ -157,23 +156,23 @@ class Questions:
         """Why the open windows of a query are open, or what an operator waits for."""
         engine = self._running.engine
         name = named(engine, query)
-        told: dict[str, Any] = {"query": name, "round": engine.state.round, "clock": engine.state.clock}
+        data: dict[str, Any] = {"query": name, "round": engine.state.round, "clock": engine.state.clock}
         if engine.program.operator(name) is not None:
-            standing = engine.state.progress(engine.program, engine.scheduling)
-            return told | ((standing and operator_data(standing, name)) or {})
+            progress = engine.state.progress(engine.program, engine.scheduling)
+            return data | ((progress and progress.operator_data(name)) or {})
         words = self._words
         windows = self._running.why(name)
-        told["windows"] = [window_data(one) | ({} if words is None else {"words": words(one)}) for one in windows]
-        return told
+        data["windows"] = [one.as_data() | ({} if words is None else {"words": words(one)}) for one in windows]
+        return data
 
     def queries(self) -> dict[str, Any]:
         """What can be asked: names, groups with their types, and what times are."""
         engine = self._running.engine
-        told = []
+        data = []
         for name in names(engine):
             bound = engine.plan.queries.get(name)
             step = engine.program.operator(name) or engine.program.query(name)
-            told.append(
+            data.append(
                 {
                     "query": name,
                     "groups": {} if bound is None else {key.name: key.type for key in bound.keys},
@@ -181,4 +180,4 @@ class Questions:
                     "prods_itself": isinstance(step, Query) and step.prods is not None,
                 }
             )
-        return {"queries": told}
+        return {"queries": data}

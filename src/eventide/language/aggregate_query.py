@@ -47,7 +47,7 @@ class OrderReader:
         order = select.args.get("order")
         if order is None:
             return ()
-        # All results of a window have its ends, and windows are told one after the other anyway.
+        # All results of a window have its ends, and windows are emitted one after the other anyway.
         resolved = [ordered for ordered in order.expressions if not _is_end(ordered.this, ordered)]
         return tuple(self._one(ordered, select, over_results) for ordered in resolved)
 
@@ -65,7 +65,7 @@ class OrderReader:
 
 
 def _is_end(node: exp.Expr, ordered: exp.Expr) -> bool:
-    """Whether this is an end of the window, in the order in which windows are told."""
+    """Whether this is an end of the window, in the order in which windows are emitted."""
     named = isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in (WINDOW_START, WINDOW_END)
     return named and not ordered.args.get("desc")
 

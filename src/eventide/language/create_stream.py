@@ -72,7 +72,7 @@ class StreamReader:
         return self.with_policy(declared, clauses)
 
     def with_policy(self, declared: DeclaredStream, clauses: dict[str, Clause]) -> DeclaredStream:
-        """The same stream with the policy that these clauses tell."""
+        """A copy of the stream with the policy that these clauses declare."""
         stream = declared.stream
         clock = kind_of(stream.column(stream.arrival)) if stream.arrival else TimeKind.TIMESTAMP
         reader = PolicyReader(Amounts(self.source, stream.time_kind), Amounts(self.source, clock or TimeKind.TIMESTAMP))

@@ -203,7 +203,7 @@ class FromReader:
         return select, level
 
     def settled(self, level: Scope, tree: exp.Expr) -> Scope:
-        """What is read; a join becomes an operator of its own, which an aggregate can read."""
+        """Make an operator of a join, so that an aggregate can read it; anything else unchanged."""
         if level.pending is None:
             return level
         return JoinReader(self.source, lambda table, computed: self._level(table, {}), self.hide).settled(level, tree)

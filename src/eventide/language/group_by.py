@@ -7,7 +7,7 @@ time after the other (`time/60 AS tb`, `date_trunc('minute', ts)`), or it reads 
 aggregate with none of them is refused, because no heartbeat could ever say that it is complete. `GROUP BY window(ts,
 '5 minutes', '1 minute')` means the same as `[RANGE 5 minutes SLIDE 1 minute]` behind the stream; `window.start` and
 `window.end` are `window_start` and `window_end`. *OVER* looks at other rows than its own, and is refused: the first n
-of a window are told by ORDER BY and LIMIT, a value over all groups by a query over the query.
+of a window are chosen by ORDER BY and LIMIT, a value over all groups by a query over the query.
 
 >>> import sqlglot
 >>> hint_for(sqlglot.parse_one("rank() OVER (ORDER BY total DESC)"))

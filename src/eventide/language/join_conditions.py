@@ -278,7 +278,7 @@ def _counted(node: exp.Expr, level: Scope) -> ScaledTime | None:
 
 
 def _by_its_end(inner: exp.Expr, times: Temporal, level: Scope) -> tuple[exp.Expr, Fraction]:
-    """The start of a window is its end less its length: so bounds by both are bounds of one attribute."""
+    """Write bounds on a window's start as bounds on its end, so that they are bounds of one attribute."""
     starts = isinstance(inner, exp.Column) and inner.name.lower() == WINDOW_START
     if not starts or level.over_query is None or times.shifted is None:
         return inner, Fraction(0)

@@ -93,7 +93,7 @@ class JoinReader:
         return self._joined(first, inputs, steps, rest, preferred, used)
 
     def settled(self, scope: Scope, tree: exp.Expr) -> Scope:
-        """What the SELECT sees when the join has become an operator of its own."""
+        """Make an operator of the join, and give what the SELECT sees then."""
         level, inputs = self._hidden(scope, tree)
         assert scope.pending is not None
         unwrapped = [replace(one, columns={k: (n, bare(e)) for k, (n, e) in one.columns.items()}) for one in inputs]
@@ -170,7 +170,7 @@ class JoinReader:
         return Join("", sides[0], sides[1], tuple(parts.bands), step.kind, all_of(parts.rest), after)
 
     def _hidden(self, scope: Scope, tree: exp.Expr) -> tuple[Scope, list[NamedInput]]:
-        """The join as an operator of its own, and the inputs over its columns."""
+        """The join as an operator, and its inputs with expressions over its columns."""
         pending = scope.pending
         assert pending is not None
         outputs: list[tuple[str, exp.Expr]] = []
@@ -320,7 +320,7 @@ class JoinReader:
 
 
 def _place_conditions(parts: ConditionParts, kind: JoinKind) -> None:
-    """Conditions on one side choose its rows before the join, unless rows they leave out must be told alone."""
+    """Conditions on one side choose its rows before the join, unless rows they leave out must be emitted alone."""
     if kind.keeps_left:
         parts.rest += parts.left
         parts.left = []

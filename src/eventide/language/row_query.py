@@ -95,7 +95,7 @@ class RowsReader:
     def _check_order(self, order: exp.Expr, select: exp.Select, level: Scope) -> None:
         if level.pending is not None:
             raise self.source.error(
-                "pairs of a join are told as they are found, in no order", order, "leave ORDER BY out"
+                "pairs of a join are emitted as they are found, in no order", order, "leave ORDER BY out"
             )
         aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
         [first, *others] = order.expressions

@@ -42,6 +42,7 @@ from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.between_streams import BetweenStreams
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
 from eventide.eventtime.policies.slack import Slack
@@ -176,7 +177,7 @@ def held_by(join: Join, unitless: bool) -> list[str]:
     """Until when the rows of each side are held."""
     band = join.bands[0]
     left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
-    alone = ", then told alone if it had no partner"
+    alone = ", then emitted alone if it had no partner"
     return [
         f"rows of {join.left.alias} until {right} has passed {_moved(left, band.high, unitless)}"
         + (alone if join.kind.keeps_left else ""),
@@ -219,7 +220,7 @@ def _held_by_rows(rows: Rows, runs: bool) -> str:
     if not rows.ordered:
         return "nothing: rows go on in the round in which they come"
     inputs = "the input" if len(rows.inputs) == 1 else "all inputs"
-    return f"each row until the heartbeat of {inputs} has passed it, to be told in the order of time"
+    return f"each row until the heartbeat of {inputs} has passed it, to be emitted in the order of time"
 
 
 def _held_by_queue(queue: Queue) -> str:
@@ -282,6 +283,8 @@ def _words(policy: Any, length: Length) -> str:
     if isinstance(policy, Punctuated):
         inner = "" if policy.inner is None else f", and where that says more, {_words(policy.inner, length)}"
         return f"as far as promises in the data say{inner}"
+    if isinstance(policy, BetweenStreams):
+        return f"{_words(policy.inner, length)}: {', '.join(map(str, policy.members))}"
     if isinstance(policy, MergedSources | PerGroup):
         return f"for groups of sources: {_words(policy.inner, length)}"
     simple = _simple(policy, length)

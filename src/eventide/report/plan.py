@@ -35,7 +35,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from eventide.engine.local.backend import LocalBackend
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
@@ -100,11 +100,11 @@ def bound_steps(program: Program, functions: Sequence[Function] = (), with_resul
             if (below := next((read for read in reads(step) if read in unbound), None)) is not None:
                 unbound[step.name] = Unbound(f"it reads query {below!r}", True)
                 continue
-            asking = _TypeLookup(backend)
+            lookup = _TypeLookup(backend)
             try:
-                found = whole.with_step(step, asking)
+                found = whole.with_step(step, lookup)
             except DeclarationError as error:
-                unbound[step.name] = Unbound(str(error), asking.unknown)
+                unbound[step.name] = Unbound(str(error), lookup.unknown)
                 continue
             if isinstance(step, Query) or step.name in run:
                 whole = found

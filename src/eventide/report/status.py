@@ -3,7 +3,7 @@
 >>> status_line(Status("local", 3, 10, False, (), (), {}, rows_per_second=1234.5))
 'round 3, 1,234 rows/s'
 
-The state of all queries is told together, but for that on the cluster:
+The state of all queries is summed up together, but for that on the cluster:
 
 >>> pairs = QueryStatus("pairs", "cluster", 3, 2_000, 5_000_000, None)
 >>> sums = QueryStatus("sums", "driver", 3, 10, 2_048, None)
@@ -197,13 +197,13 @@ def line_of(engine: Running, line: StatusLine, form: str, at: datetime) -> str:
     return json.dumps({**entry, "streams": streams})
 
 
-REASONS_TOLD = 3
+REASONS_SHOWN = 3
 PLACE = re.compile(r" \(query [^()]*\)$")
 
 
 @dataclass
 class LossReport:
-    """Late rows by stream, rejects by reason; `functions` are told by the names that they have here.
+    """Late rows by stream, rejects by reason; `functions` have the names by which they are known here.
 
     >>> counted = LossReport(functions=("halfOf",))
     >>> counted.spelled("query 'q': HALFOF(v) fails")
@@ -237,8 +237,8 @@ class LossReport:
             parts_of.append(f"{_rows(late)} came too late; {_where('late', checkpoint, keeping)}")
         if rejected := sum(self.rejected.values()):
             common = self.rejected.most_common()
-            reasons = common[0][0] if len(common) == 1 else "; ".join(f"{n:,} {r}" for r, n in common[:REASONS_TOLD])
-            more = f"; {len(common) - REASONS_TOLD} more reasons" if len(common) > REASONS_TOLD else ""
+            reasons = common[0][0] if len(common) == 1 else "; ".join(f"{n:,} {r}" for r, n in common[:REASONS_SHOWN])
+            more = f"; {len(common) - REASONS_SHOWN} more reasons" if len(common) > REASONS_SHOWN else ""
             parts_of.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint, keeping)}")
         return parts_of
 

@@ -27,8 +27,8 @@ from eventide.engine.checkpoint.array_files import complete
 from eventide.engine.checkpoint.checkpoint import INTENTS, NUMBERED, ROUNDS, TAIL, checked, decoded
 from eventide.engine.checkpoint.record import DamagedError, Intent, RoundRecord, StateFile, checksum, read_document
 from eventide.engine.checkpoint.written_results import missing_words, rounds_of
-from eventide.engine.introspection.open_windows import OpenQuery, OpenRows, OpenTime
 from eventide.engine.introspection.why import ProgressReport
+from eventide.engine.operators.open_windows import OpenQuery, OpenRows, OpenTime
 from eventide.engine.operators.windows import first_start, needed_from
 from eventide.engine.round.side_tables import LATE, REJECTS
 from eventide.errors import CheckpointError, EngineError

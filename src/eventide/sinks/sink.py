@@ -186,7 +186,7 @@ OPTIONS = {
     "kafka": ("servers", "key", "headers"),
     "postgres": ("url", "mode", "key", "user", "password"),
 }
-"""What the sinks that have options are told by them."""
+"""What each sink with options is called in messages."""
 CLIENT = "kafka."
 """How options of Kafka's client begin."""
 PLACES = {

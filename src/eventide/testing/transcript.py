@@ -62,7 +62,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError, EventideError
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.testing.transcript_format import KINDS, Expect, Step, Transcript

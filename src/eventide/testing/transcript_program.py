@@ -136,7 +136,12 @@ WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
 
 
 def program_of(written: dict[str, Any]) -> Program:
-    """The streams and queries of a transcript; `query` alone is one query of the name `query`."""
+    """The streams and queries of a transcript, or its `script`; `query` alone is one query of the name `query`."""
+    if "script" in written:
+        beside = [key for key in ("streams", "queries", "query", "operators") if key in written]
+        if beside:
+            raise DeclarationError(f"`script` declares everything, and {beside[0]!r} is given too: keep one of them")
+        return read_script(str(written["script"])).program
     declared = written.get("streams")
     if not isinstance(declared, dict) or not declared:
         raise DeclarationError("a transcript needs `streams`: a mapping of names to declarations")

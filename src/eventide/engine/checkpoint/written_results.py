@@ -1,7 +1,7 @@
 """Which rounds have written results into a directory, so that a file that somebody removed is noticed.
 
 Law: rounds are noted with the commit that makes them happen, as stretches, the last hundred of them; a run that gives
-results in every round is one. What was found missing is told once, and not expected any more.
+results in every round is one. What was found missing is reported once, and not expected any more.
 
 >>> seen = {}
 >>> for round in (3, 4, 5, 8):
@@ -63,7 +63,7 @@ def _others(rounds: Iterable[int], missing: Collection[int]) -> Iterator[int]:
 
 
 def missing_words(query: str, written: Written, names: list[str]) -> str:
-    """What to say of files that are gone.
+    """The warning about files of results that are gone.
 
     >>> missing_words("q", {"directory": "out"}, ["q-0000000003.csv"])
     "out has lost 1 file of results of query 'q' (q-0000000003.csv): its rounds are committed, and are not written \

@@ -23,7 +23,8 @@ from eventide.engine.early.state import EarlyState
 from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.windows import ends_of
 from eventide.engine.relations.executor import Executor
-from eventide.engine.round.advance import AdvanceStep, DownstreamFeed
+from eventide.engine.round.advance import AdvanceStep
+from eventide.engine.round.downstream import DownstreamFeed
 from eventide.engine.round.heartbeats import Ingestion
 from eventide.engine.round.results import result_table, schema_of, shown_heartbeat
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
@@ -179,7 +180,7 @@ class PlanSnapshot:
 
     @classmethod
     def after(cls, engine: Engine) -> PlanSnapshot:
-        """After the last round; to be taken by whoever runs rounds, between two of them."""
+        """A snapshot after the last round; called between two rounds, by the thread that runs them."""
         state, points = engine.state, {name: stream.point() for name, stream in engine.streams.items()}
         beats = {name: point.heartbeat for name, point in points.items()}
         plan = engine.plan, engine.feeds, points, beats

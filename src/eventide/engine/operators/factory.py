@@ -24,7 +24,7 @@ from eventide.plan.declared.window import RowWindow
 
 
 def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = NEVER, is_read: bool = True) -> Operator:
-    """An operator that has seen nothing; rows before `begins` are not for it, where it is an aggregate.
+    """An operator that has seen nothing; rows before `begins` are not for it.
 
     `is_read`: another operator reads it.
     """
@@ -35,9 +35,9 @@ def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = N
             return CountWindowAggregate.start(bound, executor, begins)
         return WindowAggregate.start(bound, executor, begins)
     if isinstance(bound, BoundRows):
-        return (QueueOperator if isinstance(bound.rows, Queue) else Merge).start(bound, executor)
+        return (QueueOperator if isinstance(bound.rows, Queue) else Merge).start(bound, executor, begins)
     return (
-        JoinOperator.start(bound, executor, is_read)
+        JoinOperator.start(bound, executor, is_read, begins)
         if isinstance(bound, BoundJoin)
-        else LookupOperator.start(bound, executor)
+        else LookupOperator.start(bound, executor, begins)
     )

@@ -7,7 +7,7 @@ when a statement has failed is it run again, in its fail-safe form. *Place*: row
 only where they surely are few enough; else they stay on the cluster, and the driver learns their summary.
 
 *Statements*: `Reducer` has those that reduce the rows of a stream to slices for each aggregate, and to cells for time.
-What a round brought is told apart, never lost: partials of rows that queries want, cells of all rows, and the
+What a round brought is separated, never lost: partials of rows that queries want, cells of all rows, and the
 number of rows without a usable time. Partials are not yet judged: which of them are late is for the query to say.
 """
 
@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.operators.operator import Operator
+from eventide.engine.operators.placement import beside_state
 from eventide.engine.relations.backend import BatchSql
 from eventide.engine.relations.executor import Executor, one_row
 from eventide.engine.relations.relation import Relation
-from eventide.engine.round.placement import beside_state
 from eventide.engine.round.side_tables import rejects_layout, side_rows
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DataFaultError, EngineError
@@ -142,7 +142,7 @@ class ReduceStep:
     def _reduce_fail_safe(
         self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamProgress, clock: int, round: int
     ) -> Reduction:
-        """The same without rows that break a query; these are rejected."""
+        """Reduce without rows that break a query; these are rejected."""
         stream = reducer.stream
         try:
             found, limit = self._reduce(reducer.fail_safe, operators, time, clock, round)
@@ -167,7 +167,7 @@ def unreduced(backend: BatchSql, reducer: Reducer, fault: DataFaultError) -> Eng
             except DataFaultError:
                 return EngineError(
                     f"query {query.display_name!r}: {spelled} fails for a row of stream {stream.name!r}, "
-                    f"and it cannot be told for which: {WAY_OUT} ({fault})"
+                    f"and it is not known for which: {WAY_OUT} ({fault})"
                 )
     return EngineError(f"an expression over stream {stream.name!r} fails for a row: {WAY_OUT} ({fault})")
 

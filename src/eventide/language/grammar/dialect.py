@@ -1,7 +1,7 @@
 """The dialect: Spark's, and on this page all that we add to it.
 
-Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE INTERFACE SET, CREATE FUNCTION, DROP, SHOW,
-EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
+Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE BOUNDS, CREATE INTERFACE SET, CREATE FUNCTION,
+DROP, SHOW, EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
 `[interface].stream`; Gigascope's OUTER_JOIN before FROM; a name for an expression in GROUP BY; `word foundIn(text)` for
 `foundIn(word, text)`; behind it, PROD and when, CLOSE BY SOURCE, EMIT IMMEDIATELY and INTO.
 
@@ -20,6 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.grammar.clauses import (
     BEGINNINGS,
+    BOUNDS_CLAUSES,
     FUNCTION_CLAUSES,
     INTO_CLAUSES,
     PROD_CLAUSES,
@@ -30,6 +31,7 @@ from eventide.language.grammar.clauses import (
     MisreadError,
 )
 from eventide.language.grammar.nodes import (
+    CreateBounds,
     CreateFunction,
     CreateInterfaces,
     CreateQuery,
@@ -43,6 +45,7 @@ from eventide.plan.expressions.spark_dialect import Spark4
 STATEMENTS = (
     "CREATE STREAM",
     "CREATE QUERY",
+    "CREATE BOUNDS",
     "CREATE INTERFACE SET",
     "CREATE FUNCTION",
     "SELECT",
@@ -82,6 +85,9 @@ class Eventide(Spark4):
                 return CreateStream(
                     this=stream, columns=self._parse_columns(), clauses=self._parse_each(STREAM_CLAUSES)
                 )
+            if self._match_text_seq("CREATE", "BOUNDS"):
+                bounds = self._parse_list(lambda: self._parse_bound(self._parse_member))
+                return CreateBounds(expressions=bounds, clauses=self._parse_each(BOUNDS_CLAUSES))
             if self._match_text_seq("CREATE", "INTERFACE", "SET"):
                 name = self._parse_name()
                 self._expect("AS")
@@ -113,9 +119,17 @@ class Eventide(Spark4):
                 return self._parse_query(None)
             if self._match_text_seq("CREATE"):
                 self._refuse(
-                    "expected STREAM, QUERY, INTERFACE SET or FUNCTION", ("STREAM", "QUERY", "INTERFACE", "FUNCTION")
+                    "expected STREAM, QUERY, BOUNDS, INTERFACE SET or FUNCTION",
+                    ("STREAM", "QUERY", "BOUNDS", "INTERFACE", "FUNCTION"),
                 )
             self._refuse(f"expected a statement: {', '.join(STATEMENTS)}", STATEMENTS)
+
+        def _parse_member(self) -> exp.Expr:
+            """A stream, or a source of it behind a dot: `temp`, `temp.'s-1'`."""
+            found = self._parse_source_name()
+            while self._match(TokenType.DOT):
+                found = exp.Dot(this=found, expression=self._parse_source_name())
+            return found
 
         def _at_query(self) -> bool:
             return self._curr.token_type in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)

@@ -116,6 +116,17 @@ class CreateInterfaces(EventideNode):
         return f"CREATE INTERFACE SET {write(self.this)} AS {', '.join(write(one) for one in self.expressions)}"
 
 
+class CreateBounds(EventideNode):
+    """`CREATE BOUNDS (temp TRAILS pressure BY 5 s, ...) TIMEOUT 10 s`."""
+
+    arg_types = {"expressions": True, "clauses": False}  # noqa: RUF012
+
+    def words(self, write: Callable[[Any], str]) -> str:
+        """The statement as text."""
+        clauses = "".join(f" {write(clause)}" for clause in self.args.get("clauses") or ())
+        return f"CREATE BOUNDS ({', '.join(write(one) for one in self.expressions)}){clauses}"
+
+
 class CreateFunction(EventideNode):
     """`CREATE FUNCTION name FROM 'file.py' clauses`."""
 

@@ -15,10 +15,11 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from math import ceil, log2
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -30,6 +31,7 @@ from eventide.plan.expressions.aggregate_call import (
     SMALL,
     AggregateValue,
     Call,
+    ChosenRows,
     Form,
     PartialColumns,
     Split,
@@ -38,6 +40,8 @@ from eventide.plan.expressions.aggregate_call import (
 )
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import SPARK, aggregates_in, parsed
+
+T = TypeVar("T")
 
 SUMMING = ("sum", "try_sum", "avg", "mean", "try_avg")
 SPREADING = ("std", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
@@ -48,17 +52,22 @@ DISTINCT_IS_NOTHING = ("min", "max", "bool_and", "bool_or", "every", "any", "som
 
 
 def split(
-    name: str, expression: str, type_of: Callable[[str], str], time: str = "", kind: str | None = None
+    name: str,
+    expression: str,
+    type_of: Callable[[str], str],
+    time: str = "",
+    kind: str | None = None,
+    chosen: ChosenRows | None = None,
 ) -> Split | None:
     """The partials of an expression and its value over them, or None where rows must be kept.
 
     `name` is the prefix of the partial columns' names; `type_of` gives the Spark type of an expression over the
     stream's columns; `time` is the application time as a whole number, in SQL, for what is first and last. Columns
     outside of aggregates (groups) stay in the value as they are; where `type_of` does not know them, `kind` must
-    give the type of the whole.
+    give the type of the whole. `chosen` is shared by the expressions of one query (`split_together`).
     """
     tree = parsed(expression, f"the expression {expression!r}")
-    columns = PartialColumns(name, cache(type_of), time)
+    columns = PartialColumns(name, cache(type_of), time, {} if chosen is None else chosen)
     typed, valued = exp.Paren(this=tree.copy()), exp.Paren(this=tree)
     checks: dict[tuple[str, str], None] = {}
     for in_value, in_typed in zip(aggregates_in(valued), aggregates_in(typed), strict=True):
@@ -75,19 +84,48 @@ def split(
     return Split(tuple(columns.kept.values()), value, kind, tuple(checks), same_answer(value))
 
 
+def split_together(
+    prefix: str, expressions: Sequence[str], type_of: Callable[[str], str], time: str = ""
+) -> list[Split | None]:
+    """Split the expressions of one query: values that are chosen in the same way are those of one row.
+
+    >>> both = split_together("p", ["last(a)", "last(b)"], lambda sql: "INT", "t")
+    >>> [one.value for one in both if one], len({one.partials[0].reduce for one in both if one})
+    (['CAST(p0_0.v AS INT)', 'CAST(p1_0.v1 AS INT)'], 1)
+    """
+    known = cache(type_of)
+    return of_one_row(
+        lambda chosen: [split(f"{prefix}{i}", sql, known, time, chosen=chosen) for i, sql in enumerate(expressions)]
+    )
+
+
+def of_one_row(read: Callable[[ChosenRows], T]) -> T:
+    """Read expressions of one query: again, where several ask for values of a row that is chosen in the same way.
+
+    What is asked for of a row is known when all expressions have been looked at.
+    """
+    chosen: ChosenRows = {}
+    found = read(chosen)
+    return read(chosen) if any(len(values) > 1 for values in chosen.values()) else found
+
+
 def over_rows(
-    expression: str, type_of: Callable[[str], str], time: str = "", columns: tuple[Column, ...] = ()
+    expression: str,
+    type_of: Callable[[str], str],
+    time: str = "",
+    columns: tuple[Column, ...] = (),
+    chosen: ChosenRows | None = None,
 ) -> Split:
     """The value of an expression over rows that were kept, for queries where some aggregate has no partials.
 
-    The other aggregates are told as they are from partials, so that they mean the same in such a query: FIRST is by
+    The other aggregates give what they give from partials, so that they mean the same in such a query: FIRST is by
     time, ties are broken by value, a sum that overflows is NULL and reported. `type_of` must know aggregates.
 
     >>> over_rows("max(x) || mode(y)", lambda sql: "STRING").value
     'CAST(CAST(MAX(x) AS STRING) || MODE(y) AS STRING)'
     """
     tree = parsed(expression, f"the expression {expression!r}")
-    partials = PartialColumns("eventide_partial", cache(type_of), time)
+    partials = PartialColumns("eventide_partial", cache(type_of), time, {} if chosen is None else chosen)
     typed, valued = exp.Paren(this=tree.copy()), exp.Paren(this=tree)
     checks: dict[tuple[str, str], None] = {}
     for in_value, in_typed in zip(aggregates_in(valued), aggregates_in(typed), strict=True):

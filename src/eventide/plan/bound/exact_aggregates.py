@@ -5,8 +5,10 @@ depend on how rows were cut; sums of fractions may differ in the last digits, as
 (Chan, Golub, LeVeque): the squared distances of all rows from their mean are those inside each slice plus those of the
 slices' means from the mean of all. Nothing large is subtracted from something as large, so no digits cancel. *Choices*
 (extremes, first and last, the value at an extreme): ties are broken by the value, so the answer is the same however
-rows were cut. The order is Spark's: NaN is above all numbers, NULL inside of a value below all. DuckDB has NULL inside
-of values on top, so where a value can hold one, `is it there` is written before it.
+rows were cut. Values that are chosen in the same way (`last(a), last(b)`; `max_by(a, k), max_by(b, k)`) are those of
+one row: ties are broken by the first of them, then by the next. The order is Spark's: NaN is above all numbers, NULL
+inside of a value below all. DuckDB has NULL inside of values on top, so where a value can hold one, `is it there` is
+written before it.
 """
 
 from __future__ import annotations
@@ -245,21 +247,31 @@ def folded(function: str, kinds: tuple[str, ...]) -> Form:
 def _chosen(
     function: str, call: Call, columns: PartialColumns, before: list[tuple[str, str]], value: str, condition: str | None
 ) -> AggregateValue | None:
-    """The value in the row that is least or largest by `before` and then by the value itself."""
+    """The value in the row that is least or largest by `before`, then by all values that are asked for of that row."""
     kind = columns.type_of(value)
-    key = order_key(value, kind)
-    if key is None:
+    if order_key(value, kind) is None:
         return None
+    # An extreme is the value itself: rows that are chosen by nothing else have nothing in common.
+    by = (function, *(sql for sql, _ in before), call.where or "", condition or "") if before else (function, value)
+    fields = columns.chosen.setdefault(by, {})
+    fields[value] = kind
     parts = [(f"b{i}", sql, type_) for i, (sql, type_) in enumerate(before)]
-    parts.append(("h", f"{value} IS NOT NULL", "BOOLEAN"))
-    if key != (value, kind):
-        parts.append(("k", *key))
-    parts.append(("v", value, kind))
+    for place, (sql, type_) in enumerate(fields.items()):
+        parts += _comparable(sql, type_, str(place) if place else "")
     row = "named_struct(" + ", ".join(f"'{name}', {nullable(sql, type_)}" for name, sql, type_ in parts) + ")"
     whole = row if condition is None else f"IF({condition}, {row}, NULL)"
     struct = "STRUCT<" + ", ".join(f"{name}: {type_}" for name, _, type_ in parts) + ">"
     name = columns.keep(struct, f"{function}({call.over_rows(whole)})", f"{function}({{0}})")
-    return AggregateValue(f"{name}.v", kind)
+    place = list(fields).index(value)
+    return AggregateValue(f"{name}.v{place or ''}", kind)
+
+
+def _comparable(value: str, kind: str, number: str) -> list[tuple[str, str, str]]:
+    """A value as fields of a struct: whether it is there, what orders it where it does not itself, and the value."""
+    key = order_key(value, kind)
+    assert key is not None
+    ordering = [(f"k{number}", *key)] if key != (value, kind) else []
+    return [(f"h{number}", f"{value} IS NOT NULL", "BOOLEAN"), *ordering, (f"v{number}", value, kind)]
 
 
 NUMBERS = (*SMALL, "BIGINT")

@@ -113,7 +113,7 @@ class BoundJoin:
 
     @property
     def keeps(self) -> tuple[bool, bool]:
-        """The sides whose rows are told alone where they have no partner."""
+        """The sides whose rows are emitted alone where they have no partner."""
         return self.join.kind.keeps_left, self.join.kind.keeps_right
 
     @property

@@ -65,7 +65,7 @@ class Names:
     aliases: tuple[str, str]
     columns: tuple[tuple[Column, ...], tuple[Column, ...]]
     outputs: tuple[tuple[Column, ...], tuple[Column, ...]]
-    """Those that are told where nothing is selected: of results all but their span, which goes into the pair's."""
+    """Those that are emitted where nothing is selected: of results all but their span, which goes into the pair's."""
 
     def over_pairs(self, sql: str, what: str) -> exp.Expression:
         """An expression over both sides, with the names that columns have where rows meet."""
@@ -77,7 +77,7 @@ class Names:
             )
         for column in list(whole.find_all(exp.Column)):
             if column.parts[0].name.lower() not in lambda_names(column):
-                column.replace(self._met(column))
+                column.replace(self._renamed(column))
         found = whole.this
         assert isinstance(found, exp.Expression)
         return found
@@ -99,7 +99,7 @@ class Names:
                 found.append(Named(name, f"{quoted(alias)}.{quoted(column.name)}"))
         return tuple(found)
 
-    def _met(self, column: exp.Column) -> exp.Expression:
+    def _renamed(self, column: exp.Column) -> exp.Expression:
         first, *rest = column.parts
         sides = [side for side, alias in enumerate(self.aliases) if rest and alias.lower() == first.name.lower()]
         if sides:
@@ -271,5 +271,5 @@ def _check_exact(join: str, sql: str, expression: exp.Expression, found: Tempora
     rounds = any(cast.to.is_type("decimal") for cast in expression.find_all(exp.Cast))
     if rounds or (not found.whole and found.steps is None):
         raise DeclarationError(
-            f"join {join!r}: {sql!r} is rounded in a way that cannot be told exactly: use floor, ceil or div"
+            f"join {join!r}: {sql!r} is rounded in a way that cannot be computed exactly: use floor, ceil or div"
         )

@@ -16,7 +16,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.bound.aggregates import over_rows, split
+from eventide.plan.bound.aggregates import of_one_row, over_rows, split_together
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import WINDOW_START, Derived, Least, Stream, TimeKind
@@ -164,7 +164,7 @@ def bind(query: Query, stream: Stream, type_of: TypeOf) -> BoundQuery:
     groups = {f"__k{j}": key.sql for j, key in enumerate(keys)}
     known = _knowing_groups(type_of, groups)
     time = time_sql(stream)
-    splits = [split(f"__p{i}", _without_groups(item.sql, query), known, time) for i, item in enumerate(items)]
+    splits = split_together("__p", [_without_groups(item.sql, query) for item in items], known, time)
     reducible = [s for s in splits if s is not None]
     if not isinstance(query.window, RowWindow) and len(reducible) == len(splits):
         bound = _reducible(query, stream, tuple(keys), items, tuple(s.type for s in reducible), reducible)
@@ -316,7 +316,8 @@ def _row_keeping(
     wanted = {name.lower() for item in items for name in columns_in(parsed(item.sql, "a selected expression"))}
     wanted -= {group.name.lower() for group in query.groups} - {column.name.lower() for column in stream.columns}
     kept = tuple(column for column in stream.columns if column.name.lower() in wanted) or stream.columns[:1]
-    splits = [over_rows(_without_groups(item.sql, query), type_of, "__t", stream.columns) for item in items]
+    spelled = [_without_groups(item.sql, query) for item in items]
+    splits = of_one_row(lambda chosen: [over_rows(sql, type_of, "__t", stream.columns, chosen) for sql in spelled])
     values = tuple(Named(item.name, one.value) for item, one in zip(items, splits, strict=True))
     checks = tuple(dict.fromkeys(check for one in splits for check in one.checks))
     exact = all(one.driver_exact for one in splits)

@@ -1,6 +1,6 @@
 """Bind rows to their inputs, and describe the ports by which rows come into any operator.
 
-Law: what is told has the same columns whichever input a row is from. Without a `select` the inputs have the same
+Law: what is emitted has the same columns whichever input a row is from. Without a `select` the inputs have the same
 columns, in any order; with one, every expression has the same type over every input. The first and the last instant of
 a result are no columns of it here: they are the span of the row.
 
@@ -52,7 +52,7 @@ SPAN_START = "__k0"
 
 
 IDENTITY = (Column("__seq", "BIGINT"), Column("__id", "BIGINT"))
-"""The columns that tell a row from all others of its operator, where it has to be told apart."""
+"""The columns that identify a row among all of its operator, where that is needed."""
 
 
 def port(
@@ -178,7 +178,7 @@ def bind_rows(rows: Rows, inputs: tuple[Stream, ...], type_in: TypeIn) -> BoundR
 
 
 def output_columns(stream: Stream) -> tuple[Column, ...]:
-    """The columns of an input that are told of its rows: of results, all but their span."""
+    """The columns of an input that are emitted of its rows: of results, all but their span."""
     if not isinstance(stream, Derived):
         return stream.columns
     return tuple(column for column in stream.columns if column.name not in (WINDOW_START, WINDOW_END))

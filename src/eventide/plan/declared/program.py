@@ -318,7 +318,7 @@ def why_not(query: Query, stream: Stream | None) -> str | None:
     if query.window.empty:
         return "a window without rows belongs to no source: do not ask for empty windows"
     if query.retain:
-        return "windows that are told source by source cannot be revised: drop RETAIN"
+        return "windows that close source by source cannot be revised: drop RETAIN"
     if query.order or query.limit is not None:
         return "ORDER BY and LIMIT need all results of a window together: drop them"
     if missing := [name for name in stream.source if place_of(name, query) is None]:

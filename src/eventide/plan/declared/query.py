@@ -89,7 +89,7 @@ class Prods:
 
 
 def in_words(prods: Prods, say: Callable[[int], str]) -> str:
-    """When early answers are told, in words; `say` speaks of lengths.
+    """When early answers are given, in words; `say` speaks of lengths.
 
     >>> in_words(Prods(points=(0.75, 0.9), estimate=True), str)
     'at 75 % and 90 % of the slide; sums and counts extrapolated'
@@ -218,12 +218,12 @@ class Query:
     """For every window and group: `select` over the rows that pass `where`, where `having` holds.
 
     `stream` names a stream or another query, whose results are then its rows (see `plan.derived`). Each of `select` is
-    an expression over aggregates of the stream's columns, such as `max(price) - min(price)`; without any, the groups
-    of a window are told (SELECT DISTINCT). `retain`: for how long after its end a window can still be revised by a late
-    row (0: never). Of each window's results, `having` chooses, `order` orders, and the first `limit` are told.
+    an expression over aggregates of the stream's columns, such as `max(price) - min(price)`; without any, the groups of
+    a window are emitted (SELECT DISTINCT). `retain`: for how long after its end a window can still be revised by a late
+    row (0: never). Of each window's results, `having` chooses, `order` orders, and the first `limit` are emitted.
     `sample` is the share of the rows that count; which ones, their values decide. `by_source`: each group closes on the
     heartbeat of its own source, not on that of all together (see `program_checks`). `prods`: when early answers are
-    told beside the final ones.
+    emitted beside the final ones.
 
     >>> Query("q", "s", Window(300), select=named_as(round="count(*)"))
     Traceback (most recent call last):

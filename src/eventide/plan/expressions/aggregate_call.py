@@ -52,7 +52,7 @@ class Partial:
 class Split:
     """A selected expression split in two: the partials it needs, and its value over the merged partials.
 
-    `checks`: boolean expressions over merged partials that must hold, each with the reason told when it does not
+    `checks`: boolean expressions over merged partials that must hold, each with the reason given when it does not
     (`the sum of v overflows BIGINT`); the value is NULL where one fails, and that is reported, never silent.
     `driver_exact` is False where DuckDB cannot give Spark's answer from these partials: then only Spark merges them.
     """
@@ -109,13 +109,21 @@ def _arguments(call: exp.Expression) -> tuple[exp.Expression, ...]:
     return tuple(item for item in flat if isinstance(item, exp.Expression))
 
 
+ChosenRows = dict[tuple[str, ...], dict[str, str]]
+"""What is kept of each chosen row: by how it is chosen, the values that are asked for, with their types."""
+
+
 @dataclass
 class PartialColumns:
-    """The partial columns of one split, named by a prefix and a number; the same column is kept once."""
+    """The partial columns of one split, named by a prefix and a number; the same column is kept once.
+
+    `chosen` is shared by all splits of a query: a row that is chosen in the same way is the same row for all of them.
+    """
 
     prefix: str
     type_of: Callable[[str], str]
     time: str
+    chosen: ChosenRows = field(default_factory=dict)
     kept: dict[tuple[str, str], Partial] = field(default_factory=dict)
 
     def keep(self, kind: str, reduce: str, merge: str, beside: str = "") -> str:
@@ -142,7 +150,7 @@ class AggregateValue:
 
 
 Form = Callable[[Call, PartialColumns], AggregateValue | None]
-"""How an aggregate is told from partials; None where it cannot be, for these arguments."""
+"""How an aggregate is computed from partials; None where it cannot be, for these arguments."""
 
 
 def decimal_of(kind: str) -> tuple[int, int] | None:

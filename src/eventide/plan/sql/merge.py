@@ -47,12 +47,12 @@ def merge_text(
 ) -> str:
     """Results: `window_start`, `window_end`, `rows`, groups and values under their names, `__lost` (failed checks).
 
-    `changed` names slices, some of the others: only groups that one of these has changed in a window are told. With a
-    limit the whole window is: one group that comes in pushes another out. `by_source`: slices and windows have the
+    `changed` names slices, some of the others: only groups that one of these has changed in a window are emitted. With
+    a limit the whole window is: one group that comes in pushes another out. `by_source`: slices and windows have the
     column `__by`, and a slice counts for the windows of its own source alone; results tell the `heartbeat` too.
     """
     keys = [f"__k{j}" for j in range(len(query.keys))]
-    # A group belongs to one source, so nothing is told apart by what closed it.
+    # A group belongs to one source, so it does not matter what closed it.
     together = ["__start", "__end", *keys, *([BEAT] if by_source else [])]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     partition = f"OVER (PARTITION BY {', '.join(together)})"

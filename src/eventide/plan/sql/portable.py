@@ -55,7 +55,7 @@ def keeps_portably(query: BoundQuery) -> bool:
 
 
 def has_portable_sources(stream: Stream) -> bool:
-    """Whether the sources of a stream are told by columns that are the same everywhere."""
+    """Whether the sources of a stream are named by columns that are the same in both engines."""
     kind = Kinds(stream)
     return all(kind.of(exp.column(name)) not in (None, FRACTION) for name in stream.source)
 

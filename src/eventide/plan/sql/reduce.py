@@ -147,7 +147,7 @@ def kept_text(query: BoundQuery, up_to: int | None = None) -> str:
 
 @cache
 def _later(query: BoundQuery) -> str | None:
-    """A number that cannot be told without computing what aggregates compute later; None where that cannot fail."""
+    """A number that is not known without computing what aggregates compute later; None where that cannot fail."""
     later = [argument.lazy.sql(SPARK) for argument in RowExpressions(query).arguments]
     return computed(later) if later else None
 

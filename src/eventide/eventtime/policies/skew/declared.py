@@ -93,7 +93,7 @@ class PromiseRing:
         np.maximum.at(self._pending, (position % self._slots) * len(self._place) + target, promise)
 
     def take(self, upto: Instants) -> Instants:
-        """Move every target on to `upto` and give the largest promise met on the way, `NEVER` where there was none."""
+        """Move every target on to `upto` and give the largest promise that fell due, `NEVER` where there was none."""
         ahead = np.minimum(upto - self._position, self._slots)
         steps = int(ahead.max(initial=0))
         if steps <= 0:
@@ -101,10 +101,10 @@ class PromiseRing:
         step = np.arange(1, steps + 1)[:, None]
         cells = (self._position + step) % self._slots * len(self._place) + self._place
         passed = step <= ahead
-        met: Instants = np.where(passed, self._pending[cells], NEVER).max(axis=0)
+        fallen_due: Instants = np.where(passed, self._pending[cells], NEVER).max(axis=0)
         self._pending[cells[passed]] = NEVER
         self._position = np.maximum(self._position, upto)
-        return met
+        return fallen_due
 
     def snapshot(self) -> Snapshot:
         """Positions, and the cells in which a promise waits."""
@@ -154,8 +154,8 @@ class ClockRing(SavedState):
             self._first_clock = clock
         # Positions count from the first clock; a quarter of int64 leaves room for every wait that can be declared.
         elapsed = min(max(clock - self._first_clock, 0), FOREVER // 4)
-        met = self._ring.take(np.full(len(self._due), elapsed // self._unit, dtype=np.int64))
-        np.maximum(self._due, met, out=self._due)
+        fallen_due = self._ring.take(np.full(len(self._due), elapsed // self._unit, dtype=np.int64))
+        np.maximum(self._due, fallen_due, out=self._due)
         return elapsed
 
 

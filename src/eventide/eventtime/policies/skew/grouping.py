@@ -235,7 +235,7 @@ class _Sources:
         return delays
 
     def grouped(self, labels: Labels) -> _Sources:
-        """The groups that `labels` make, each as one source: in each layer the weakest of both parts."""
+        """The skew between the groups that `labels` make, each as one source: by the weakest bounds of its members."""
         order = np.argsort(labels, kind="stable")
         starts = np.flatnonzero(np.concatenate(([True], np.diff(labels[order]) > 0)))
 

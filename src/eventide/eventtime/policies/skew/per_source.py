@@ -78,7 +78,7 @@ class TimeTerm:
         rate: Sequence[float] = (),
         exceeded: float = 0.0,
     ) -> TimeTerm:
-        """What is not given is 0 for every source, and a rate of 1.
+        """Make the term; values that are not given are 0 for every source, a rate is 1.
 
         >>> TimeTerm.of(give=[-2, -5], take=[9, 3], exceeded=0.01).bound(1, 1)
         TimeBound(after=0, lag=0, exceeded=0.01)

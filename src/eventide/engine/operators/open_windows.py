@@ -67,7 +67,7 @@ class OpenTime:
         return Need(end - 1)
 
     def below(self, promise: int) -> Need:
-        """What lets it promise so much to the queries that read it."""
+        """What it needs of its input to promise so much to its readers."""
         first = self.window.pane_of(promise + 1)
         return Need(promise if first == promise + 1 else first + self.window.pane - 1)
 
@@ -113,7 +113,7 @@ class OpenRows:
         return Need(int(self.waiting[more - 1]))
 
     def below(self, promise: int) -> Need:
-        """What lets it promise so much to the queries that read it."""
+        """What it needs of its input to promise so much to its readers."""
         return self.needs(promise + 1)
 
     def is_closed(self, end: int) -> bool:

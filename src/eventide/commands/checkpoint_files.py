@@ -1,0 +1,81 @@
+"""`eventide plan`, and `eventide checkpoint copy`, `list` and `rewind`: what becomes of a checkpoint.
+
+Law: `plan` and `list` write nothing and lock nothing, and `copy` reads one committed round, so an engine may be at work
+on the checkpoint. `rewind` needs it for itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from eventide.engine.checkpoint.copying import copy, go_back, kept_rounds
+from eventide.engine.checkpoint.record import RoundRecord
+from eventide.errors import DeclarationError
+from eventide.launch.settings import RunSettings, script_of
+from eventide.plan.binding import as_run
+from eventide.plan.declared.evolution import Evolution
+from eventide.plan.declared.fingerprint import described
+from eventide.profile.amounts import size_words
+from eventide.report.stopped_run import last_record
+from eventide.storage.storage import Storage
+
+
+def plan_file(file: str, checkpoint: str | None, backfill: Sequence[str], as_json: bool) -> None:
+    """Tell what a script would do to each stream and query of a checkpoint."""
+    script = script_of(file)
+    settings = RunSettings.of(script.settings)
+    place = checkpoint or settings.checkpoint
+    if place is None:
+        raise DeclarationError("which checkpoint would it go on from? Give --checkpoint DIR")
+    record = last_record(Storage.at(place, make=False))
+    program = as_run(script.program, settings.scheduling.heartbeats)
+    found = Evolution.between(record.plan, described(program), record.queries, backfill)
+    if as_json:
+        print(json.dumps({"round": record.round, **found.as_json()}))
+        return
+    print(f"after round {record.round} of {place}:")
+    for sentence in found.words():
+        print(f"  {sentence}")
+    print("eventide run needs --accept for this" if found.drops_state else "eventide run goes on without a word")
+
+
+def copy_checkpoint(place: str, to: str | None, as_json: bool) -> None:
+    """Copy a checkpoint, and tell what was copied."""
+    if to is None:
+        raise DeclarationError("where to? Write: eventide checkpoint copy DIR OTHER")
+    found = copy(Storage.at(place, make=False), Storage.at(to))
+    if as_json:
+        print(json.dumps({"round": found.round, "files": found.files, "bytes": found.bytes}))
+    else:
+        print(f"{to}: round {found.round}, {found.files:,} files")
+
+
+def list_checkpoint(place: str, as_json: bool) -> None:
+    """Tell the rounds that a checkpoint keeps, the newest first."""
+    rounds = [_round_data(record) for record in kept_rounds(Storage.at(place, make=False))]
+    if as_json:
+        print(json.dumps({"rounds": rounds}))
+        return
+    for one in rounds:
+        print(f"round {one['round']}, {one['at']}: {one['rows']:,} rows read, {size_words(one['bytes'])} of state")
+
+
+def rewind_checkpoint(place: str, round: int | None, as_json: bool) -> None:
+    """Go back to a round that is kept."""
+    if round is None:
+        raise DeclarationError("to which round? Give --round N; eventide checkpoint list DIR shows those that are kept")
+    gone = go_back(place, round)
+    if as_json:
+        print(json.dumps({"round": round, "dropped": gone}))
+    else:
+        print(f"{place}: to be continued from round {round}; {gone} later round{'' if gone == 1 else 's'} dropped")
+
+
+def _round_data(record: RoundRecord) -> dict[str, Any]:
+    at = datetime.fromtimestamp(record.clock / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    rows = sum(stream["losses"]["rows"] for stream in record.streams.values())
+    size = sum(file.bytes for file in record.files)
+    return {"round": record.round, "clock": record.clock, "at": at, "rows": rows, "bytes": size}

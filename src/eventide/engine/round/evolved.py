@@ -1,0 +1,62 @@
+"""A round record continued by a changed program: what stays of it, and where queries begin that have no state.
+
+Laws. What the evolution (`plan.declared.evolution`) says continues has the state that the record gives it; of all else
+nothing stays. A query that begins at the present takes the rows, and windows of rows, that lie after every time that
+has come in what it reads; so a row that it takes has no fellow that it missed. The record on disk is not touched: until
+a round of the new program is committed, the old one can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from eventide.engine.checkpoint.record import RoundRecord
+from eventide.engine.operators.operator import Operator
+from eventide.engine.stream_progress import StreamProgress
+from eventide.errors import CheckpointError
+from eventide.eventtime.instant import NEVER
+from eventide.plan.declared.evolution import QUERY, STREAM, Begin, Evolution
+from eventide.plan.declared.program import Program, reads
+from eventide.plan.declared.query import Query
+from eventide.plan.declared.stream import Timestamps
+from eventide.plan.declared.window import RowWindow
+
+
+def continued(record: RoundRecord, evolution: Evolution) -> RoundRecord:
+    """The record as the new program goes on from it."""
+    if record.ended:
+        raise CheckpointError(
+            "the bounded run of this checkpoint has ended and closed every window: nothing can be changed in it. Give "
+            "the changed program another checkpoint"
+        )
+    kept = evolution.of(STREAM, Begin.STATE, Begin.LEARNING, Begin.OTHER_INPUT)
+    learning = evolution.of(STREAM, Begin.LEARNING)
+    # A stream whose time is read otherwise is read on from where it was.
+    read_on = evolution.of(STREAM, Begin.STATE, Begin.LEARNING, Begin.PRESENT)
+    streams = {name: saved for name, saved in record.streams.items() if name in kept}
+    queries = evolution.of(QUERY, Begin.STATE)
+    return replace(
+        record,
+        streams={name: saved | {"pacemaker": None} if name in learning else saved for name, saved in streams.items()},
+        queries={name: saved for name, saved in record.queries.items() if name in queries},
+        positions={name: position for name, position in record.positions.items() if name in read_on},
+        outputs={name: written for name, written in record.outputs.items() if name in queries},
+    )
+
+
+def latest_of(name: str, program: Program, streams: Mapping[str, StreamProgress], kept: Mapping[str, Operator]) -> int:
+    """The largest time of a row that a stream, query or operator has given, or may give of rows that have come.
+
+    `kept` are the operators that continue.
+    """
+    if name in streams:
+        stream = streams[name]
+        return stream.latest if stream.stream.timestamps is Timestamps.EXTERNAL else stream.heartbeat
+    step = next(step for step in program.steps if step.name == name)
+    if isinstance(step, Query) and name in kept:
+        return kept[name].emitted_to
+    if isinstance(step, Query) and isinstance(step.window, RowWindow):
+        # Its results are numbered, and there are none yet.
+        return NEVER
+    return max((latest_of(read, program, streams, kept) for read in reads(step)), default=NEVER)
