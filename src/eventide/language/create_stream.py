@@ -57,6 +57,10 @@ class StreamReader:
         columns, partitions = _of_records(columns, clauses)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
         time, timestamps = self._time(tree, clauses, columns, arrival)
+        if arrival is None and _arrives_by_kafka(clauses, columns, time):
+            declared_too = any(column.name.lower() == NOTED.name for column in columns)
+            columns = columns if declared_too else (*columns, NOTED)
+            arrival = NOTED
         sources = [] if partitions or "SOURCE BY" not in clauses else clauses["SOURCE BY"].expressions
         stream = Stream(
             name_of(tree.this),
@@ -272,6 +276,24 @@ def _of_records(columns: tuple[Column, ...], clauses: dict[str, Clause]) -> tupl
     added = [name for name in dict.fromkeys((*named, *partitions)) if name in OF_RECORDS and name not in declared]
     return (*columns, *(Column(name, OF_RECORDS[name]) for name in added)), partitions
 
+
+NOTED = Column("kafka_timestamp", "TIMESTAMP")
+"""When Kafka got a record, or its producer wrote it."""
+
+
+def _arrives_by_kafka(clauses: dict[str, Clause], columns: tuple[Column, ...], time: Column | None) -> bool:
+    """Whether rows have a time of their own, and beside it that of their record, which is when they arrived."""
+    origin = clauses.get("FROM")
+    if origin is None or origin.expressions[0].name.lower() != "kafka" or time is None:
+        return False
+    own = {column.name.lower(): column.type for column in columns}
+    is_value = not own.keys() <= RAW
+    is_other = time.name.lower() != NOTED.name and kind_of(time) is not TimeKind.SEQUENCE
+    return is_value and is_other and own.get(NOTED.name, NOTED.type) == NOTED.type
+
+
+RAW = frozenset(name.removeprefix("kafka_") for name in OF_RECORDS) | {"value", "headers"}
+"""A stream that declares nothing else has the record itself as its row."""
 
 NAMING = ("TIMESTAMP BY", "ARRIVAL BY", "SOURCE BY")
 """Clauses that name columns."""

@@ -15,7 +15,6 @@ go unseen until a query was added. A malformed row has NULL in every other colum
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -280,22 +279,6 @@ def _of_records(stream: Stream, options: Mapping[str, str]) -> dict[str, str]:
         fixed["includeHeaders"] = "true"
     named = {name.lower() for name in options}
     return {**options, **{name: value for name, value in fixed.items() if name.lower() not in named}}
-
-
-def waiting_records(latest: str | None, read: str | None) -> dict[str, int]:
-    """How many records wait in each partition, by the offsets that Spark tells; nothing where it tells others.
-
-    >>> waiting_records('{"cars":{"0":7,"1":5}}', '{"cars":{"0":3,"1":5}}')
-    {'cars-0': 4, 'cars-1': 0}
-    >>> waiting_records("11", "11")
-    {}
-    """
-    try:
-        ends, at = json.loads(latest or "null"), json.loads(read or "null")
-        found = {(topic, number): end for topic, ends_of in ends.items() for number, end in ends_of.items()}
-        return {f"{topic}-{number}": max(0, end - at[topic][number]) for (topic, number), end in found.items()}
-    except (ValueError, AttributeError, KeyError, TypeError):
-        return {}
 
 
 def _value_parsed(stream: Stream, given: Input, frame: DataFrame, of_value: Mapping[str, str]) -> DataFrame:

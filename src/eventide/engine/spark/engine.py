@@ -24,6 +24,7 @@ from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
+from eventide.engine.spark.progress import backlogs, has_read_all
 from eventide.engine.spark.rearrangement import Rearrangement
 from eventide.errors import DeclarationError, EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
@@ -34,7 +35,7 @@ from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.moved_files import follow_moves, noted_in
 from eventide.sources.spark_errors import missing_topics, of_spark, outage, refuse_connect, unreachable
-from eventide.sources.spark_input import read_files, read_stream, waiting_records
+from eventide.sources.spark_input import read_files, read_stream
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -139,15 +140,7 @@ class SparkEngine(Running):
 
     def status(self) -> Status:
         """How the engine stands after its last round, and what waits in the partitions of topics."""
-        status, query = super().status(), self._query
-        progress = None
-        with suppress(Exception):
-            # Spark may be ending, or be gone; that is for whoever waits for the engine to hear.
-            progress = None if query is None else query.lastProgress
-        if progress is None or len(progress.sources) != len(self._frames):
-            return status
-        told = zip(self._frames, progress.sources, strict=True)
-        waits = {name: waiting_records(one.latestOffset, one.endOffset) for name, one in told}
+        status, waits = super().status(), backlogs(self._query, list(self._frames))
         return replace(status, streams=tuple(replace(one, backlog=waits.get(one.name, {})) for one in status.streams))
 
     def _evolve(self) -> None:
@@ -290,7 +283,7 @@ class SparkEngine(Running):
                     # At once it would cancel the jobs of the round under way.
                     self._stop()
                     break
-                if not bounded and self.lock.acquire(blocking=False):
+                if not bounded and self._is_silent() and self.lock.acquire(blocking=False):
                     try:
                         with self.exclusively():
                             self.noted(self.engine.tick())
@@ -311,6 +304,11 @@ class SparkEngine(Running):
         finally:
             self._close()
             self.finish()
+
+    def _is_silent(self) -> bool:
+        """Whether the clock may go on by itself: that of Kafka does where no record waits."""
+        assert self._query is not None
+        return not self.engine.by_clock_of_kafka or has_read_all(self._query, list(self._frames))
 
     def _has_ended(self, bounded: bool) -> bool:
         """Wait for a tick, and whether the query ended in it; a source that does not answer is tried again."""

@@ -153,6 +153,12 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
 
+    @property
+    def stamped_by_broker(self) -> bool:
+        """Whether rows arrive at the times that Kafka notes, whose clock goes on while a topic is empty."""
+        of_kafka = self.input is not None and self.input.format.lower() == "kafka"
+        return of_kafka and self.arrival is not None and self.arrival.lower() == "kafka_timestamp"
+
     def check_named_sources(self) -> None:
         """Refuse what speaks of a source by its name where no column names them."""
         if not self.source:
