@@ -51,6 +51,7 @@ SECONDS = 60
 QUICKER = 4
 CARS_A_SECOND = 50
 START = 1_767_258_000
+WINDOW = 10
 
 
 class Traffic:
@@ -70,8 +71,12 @@ class Traffic:
                 road = dice.choice(ROADS)
                 # Readings of the west come up to two seconds behind.
                 ts = START + second - dice.uniform(0, 1.9 if road == "west" else 0.5)
-                self.sent[datetime.fromtimestamp(ts // 10 * 10, UTC), road] += 1
-                row = {"ts": ts, "road": road, "speed": dice.randrange(40, 100)}
+                self.sent[datetime.fromtimestamp(ts // WINDOW * WINDOW, UTC), road] += 1
+                row = {
+                    "ts": datetime.fromtimestamp(ts, UTC).isoformat(),
+                    "road": road,
+                    "speed": dice.randrange(40, 100),
+                }
                 self._producer.produce("cars", json.dumps(row).encode(), partition=ROADS.index(road))
             self._producer.flush()
             time.sleep(1 / QUICKER)

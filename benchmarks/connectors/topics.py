@@ -50,7 +50,8 @@ def expected(rows: Iterable[dict[str, int]]) -> list[Answer]:
 def new_topic(servers: str, partitions: int) -> str:
     """A topic of one's own."""
     topic = f"t{uuid4().hex[:8]}"
-    AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(topic, partitions)])[topic].result()
+    client = AdminClient({"bootstrap.servers": servers})
+    client.create_topics([NewTopic(topic, partitions)])[topic].result()
     return topic
 
 

@@ -80,10 +80,8 @@ def test_values_and_what_stands_beside_them_are_columns_and_sources(session: Spa
     query = """CREATE QUERY q AS SELECT kafka_partition, count(*) AS n, max(kafka_key) AS x, max(kafka_offset) AS last,
         max(size(kafka_headers)) AS h, max(kafka_timestamp) AS at FROM s [RANGE 1000] GROUP BY kafka_partition"""
     found = told(session, f"{stream(topic, servers, clauses, more)} {query}")
-    assert [(row["kafka_partition"], row["n"], row["x"], row["last"], row["h"]) for row in found] == [
-        (0, 3, b"x", 2, 1),
-        (1, 1, None, 0, None),
-    ]
+    names = ("kafka_partition", "n", "x", "last", "h")
+    assert {tuple(row[name] for name in names) for row in found} == {(0, 3, b"x", 2, 1), (1, 1, None, 0, None)}
 
 
 def test_lines_of_csv_several_topics_and_a_pattern(session: SparkSession, servers: str) -> None:
@@ -93,7 +91,7 @@ def test_lines_of_csv_several_topics_and_a_pattern(session: SparkSession, server
     for named in (f"{one}, {two}", "^spark-.*"):
         options = ", value.format 'csv', value.sep ';'"
         text = stream(named, servers, "SOURCE BY PARTITION", options=options) + COUNTS.format(by="kafka_topic")
-        assert [(row["kafka_topic"], row["n"]) for row in told(session, text)] == [(one, 2), (two, 1)]
+        assert {(row["kafka_topic"], row["n"]) for row in told(session, text)} == {(one, 2), (two, 1)}
 
 
 def test_reading_begins_where_it_is_told(session: SparkSession, servers: str) -> None:
