@@ -132,7 +132,7 @@ def plan(
     debug: Debug = False,
 ) -> None:
     """Tell what a changed script would do to each stream and query of a checkpoint."""
-    from eventide.commands.checkpoint_files import plan_file
+    from eventide.commands.checkpoint import plan_file
 
     plan_file(str(file), checkpoint, backfill or [], json)
 
@@ -175,7 +175,7 @@ def why(
     debug: Debug = False,
 ) -> None:
     """Tell why windows of a query are open: who holds them, by which rule, since when, and when they close."""
-    from eventide.commands.checkpoint import why_file
+    from eventide.commands.why import why_file
 
     why_file(str(file), query, window, checkpoint, json)
 
@@ -322,7 +322,7 @@ def checkpoint(
         from eventide.commands.checkpoint import verify_checkpoint
 
         raise typer.Exit(verify_checkpoint(folder, json))
-    from eventide.commands.checkpoint_files import copy_checkpoint, list_checkpoint, rewind_checkpoint
+    from eventide.commands.checkpoint import copy_checkpoint, list_checkpoint, rewind_checkpoint
 
     if action is Action.copy:
         copy_checkpoint(folder, to, json)

@@ -17,12 +17,14 @@ from eventide.errors import DeclarationError
 from eventide.language.grammar.nodes import Amounts, Clause, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.language.kafka_records import NOTED, arrives_by_record, columns_of_records, options_of_topics
 from eventide.language.policies import WATERMARKS, PolicyReader
 from eventide.plan.declared.secrets import checked_secret
-from eventide.plan.declared.stream import Future, Input, Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.declared.stream import Future, Input, Stream, Table, TimeKind, Timestamps, kind_of
 from eventide.plan.expressions.columns import Column, spark_type
 
 TIME_NAMES = ("time", "timestamp", "ts", "t")
+TABLE_FORMATS = ("parquet", "csv", "json", "orc", "postgres")
 LIMITS = {"file": "files", "offset": "offsets", "row": "rows", "tuple": "rows"}
 
 
@@ -37,6 +39,8 @@ class DeclaredStream:
 
     policy_of: str | None = None
     """Who said how its heartbeats are found, if not this statement: a query whose window said SLACK or DRATIO."""
+    unused: list[str] = field(default_factory=list)
+    """What is to be said of its bounds that have no effect."""
 
 
 def name_of(table: exp.Table) -> str:
@@ -53,11 +57,13 @@ class StreamReader:
     def read(self, tree: CreateStream) -> DeclaredStream:
         """The stream, or an error at the clause that is wrong."""
         clauses = {str(clause.this): clause for clause in tree.args["clauses"]}
+        if tree.is_table:
+            return self._table(tree, clauses)
         columns = self._columns(tree)
-        columns, partitions = _of_records(columns, clauses)
+        columns, partitions = columns_of_records(columns, clauses)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
         time, timestamps = self._time(tree, clauses, columns, arrival)
-        if arrival is None and _arrives_by_kafka(clauses, columns, time):
+        if arrival is None and arrives_by_record(clauses, columns, time):
             declared_too = any(column.name.lower() == NOTED.name for column in columns)
             columns = columns if declared_too else (*columns, NOTED)
             arrival = NOTED
@@ -74,6 +80,25 @@ class StreamReader:
         declared = DeclaredStream(stream, clauses, tree)
         declared.stream = replace(stream, future=self._future(clauses, stream))
         return self.with_policy(declared, clauses)
+
+    def _table(self, tree: CreateStream, clauses: dict[str, Clause]) -> DeclaredStream:
+        given = self._input(tree, clauses)
+        if given is None or given.format not in TABLE_FORMATS:
+            raise self.source.error(
+                f"a table comes from {', '.join(TABLE_FORMATS[:-1])} or {TABLE_FORMATS[-1]}",
+                clauses.get("FROM", tree),
+                "write FROM parquet 'path', for example",
+            )
+        every = clauses.get("REFRESH EVERY")
+        refresh = None if every is None else Amounts(self.source).length(every.expressions[0], "REFRESH EVERY")
+        if refresh is not None and refresh < 1:
+            raise self.source.error(
+                "this would read the table all the time", clauses["REFRESH EVERY"], "give 1 s or more"
+            )
+        stamped, declared = Timestamps.INTERNAL, Table(refresh)
+        name, columns = name_of(tree.this), self._columns(tree)
+        stream = Stream(name, columns, timestamps=stamped, input=given, table=declared)
+        return DeclaredStream(stream, {}, tree)
 
     def with_policy(self, declared: DeclaredStream, clauses: dict[str, Clause]) -> DeclaredStream:
         """A copy of the stream with the policy that these clauses declare."""
@@ -95,6 +120,7 @@ class StreamReader:
                     "write SOURCE BY and one column",
                 )
         policy, known = reader.read(clauses)
+        declared.unused = reader.unused
         promised, prodded = clauses.get("PUNCTUATED BY"), clauses.get("PRODDED BY")
         punctuation = None if promised is None else self._marking(stream, promised, "promise", "promises")
         prods = stream.prods if prodded is None else self._marking(stream, prodded, "be prodded", "prods")
@@ -208,7 +234,7 @@ class StreamReader:
                 raise self.source.error("FORMAT goes with FROM 'path' or FROM STDIN", clauses["FORMAT"])
             kind = clauses["FORMAT"].expressions[0].name.lower()
         elif kind is None and path is not None:
-            kind = _by_ending(path)
+            kind = format_by_ending(path)
             if kind is None:
                 raise self.source.error(
                     "what is the format of this path?", origin, "write FROM json 'path', for example"
@@ -218,7 +244,7 @@ class StreamReader:
             path = found[-1] if found else None
             options = [(name, value) for name, value in options if name.lower() != "path"]
         if kind == "kafka" and origin is not None and path is not None:
-            options, path = _of_kafka(path, options), None
+            options, path = options_of_topics(path, options), None
         if kind is None:
             for name in ("OPTIONS", "LIMIT"):
                 if name in clauses:
@@ -251,67 +277,6 @@ class StreamReader:
             raise self.source.error(getattr(error, "message", str(error)), amount) from error
 
 
-OF_RECORDS = {
-    "kafka_topic": "STRING",
-    "kafka_partition": "INT",
-    "kafka_offset": "BIGINT",
-    "kafka_timestamp": "TIMESTAMP",
-    "kafka_key": "BINARY",
-}
-"""What every record of Kafka has beside its value; whoever names one in a clause need not declare it."""
-
-
-def _of_records(columns: tuple[Column, ...], clauses: dict[str, Clause]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns, with those of Kafka that clauses name; and the sources where these are its partitions."""
-    origin = clauses.get("FROM") or clauses.get("USING")
-    if origin is None or origin.expressions[0].name.lower() != "kafka":
-        return columns, ()
-    declared = {column.name.lower() for column in columns}
-    sources = [part.name.lower() for part in clauses["SOURCE BY"].expressions] if "SOURCE BY" in clauses else []
-    by_partition = sources == ["partition"] and "partition" not in declared
-    topics = origin.expressions[-1].name
-    several = "," in topics or topics.startswith("^") or clauses.get("USING") is origin
-    partitions = (("kafka_topic",) if several else ()) + ("kafka_partition",) if by_partition else ()
-    named = [part.name.lower() for words in NAMING if words in clauses for part in clauses[words].expressions]
-    added = [name for name in dict.fromkeys((*named, *partitions)) if name in OF_RECORDS and name not in declared]
-    return (*columns, *(Column(name, OF_RECORDS[name]) for name in added)), partitions
-
-
-NOTED = Column("kafka_timestamp", "TIMESTAMP")
-"""When Kafka got a record, or its producer wrote it."""
-
-
-def _arrives_by_kafka(clauses: dict[str, Clause], columns: tuple[Column, ...], time: Column | None) -> bool:
-    """Whether rows have a time of their own, and beside it that of their record, which is when they arrived."""
-    origin = clauses.get("FROM")
-    if origin is None or origin.expressions[0].name.lower() != "kafka" or time is None:
-        return False
-    own = {column.name.lower(): column.type for column in columns}
-    is_value = not own.keys() <= RAW
-    is_other = time.name.lower() != NOTED.name and kind_of(time) is not TimeKind.SEQUENCE
-    return is_value and is_other and own.get(NOTED.name, NOTED.type) == NOTED.type
-
-
-RAW = frozenset(name.removeprefix("kafka_") for name in OF_RECORDS) | {"value", "headers"}
-"""A stream that declares nothing else has the record itself as its row."""
-
-NAMING = ("TIMESTAMP BY", "ARRIVAL BY", "SOURCE BY")
-"""Clauses that name columns."""
-
-
-def _of_kafka(topics: str, options: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The options by which Spark knows topics, or a pattern of their names, which begins with ^; from the beginning on.
-
-    >>> _of_kafka("cars", [("servers", "localhost:9092")])[:2]
-    [('subscribe', 'cars'), ('kafka.bootstrap.servers', 'localhost:9092')]
-    """
-    own = {"servers": "kafka.bootstrap.servers", "starting": "startingOffsets"}
-    named = [(own.get(name.lower(), name), value) for name, value in options]
-    known = {name.lower() for name, _ in named}
-    named += [] if "startingoffsets" in known else [("startingOffsets", "earliest")]
-    return [("subscribePattern" if topics.startswith("^") else "subscribe", topics), *named]
-
-
 def option_pairs(clause: Clause | None, source: SourceText) -> tuple[tuple[str, str], ...]:
     """The options of an OPTIONS clause as texts."""
     found: dict[str, tuple[str, str]] = {}
@@ -333,10 +298,10 @@ def option_pairs(clause: Clause | None, source: SourceText) -> tuple[tuple[str, 
     return tuple(found.values())
 
 
-def _by_ending(path: str) -> str | None:
+def format_by_ending(path: str) -> str | None:
     """The format that the ending of a path names.
 
-    >>> _by_ending("in/a.csv.gz"), _by_ending("in/*.jsonl"), _by_ending("in")
+    >>> format_by_ending("in/a.csv.gz"), format_by_ending("in/*.jsonl"), format_by_ending("in")
     ('csv', 'json', None)
     """
     endings = {"json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet", "orc": "orc"}

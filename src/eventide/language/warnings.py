@@ -35,7 +35,7 @@ from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.declared.window import SameWindow, Window
+from eventide.plan.declared.window import SameWindow, SessionWindow, Window
 
 MANY_PANES = 1000
 POLICIES = (*POLICY_CLAUSES, "SLACK", "PUNCTUATED BY", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER", "TIMEOUT")
@@ -93,6 +93,8 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
             return
         inner = inner.inner or inner
     if isinstance(inner, DeclaredSkew):
+        for message in declared.unused:
+            yield message, clauses["BOUNDS"]
         for message in about_bounds(inner.skew, stream.known, has_timeout):
             yield message, clauses["BOUNDS"]
     elif not has_timeout and (reason := _rests(inner)):
@@ -122,7 +124,7 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
 def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     """The warnings about a query."""
     window = query.window
-    if isinstance(window, SameWindow):
+    if isinstance(window, SameWindow | SessionWindow):
         return
     if window.slide > window.range:
         yield "SLIDE is longer than RANGE: rows between two windows are in none", tree
@@ -135,7 +137,7 @@ def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Str
     """What to say about a merge or join: it waits for the slowest of its inputs (STREAM paper, section 5)."""
     for name in operator.inputs:
         stream = streams.get(name.lower())
-        if stream is None or len(operator.inputs) < 2 or not _stands_still(stream):
+        if stream is None or stream.table is not None or len(operator.inputs) < 2 or not _stands_still(stream):
             continue
         waits = _waiting(operator, name)
         if waits is not None:

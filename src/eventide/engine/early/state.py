@@ -29,7 +29,6 @@ from eventide.eventtime.early.triggers import EarlinessControl, EarlyTrigger, Mo
 from eventide.eventtime.instant import FOREVER, NEVER, shift
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.query import ESTIMATE, Prods, Query, extrapolated
-from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import Accuracy, ScoredWindows
 from eventide.results.breakdown import place_of
 from eventide.results.error import Comparison
@@ -215,8 +214,9 @@ class EarlyEmission:
         """The rows that wait for their final ones after a round that left the query so."""
         if self.round == round:
             return self.table
-        if self.query.by_source or isinstance(self.query.window, RowWindow):
-            # Windows that close by source, or over counts of rows, are emitted group by group: no one time says which.
+        if self.query.by_source or not self.query.has_known_ends:
+            # Windows that close by source, over counts of rows, or over sessions, are emitted group by group: no one
+            # time says which.
             return self.table.slice(0, 0)
         lasts = pc.subtract(self.table.column("window_end").cast(pa.int64()), 1)
         return self.table.filter(pc.greater(lasts, operator.frontier.time))

@@ -23,7 +23,6 @@ from eventide.engine.introspection.waits import Json, OperatorWait, QueryWait, S
 from eventide.engine.operators.open_windows import Need, OpenQuery, known
 from eventide.engine.scheduling.frontier_limits import others_of, shape_of
 from eventide.engine.stream_progress import StreamProgress
-from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, Reason, reason_of
 from eventide.eventtime.scheduling.expensive import SelectivityTracker
@@ -101,9 +100,7 @@ class ProgressReport:
     def window(self, query: str, start: int) -> OpenWindow | None:
         """The window that starts there, with rows or without; None if it is closed."""
         opened = self.open(self.program.query(query).name)
-        end = start + opened.length
-        if (end - opened.window.offset - opened.window.range) % opened.window.slide:
-            raise DeclarationError(f"no window of query {query!r} starts there: its windows are aligned otherwise")
+        end = opened.end_of(start)
         return None if opened.is_closed(end) or self.record.ended else self._window(opened, start, end)
 
     def next_data(self, query: str) -> Json | None:

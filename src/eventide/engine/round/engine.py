@@ -31,7 +31,7 @@ from eventide.engine.relations.backend import Backend
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
 from eventide.engine.round.advance import Scheduler
-from eventide.engine.round.backfill import backfilled
+from eventide.engine.round.changed_program import backfilled
 from eventide.engine.round.downstream import feeds_of
 from eventide.engine.round.engine_state import EngineState
 from eventide.engine.round.heartbeats import Ingestion, silent_moments
@@ -133,6 +133,10 @@ class Engine:
     def bound(self) -> Mapping[str, BoundQuery]:
         """The queries, bound to what they read."""
         return self.plan.queries
+
+    def now(self) -> int:
+        """The wall clock of the engine, in microseconds."""
+        return self._now()
 
     @property
     def next_round(self) -> int:

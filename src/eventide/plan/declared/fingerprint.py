@@ -40,7 +40,7 @@ from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program, Step
 from eventide.plan.declared.query import OrderBy
 from eventide.plan.declared.stream import Stream
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
 
 Json = dict[str, Any]
 
@@ -48,6 +48,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 WINDOWS = {
     Window: "a span of time",
     RowWindow: "a count of rows",
+    SessionWindow: "the sessions of a group",
     SameWindow: "that of the query it reads",
 }
 SQL_FIELDS = ("where", "having")
@@ -60,6 +61,8 @@ WORDS = {
     "input": "the format of its input",
     "punctuation": "the column of its promises",
     "prods": "the column of its prods",
+    "table": "how it is a table",
+    "table.refresh": "REFRESH EVERY",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
@@ -74,6 +77,8 @@ WORDS = {
     "window.over": "its window",
     "window.range": "RANGE",
     "window.slide": "SLIDE",
+    "window.gap": "the gap of its sessions",
+    "window.by": "the gap of its sessions",
     "window.offset": "the offset of its windows",
     "window.empty": "whether it shows empty windows",
     "where": "WHERE",
@@ -131,7 +136,9 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     data["policy"] = ADDRESS.sub("", repr(stream.policy))
     data["input"] = stream.input.format if stream.input else None
-    return data if stream.known else _without(data, "known")
+    for later in ("known", "table"):
+        data = data if getattr(stream, later) else _without(data, later)
+    return data
 
 
 def _step(step: Step) -> Json:
