@@ -5,7 +5,9 @@
 its own instant, a result its window. Its time is the last instant of its span. *Merge*: the rows of all inputs, each
 once; the heartbeat of the whole is the least of the inputs'. With `ordered`, rows are emitted in the order of time,
 simultaneous ones in the order of their values, each when the heartbeat has passed it; without, in the round in which
-they come (the union of the Stream Mill paper, section 2; the merge of Gigascope, section 5.3).
+they come (the union of the Stream Mill paper, section 2; the merge of Gigascope, section 5.3). With `simultaneous`, in
+the order of time alone: a row is told as soon as no earlier one can come, and simultaneous rows follow it as they come
+(the union by TSM registers of the Stream Mill paper, section 4.1).
 
 >>> from eventide.plan.declared.query import named_as
 >>> Rows("fast", ("north", "south"), named_as("detector", kmh="speed * 1.6"), where="speed > 60").inputs
@@ -62,8 +64,11 @@ class Rows:
     select: tuple[Named, ...] = ()
     where: str | None = None
     ordered: bool = True
+    simultaneous: bool = False
 
     def __post_init__(self) -> None:
+        if self.simultaneous and not self.ordered:
+            raise DeclarationError(f"{self.name!r} has no order of time at all: leave out `simultaneous`")
         if not self.inputs:
             raise DeclarationError(f"{self.name!r} merges nothing: name at least one stream or query")
         if len(set(self.inputs)) < len(self.inputs):
