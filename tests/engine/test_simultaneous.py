@@ -1,4 +1,4 @@
-"""Rows in the order of time alone, against a merge by hand: nothing waits for more than that no earlier row can come."""
+"""Rows in the order of time alone, against a merge by hand: a row waits only until no earlier one can come."""
 
 from __future__ import annotations
 
