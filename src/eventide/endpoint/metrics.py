@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from eventide.endpoint.round_counts import BUCKETS, Counted, RoundCounts
+from eventide.endpoint.round_counts import BUCKETS, RoundCounts, RoundTotals
 from eventide.engine.introspection.status import Status, StreamStatus, source_times
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.running import Running
@@ -123,7 +123,7 @@ def _state(status: Status) -> Iterator[Metric]:
     yield _gauge("open_slices", "Panes that hold something and are not closed.", "operator", opened)
 
 
-def _rounds(status: Status, counted: Counted) -> Iterator[Metric]:
+def _rounds(status: Status, counted: RoundTotals) -> Iterator[Metric]:
     yield _counter("rounds", "Rounds committed.", (), {(): status.round + 1})
     words = "When the last round was committed, by the clock of this machine."
     yield _gauge("last_round_timestamp_seconds", words, (), {(): counted.last_round})
