@@ -53,9 +53,11 @@ from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.plan.bound.join import BoundJoin, bind_join
 from eventide.plan.bound.join_inputs import meeting
 from eventide.plan.bound.lookup import BoundLookup, bind_lookup, joining
+from eventide.plan.bound.over import bind_over
 from eventide.plan.bound.query import BoundQuery, bind, inside_aggregates
 from eventide.plan.bound.rows import BoundRows, bind_rows, check_mergeable
 from eventide.plan.declared.join import Join, Side
+from eventide.plan.declared.over import Over
 from eventide.plan.declared.program import Operator, Program, Step, reads
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
@@ -240,7 +242,9 @@ class BoundProgram:
         inputs = self._declared(operator.inputs, types)
         bound: BoundOperator
         type_of = declared_first(types.type_of)
-        if isinstance(operator, Rows):
+        if isinstance(operator, Over):
+            bound = bind_over(operator, inputs[0], type_of)
+        elif isinstance(operator, Rows):
             bound = bind_rows(operator, inputs, type_of)
         else:
             left, right = inputs[0], inputs[-1]
