@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 
 DRIVER_MEMORY_AT = {"default": DRIVER_MEMORY, "cluster": 0}
 """The budget of the driver's memory by the name of the place."""

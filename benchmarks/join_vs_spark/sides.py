@@ -16,7 +16,7 @@ from benchmarks.bounded_run import to_the_end
 from benchmarks.disorder import COLUMNS, Disordered
 from benchmarks.join_vs_spark.questions import JOINED, Inputs, Question
 from benchmarks.places import Places
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.spark.engine import SparkEngine
 from eventide.sinks.directory import Directory
 

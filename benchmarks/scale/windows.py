@@ -25,7 +25,7 @@ from benchmarks.disorder import SECOND, Disorder, Disordered
 from benchmarks.harness import say, show_table
 from benchmarks.processes import PeakMemory, elsewhere, jvm_of
 from benchmarks.question import QUERY, TUMBLING, Truth
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.report import RoundReport
 from eventide.engine.spark.engine import SparkEngine
 from eventide.launch.spark_session import local_session

@@ -18,7 +18,7 @@ come too late. It starts a heartbeat generator.
 >>> generator = DropRatio(0.01).start()
 
 Every second a round brings one row of each of two sources; source 1 is always three seconds behind. The generator
-is told the clock and a summary of the rows, never asks for more, and learns.
+is given the clock and a summary of the rows, never asks for more, and learns.
 
 >>> for clock in range(100, 160):
 ...     generator.observe(Arrivals.of_rows(clock, source=[0, 1], time=[clock, clock - 3]))
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from eventide.api.sql import sql
     from eventide.api.start import start
     from eventide.api.stream import stream
+    from eventide.api.table import table
     from eventide.errors import DeclarationError, EventideError, InputError, LostRowsWarning, SnapshotError
     from eventide.eventtime.arrivals import Arrivals
     from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Snapshot
@@ -76,6 +77,7 @@ __all__ = [
     "sql",
     "start",
     "stream",
+    "table",
 ]
 
 # Nothing is loaded before it is asked for: commands pass through this door, too.
@@ -102,5 +104,6 @@ __getattr__ = lazy_import(
         "sql": "eventide.api.sql",
         "start": "eventide.api.start",
         "stream": "eventide.api.stream",
+        "table": "eventide.api.table",
     },
 )

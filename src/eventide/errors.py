@@ -75,3 +75,13 @@ class LanguageError(DeclarationError):
 
 class LostRowsWarning(UserWarning):
     """Rows came too late, or were rejected, while `.run()` collected results from Python."""
+
+
+def first_line(error: BaseException) -> str:
+    """What it says, without its stack; what a function of the user raised stands in the last line.
+
+    >>> first_line(Exception("a worker failed:\\nTraceback\\n  in f\\nValueError: no number"))
+    'a worker failed: ValueError: no number'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]

@@ -16,7 +16,7 @@ from benchmarks.join_vs_spark.questions import EPOCHS, INTERVAL, JOINED, QUESTIO
 from benchmarks.join_vs_spark.sides import EVENTIDE, Task
 from benchmarks.places import result_files
 from eventide.engine.local.engine import LocalEngine
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.sinks.directory import Directory
 
 if TYPE_CHECKING:

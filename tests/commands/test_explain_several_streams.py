@@ -42,7 +42,7 @@ def test_a_join_tells_its_bands_and_until_when_it_holds() -> None:
     ]
     assert (near["keys"], near["condition"]) == ([["car", "car"]], "(north.speed > 3)")
     assert near["held"] == [
-        "rows of north until south.ts has passed north.ts + 5 s, then told alone if it had no partner",
+        "rows of north until south.ts has passed north.ts + 5 s, then emitted alone if it had no partner",
         "rows of south until north.ts has passed south.ts",
     ]
     assert [told["name"] for told in near["temporal"]] == ["ts"]

@@ -13,11 +13,11 @@ from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import OperatorFrontier
 from eventide.engine.operators.operator import InputProgress, Operator, Output
+from eventide.engine.operators.placement import placed
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.engine_state import restored, saved_data, state_files
-from eventide.engine.round.placement import placed
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.sql.reduce import kept_text

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from eventide.duckdb.executor import DuckDBExecutor
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, Timing
 from eventide.eventtime.instant import FOREVER, NEVER

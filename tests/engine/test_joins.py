@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from eventide.engine.operators.frontier import OperatorFrontier
 from eventide.engine.operators.join import JoinOperator
 from eventide.engine.operators.operator import InputProgress, Output
+from eventide.engine.operators.placement import state_bytes
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
-from eventide.engine.round.placement import state_bytes
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound.join import BoundJoin, bind_join
@@ -321,8 +321,8 @@ def test_a_value_that_cannot_be_computed_is_lost_and_the_row_is_told(executor: E
             "'v' is no temporal attribute of 'a', so rows could never be let go: relate 't'",
         ),
         ({"bands": (Band("t", "-t"),)}, "'t' grows with time and '-t' falls"),
-        ({"bands": (Band("ceil(t / 2) / 3", "t"),)}, "cannot be told exactly: use floor, ceil or div"),
-        ({"bands": (Band("CAST(t AS DECIMAL(9, 1))", "t"),)}, "cannot be told exactly: use floor, ceil or div"),
+        ({"bands": (Band("ceil(t / 2) / 3", "t"),)}, "cannot be computed exactly: use floor, ceil or div"),
+        ({"bands": (Band("CAST(t AS DECIMAL(9, 1))", "t"),)}, "cannot be computed exactly: use floor, ceil or div"),
         ({"condition": "a.sped > 1"}, "join 'j': input 'a' has no column 'sped'"),
         ({"condition": "t > 1"}, "both inputs have a column 't': write a.t or b.t"),
         ({"condition": "a.v + 1"}, "'a.v + 1' is INT, not a condition"),

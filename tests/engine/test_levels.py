@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.local.engine import LocalEngine
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.clock_skew import ClockSkew

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.operators.lookup import LookupOperator
+from eventide.engine.operators.placement import state_rows
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
-from eventide.engine.round.placement import state_rows
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.plan.bound.lookup import BoundLookup, bind_lookup

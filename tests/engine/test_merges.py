@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.relations.segments import MOST_SEGMENTS
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.plan.declared.join import Band, Join, JoinKind, Side

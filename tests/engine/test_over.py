@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.operators import over as over_operator
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.over import Over, named_as

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.join import JoinOperator
 from eventide.engine.operators.operator import Operator
+from eventide.engine.operators.placement import place, placed, state_bytes, state_rows
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.relation import Relation
 from eventide.engine.relations.segments import Segments
-from eventide.engine.round.placement import place, placed, state_bytes, state_rows
 from eventide.plan.declared.join import JoinKind
 from tests.engine.operators_alone import executing
 from tests.engine.test_joins import BANDS, bound_join

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.local.backend import LocalBackend
+from eventide.engine.operators.placement import place, state_rows
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import place, state_rows
 from eventide.engine.spark.backend import SparkBackend
 from eventide.eventtime.early.prod import Prod
 from eventide.language.script import read_script

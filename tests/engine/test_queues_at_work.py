@@ -13,8 +13,8 @@ import pytest
 import eventide
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.local.engine import LocalEngine
+from eventide.engine.operators.placement import state_rows
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import state_rows
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as

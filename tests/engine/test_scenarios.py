@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from eventide.duckdb.executor import DuckDBExecutor
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from tests.engine.scenarios import Scenario, agree, expected, played, scenarios, trial_of
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eventide.commands.checkpoint import state_words, states_of
+from eventide.commands.why import state_words, states_of
 from eventide.engine.introspection.status import Status
 from eventide.engine.local.backend import LocalBackend
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.language.script import read_script
 from eventide.report.explain import plan_of
 from eventide.report.status import status_line

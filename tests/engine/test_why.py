@@ -16,9 +16,10 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from eventide.engine.checkpoint.record import RoundRecord
-from eventide.engine.introspection.open_windows import OpenTime
-from eventide.engine.introspection.why import OperatorWait, ProgressReport, QueryWait, StreamWait, streams_of
+from eventide.engine.introspection.waits import OperatorWait, QueryWait, StreamWait
+from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.local.backend import LocalBackend
+from eventide.engine.operators.open_windows import OpenTime
 from eventide.engine.round.engine import Engine
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError, DeclarationError
@@ -55,7 +56,7 @@ POLICIES: Mapping[str, Policy] = {
     "idle on demand": Idle(OnDemand(max_skew=9), after=12),
     "timeout": Timeout(FixedDelay(10), after=15),
     "clock skew": ClockSkew(6),
-    "declared": DeclaredSkew(distributed_sensors(deviation=[1, 2, 3], latency=[2, 5, 0])),
+    "declared": DeclaredSkew(distributed_sensors(deviation=[1, 2, 3], latency=[2, 5, 0]), sources=("a", "b", "c")),
     "expected": Expected(OwnProgress(), sources=(0, 1, 2), wait=20),
     "expected for ever": Expected(ClockSkew(3), sources=(0, 1)),
 }
@@ -231,7 +232,7 @@ def test_an_operator_waits_for_its_slowest_input_and_closes_with_the_last(
     first = standing.window("q", 0)
     assert first is not None
     assert isinstance(first.wait, OperatorWait)
-    assert [end.stream.name for end in streams_of(first.wait)] == ["s", "n"]
+    assert [end.stream.name for end in first.wait.ends] == ["s", "n"]
     said = window_words(first)
     assert said.startswith(
         f"window 0 to 10 waits for {named} (2 inputs are behind), which waits for c of stream s (at 4, heard"
@@ -307,7 +308,7 @@ def test_a_query_that_goes_by_other_streams_names_the_one_that_is_behind(tmp_pat
     assert first is not None
     assert second is not None
     assert "waits for the schedule (SET heartbeats = 'query'), which waits for a of stream slow" in window_words(first)
-    assert [end.stream.name for end in streams_of(second.wait)] == ["slow", "fast"]
+    assert [end.stream.name for end in second.wait.ends] == ["slow", "fast"]
 
 
 def test_a_lookup_waits_for_its_table_only_as_far_as_its_rows_have_come(tmp_path: Path) -> None:
@@ -322,7 +323,7 @@ def test_a_lookup_waits_for_its_table_only_as_far_as_its_rows_have_come(tmp_path
     waits = stood_after(tmp_path / "waits", program, {"s": 5, "prices": 2}, Scheduling()).window("q", 0)
     assert waits is not None
     assert waits.closes_at is None
-    assert [(end.stream.name, end.needed) for end in streams_of(waits.wait)] == [("prices", 5), ("s", 9)]
+    assert [(end.stream.name, end.needed) for end in waits.wait.ends] == [("prices", 5), ("s", 9)]
 
 
 def test_a_window_of_rows_waits_for_rows_or_for_their_turn(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def test_an_input_whose_time_stands_still_in_silence_is_warned_of() -> None:
         "when 'slow' falls silent, its time stands still, and the rows of all others wait for it; add TIMEOUT to 'slow'"
     )
     [left] = warnings(f"SELECT a.k FROM a LEFT JOIN slow {on}")
-    assert "rows of 'a' without a partner are not told" in left
+    assert "rows of 'a' without a partner are not emitted" in left
     assert warnings(f"SELECT a.k FROM a JOIN slow {on}; SELECT a.k FROM a RIGHT JOIN slow {on}") == []
 
 
@@ -275,7 +275,7 @@ REFUSED = {
     "SELECT v FROM a [RANGE 5 s] JOIN b ON a.k = b.k": (18, "'a' has a window in this join and 'b' has none", None),
     "SELECT v FROM a [RANGE 5 ROWS] JOIN b [RANGE 5 s] ON a.k = b.k": (24, "the last rows of a stream", None),
     "SELECT max(v) FROM a JOIN b ON a.ts = b.ts": (8, "could never close", "WINDOW [RANGE 5 minutes"),
-    "SELECT v FROM a JOIN b ON a.ts = b.ts ORDER BY v": (48, "told as they are found", None),
+    "SELECT v FROM a JOIN b ON a.ts = b.ts ORDER BY v": (48, "emitted as they are found", None),
     "SELECT a.k OUTER_JOIN FROM a WHERE v > 1": (28, "OUTER_JOIN joins two streams", "FROM a, b"),
     "SELECT a.k FROM a JOIN b ON a.ts = b.ts WHERE max(v) > 1": (47, "WHERE sees single rows", None),
     "SELECT v FROM a JOIN b FOR SYSTEM_TIME AS OF b.ts ON a.k = b.k": (48, "AS OF goes by the time of 'a'", "a.ts"),

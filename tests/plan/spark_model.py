@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -34,14 +35,14 @@ def fitting(value: int) -> int:
 
 
 @dataclass(frozen=True)
-class Word:
+class Word(ABC):
     """A piece of SQL: its text, and its value for a row."""
 
-    def sql(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def sql(self) -> str: ...
 
-    def of(self, row: Row) -> object:
-        raise NotImplementedError
+    @abstractmethod
+    def of(self, row: Row) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ class Binary(Word):
         assert isinstance(right, int)
         return self.made_of(left, right)
 
-    def made_of(self, left: int, right: int) -> object:
-        raise NotImplementedError
+    @abstractmethod
+    def made_of(self, left: int, right: int) -> object: ...
 
 
 class Operation(Binary):

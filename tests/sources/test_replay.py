@@ -269,7 +269,7 @@ def test_what_cannot_be_declared_is_told(tmp_path: Path, options: dict[str, str]
 def test_a_recording_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing at"):
         planned(cars(tmp_path / "r.parquet"))
-    with pytest.raises(DeclarationError, match="cannot be told by its name: give the option format"):
+    with pytest.raises(DeclarationError, match="does not follow from its name: give the option format"):
         planned(cars(tmp_path / "r.data"))
     (tmp_path / "r.json").write_text("\n")
     with pytest.raises(InputError, match="has no rows to replay"):

@@ -256,7 +256,7 @@ class _Writer:
         if "InlineUserDefinedFunction" in why or "ExpressionColumnNode" in why:
             why = "a Python function in it has no SQL text"
             way_out = "register it with spark.udf.register and give SQL text that calls it by its name"
-        return DeclarationError(f"the Column {spelled} cannot be told as SQL: {why}: {way_out}")
+        return DeclarationError(f"the Column {spelled} cannot be written as SQL: {why}: {way_out}")
 
 
 def _each(sequence: Any) -> Iterator[Any]:

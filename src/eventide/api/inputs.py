@@ -56,7 +56,7 @@ class ArrowRows:
 
     @property
     def caught_up(self) -> bool:
-        """What an iterator has now cannot be told from what it will have."""
+        """Whether it has ended: what an iterator has now is not distinguished from what it will have."""
         return self.ended
 
     def take(self, max_rows: int, wait: float) -> pa.Table | None:

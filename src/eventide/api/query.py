@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eventide.api.arguments import Expression, Length, length
 from eventide.api.column_text import is_column, order_text
-from eventide.api.rows import NOWHERE, Node, ReadableRows, Startable, checked_name
+from eventide.api.rows import NOWHERE, NamedRows, Node, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
 from eventide.language.aggregate_query import clock_of_results
@@ -38,7 +38,7 @@ class QueueOptions:
 
 
 @dataclass(frozen=True)
-class ContinuousQuery(ReadableRows, Startable):
+class ContinuousQuery(NamedRows, Startable):
     """A window aggregate over a stream, a merge, a join or another query, ready to start. Made by `agg`.
 
     Law: another query can read it like a stream. Its rows are its final results, and their time is the last instant of
@@ -48,7 +48,7 @@ class ContinuousQuery(ReadableRows, Startable):
     stream: Node
     declared: Query
     queue: QueueOptions | None = None
-    asking: EventStream | None = None
+    prodded_by: EventStream | None = None
     """The stream whose rows prod it."""
 
     def __repr__(self) -> str:
@@ -200,7 +200,7 @@ class ContinuousQuery(ReadableRows, Startable):
 
         if by is not None and not isinstance(by, EventStream):
             raise DeclarationError(f"prodded(by={by!r}) is no stream: make one with eventide.stream(rows, time='ts')")
-        without_prods = replace(self, declared=replace(self.declared, prods=None), asking=None)
+        without_prods = replace(self, declared=replace(self.declared, prods=None), prodded_by=None)
         kinds = {stream.time_kind for stream in without_prods.plan.streams}
         kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
         prods = Prods(
@@ -212,4 +212,4 @@ class ContinuousQuery(ReadableRows, Startable):
             any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
         )
-        return replace(self, declared=replace(self.declared, prods=prods), asking=by)
+        return replace(self, declared=replace(self.declared, prods=prods), prodded_by=by)

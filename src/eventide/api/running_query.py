@@ -1,6 +1,6 @@
 """Handles on running queries: status, results, early answers, stopping, and how a notebook shows them.
 
-Law: queries that were started together run in one engine and end together. What made it fail is told to everyone who
+Law: queries that were started together run in one engine and end together. What made it fail is raised to everyone who
 asks, as one of our own errors.
 
 *In a notebook.* A running query is a small HTML table: its status and its last results.
@@ -35,7 +35,7 @@ from eventide.errors import EngineError, EventideError, LostRowsWarning
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER
 from eventide.plan.declared.stream import TimeKind
-from eventide.report.status import REASONS_TOLD, LossReport
+from eventide.report.status import REASONS_SHOWN, LossReport
 from eventide.report.why import WhyOpen, window_words
 from eventide.results.accuracy import AccuracySummary
 from eventide.results.results import EarlyColumns, Kind, readings
@@ -48,7 +48,7 @@ SHOWN = 20
 """Results that are shown: the last ones."""
 
 LOOKED_AT = 500
-"""Results among which an early one may have been told again."""
+"""Results among which an early one may have come again."""
 
 PALE = ' style="opacity: 0.6; font-style: italic"'
 """How early rows look, until the final ones take their place."""
@@ -76,10 +76,10 @@ def html_of(
 
 def _rejected(reasons: Mapping[str, int]) -> str:
     """How many rows were rejected and why, which no result shows."""
-    most = sorted(reasons.items(), key=lambda each: -each[1])[:REASONS_TOLD]
-    told = "; ".join(f"{count:,} {reason}" for reason, count in most)
+    most = sorted(reasons.items(), key=lambda each: -each[1])[:REASONS_SHOWN]
+    shown = "; ".join(f"{count:,} {reason}" for reason, count in most)
     more = "; ..." if len(reasons) > len(most) else ""
-    return f"<br><b>{sum(reasons.values()):,} rejected</b>: {escape(told + more)}" if reasons else ""
+    return f"<br><b>{sum(reasons.values()):,} rejected</b>: {escape(shown + more)}" if reasons else ""
 
 
 def _line(stream: StreamStatus, kind: TimeKind, ended: bool) -> str:

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from eventide.api.arguments import Length, length
 from eventide.api.inputs import ArrowData, Given, SparkRows, given_rows
-from eventide.api.rows import ReadableRows
+from eventide.api.rows import NamedRows
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
@@ -35,6 +36,9 @@ from eventide.language.scope import Scope, over_stream
 from eventide.plan.declared.program import NAME
 from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps, kind_of
 from eventide.plan.expressions.columns import Column
+
+if TYPE_CHECKING:
+    from eventide.api.table import TablePlace
 
 UNNAMED = "stream"
 
@@ -78,14 +82,14 @@ def stream(
 
 
 @dataclass(frozen=True)
-class EventStream(ReadableRows):
+class EventStream(NamedRows):
     """A stream that queries can read, made by `eventide.stream`; `declared` is its node in the plan.
 
     Law: it is immutable. Each method returns another stream over the same rows.
     """
 
     declared: Stream
-    given: SparkRows | ArrowData
+    given: SparkRows | ArrowData | TablePlace
     chosen: bool = False
     """Whether the user has declared a policy."""
 

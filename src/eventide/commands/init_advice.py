@@ -112,7 +112,7 @@ def _checked_time(sample: Sample, name: str) -> SampleColumn:
 
 
 def _as_time(column: SampleColumn) -> int:
-    """How much speaks for a column as the time; 0 for nothing."""
+    """A score for a column as the time column; 0: it cannot be."""
     kind = kind_of(Column(column.name, column.type))
     if kind is None:
         return 0
@@ -233,7 +233,7 @@ class Advice:
 
 
 def advice_for(sample: Sample, roles: Roles, progress: Report = lambda stage, share: None) -> Advice:
-    """Run the sample through Eventide's own policy, for a few ratios; `progress` is told stage and share done."""
+    """Run the sample through Eventide's own policy, for a few ratios; `progress` gets stage and share done."""
     if roles.time is None:
         return Advice(USUAL_RATIO, (), Length(10 * SECOND, "10 seconds", "10 seconds"))
     column = sample.column(roles.time)

@@ -1,7 +1,8 @@
 """A sample of somebody's data, looked at: its format, its columns and their types, as our own readers will read them.
 
 Law: a column gets a type only if nearly every value of the sample has it, as the reader that will run reads it. How
-many rows do not is told, for a run rejects them. What no type fits is STRING, and what cannot be declared is left out.
+many rows do not is reported, for a run rejects them. What no type fits is STRING, and what cannot be declared is left
+out.
 
 >>> import tempfile, pathlib
 >>> path = pathlib.Path(tempfile.mkdtemp(), "doors.csv")
@@ -149,12 +150,12 @@ def _reason(message: str) -> str:
 
 def _csv_options(connection: duckdb.DuckDBPyConnection, part: str) -> tuple[tuple[str, str], ...]:
     sniff = f"SELECT Delimiter, Quote, HasHeader FROM sniff_csv({text(part)}, sample_size = {TRIED_ROWS}"
-    # Whatever cannot be read at all is told by the first. A row with another number of columns, which is a run's to
+    # Whatever cannot be read at all is an error of the first. A row with another number of columns, which is a run's to
     # reject, makes any other sign seem right to it, or the rows before be no rows.
     only_row(connection, f"{sniff})")
     sep, quote, header = only_row(connection, f"{sniff}, ignore_errors = true)")
     options = [] if sep == "," else [("sep", sep)]
-    # No quote at all is told in brackets.
+    # No quote at all is written in brackets.
     if quote is not None and len(quote) == 1 and quote not in '"\x00':
         options.append(("quote", quote))
     return (*options, *(() if header else (("header", "false"),)))
@@ -171,7 +172,7 @@ def _scan(kind: str, parts: Sequence[str], options: tuple[tuple[str, str], ...])
 
 
 def _header(connection: duckdb.DuckDBPyConnection, part: str, options: tuple[tuple[str, str], ...]) -> list[str]:
-    """The names in the first line of a CSV file, as they stand there."""
+    """The names in the first line of a CSV file, unchanged."""
     sep = dict(options).get("sep", ",")
     scan = f"read_csv({text(part)}, header = false, all_varchar = true, delim = {text(sep)}, ignore_errors = true)"
     return [name or "" for name in only_row(connection, f"SELECT * FROM {scan} LIMIT 1")]
@@ -222,7 +223,7 @@ def _proposed(schema: pa.Schema, exact: bool) -> tuple[tuple[SampleColumn, ...],
 
 
 def _opened(sample: Sample) -> Sample:
-    """The same without the columns that our own reader cannot take from the files as they are."""
+    """A copy of the sample without the columns that our own reader cannot read from these files."""
     good = []
     for column in sample.columns:
         try:
@@ -237,7 +238,7 @@ def _opened(sample: Sample) -> Sample:
 
 
 def _tried(sample: Sample) -> Sample:
-    """The same with types that our own reader agrees to, for text formats."""
+    """A copy with types that our own reader can read, for text formats."""
     proposed = [_text_type(column.type) for column in sample.columns]
     texts = ["STRING"] * len(proposed)
     rows, broken = _broken(sample, texts)
@@ -267,7 +268,7 @@ def _exceptions(rows: int) -> int:
 def _mostly(
     connection: duckdb.DuckDBPyConnection, scan: str, columns: tuple[SampleColumn, ...]
 ) -> tuple[SampleColumn, ...]:
-    """The same, where a column of text that holds something else but for a few values is of that type."""
+    """A copy in which a column of text gets a narrower type if nearly all of its values have it."""
     texts = [column for column in columns if column.type == "STRING"]
     if not texts:
         return columns
@@ -319,7 +320,7 @@ def _broken(sample: Sample, types: Sequence[str]) -> tuple[int, int]:
 
 
 def _counted(connection: duckdb.DuckDBPyConnection, scan: str, sample: Sample) -> Sample:
-    """The same with the number of rows, and what there is to know of each column."""
+    """A copy with the number of rows and the statistics of each column."""
     asked = []
     for column in sample.columns:
         name = quoted(column.name)
@@ -337,7 +338,7 @@ def _counted(connection: duckdb.DuckDBPyConnection, scan: str, sample: Sample) -
 
 
 def _as_written(connection: duckdb.DuckDBPyConnection, part: str, sample: Sample) -> Sample:
-    """The same, where texts that were read as times are shown as they stand in the file."""
+    """A copy in which texts that were read as times are shown as the file has them."""
     times = {column.name for column in sample.columns if column.lost_time or column.type in TIMES}
     if not times:
         return sample

@@ -1,10 +1,11 @@
 """Run a command as a process: its standard streams, signals, errors in one sentence, and exit code.
 
 Law: nothing that happens in a command reaches the user as a traceback, unless `--debug` asks for it; not even that the
-error cannot be told, or that standard output cannot take its last words.
+error cannot be written, or that standard output cannot take its last words.
 
-*Exit codes.* Every error of our own root names its way out and is told in one sentence, without a traceback. The code
-says whose turn it is: 2, the user's (what was given cannot be used); 3, the machine's (Spark, a disk, a sink); 1, ours.
+*Exit codes.* Every error of our own root names its way out and is written in one sentence, without a traceback. The
+code says whose turn it is: 2, the user's (what was given cannot be used); 3, the machine's (Spark, a disk, a sink); 1,
+ours.
 
 >>> from eventide.errors import DeclarationError
 >>> code_of(DeclarationError("a window of RANGE 0 holds nothing")), code_of(EngineError("the disk is full"))

@@ -4,7 +4,7 @@ Tables go to standard output; with JSON asked for, one line does, and nothing el
 
 *JSON.* One object has all findings: `{"runs": [{"file", "run", "rows", "sources", "disorder", "policies", ...}]}`.
 Lengths of time are milliseconds. For plain sequence numbers (`"unit": "none"`) they are plain numbers under the same
-keys. A ratio that cannot be told (no source with 1,000 rows, no row after the first 1,000) is null.
+keys. A ratio that is not known (no source with 1,000 rows, no row after the first 1,000) is null.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class ProfileRequest:
 
 
 def run_profile(request: ProfileRequest) -> None:
-    """Do what was asked, showing each recording as soon as it is done."""
+    """Profile the recordings one by one, and show each as soon as it is done."""
     check_names(request.policies)
     time_and_arrival_unit(request.unit)
     drawn_into = None if request.plot is None else _directory(request.plot)

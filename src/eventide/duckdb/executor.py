@@ -22,7 +22,7 @@ import duckdb
 import pyarrow as pa
 
 from eventide.duckdb.functions import Macros, missing_functions, nearest_function
-from eventide.errors import DataFaultError, DeclarationError, EngineError
+from eventide.errors import DataFaultError, DeclarationError, EngineError, first_line
 from eventide.plan.duckdb.transpile import tables_in, to_duckdb
 from eventide.plan.expressions.columns import Column
 from eventide.sources.arrow_types import spark_type_of
@@ -175,13 +175,3 @@ def of_duckdb(error: duckdb.Error, what: str) -> EngineError:
     """
     kind = DataFaultError if isinstance(error, OF_VALUES) else EngineError
     return kind(f"{what}: {first_line(error)}")
-
-
-def first_line(error: BaseException) -> str:
-    """What it says, without its stack; what a function of the user raised stands in the last line.
-
-    >>> first_line(Exception("a worker failed:\\nTraceback\\n  in f\\nValueError: no number"))
-    'a worker failed: ValueError: no number'
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]

@@ -4,7 +4,7 @@ Laws. Nothing is looked at or computed for a request that does not have the toke
 the comparison takes tells nothing of the token. Guessing is slowed down without slowing down those who know it. A page
 in a browser cannot ask: it would have to call the server by an address, come from that address, and have the token.
 *Rates*: in any stretch of t seconds at most `burst + rate * t` requests pass, by the clock that was given. One that
-does not pass is told after how many seconds it would. *Limits* are of bytes, seconds, connections and requests. A
+does not pass says after how many seconds it would. *Limits* are of bytes, seconds, connections and requests. A
 request that is not answered says why, as JSON.
 
 >>> now = [0.0]

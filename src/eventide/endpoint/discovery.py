@@ -82,16 +82,16 @@ class Published:
 
     @classmethod
     def write(cls, folder: Path, url: str, token: str) -> Published:
-        """Tell where this process listens; the token is there before anybody is told to use it."""
-        told = cls(url, os.getpid(), this_machine(), folder / TOKEN)
-        write_whole(told.token_file, token, private=True)
-        content = {"version": VERSION, **asdict(told), "token_file": TOKEN}
+        """Write down where this process listens; the token is there before anybody can read of it."""
+        found = cls(url, os.getpid(), this_machine(), folder / TOKEN)
+        write_whole(found.token_file, token, private=True)
+        content = {"version": VERSION, **asdict(found), "token_file": TOKEN}
         write_whole(folder / ENDPOINT, json.dumps(content) + "\n", private=False)
-        return told
+        return found
 
     @classmethod
     def read(cls, folder: Path) -> Published:
-        """What an engine that works on this checkpoint has told; an error that says the way out if none does."""
+        """Where the engine that works on this checkpoint listens; an error that says the way out if none does."""
         try:
             content = json.loads((folder / ENDPOINT).read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
@@ -117,7 +117,7 @@ class Published:
         return found
 
     def withdraw(self) -> None:
-        """Take it away, unless another engine has told its own address meanwhile."""
+        """Take it away, unless another engine has written its own address meanwhile."""
         folder = self.token_file.parent
         with suppress(OSError, ValueError, KeyError, TypeError):
             content = json.loads((folder / ENDPOINT).read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ class Published:
 
 
 def clear(folder: Path) -> None:
-    """Take away what is told in a folder; whoever holds the checkpoint may do so."""
+    """Take away what is written in a folder; whoever holds the checkpoint may do so."""
     for name in (ENDPOINT, TOKEN):
         with suppress(OSError):
             (folder / name).unlink()

@@ -60,7 +60,7 @@ class Endpoint:
 
     @property
     def folder(self) -> Path:
-        """Where it is told: `eventide prod --checkpoint` finds it there."""
+        """Where the address is written: `eventide prod --checkpoint` finds it there."""
         return self.token_file.parent
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class Endpoint:
             if self.closed:
                 return
             self.closed = True
-            # First nobody is told to come, then nobody is let in.
+            # First nobody is sent here, then nobody is let in.
             self._published.withdraw()
             self._server.close()
             self._questions.close()
@@ -127,7 +127,7 @@ def listen(
 
 
 def listen_not(running: Running) -> None:
-    """An engine that does not listen: what a killed one told in its checkpoint is not true any more."""
+    """An engine that does not listen: what a killed one wrote into its checkpoint is not true any more."""
     storage = running.engine.checkpoint.storage
     if isinstance(storage, LocalStorage):
         clear(Path(storage.where))

@@ -1,6 +1,6 @@
 """An engine in Prometheus' text form: what `/metrics` answers.
 
-Law: a scrape is told from the last committed round and never waits for one. The number of lines is bounded, whatever
+Law: a scrape reads the last committed round and never waits for one. The number of lines is bounded, whatever
 the number of sources: of each stream the combined heartbeat, and the `SOURCES` that are furthest behind. Counters never
 fall while an engine runs; those of rows go on after a restart from the checkpoint.
 """
@@ -15,22 +15,23 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from eventide.endpoint.round_counts import BUCKETS, Counted, RoundCounts
+from eventide.endpoint.round_counts import BUCKETS, RoundCounts, RoundTotals
 from eventide.engine.introspection.status import Status, StreamStatus, source_times
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.running import Running
 from eventide.eventtime.instant import EDGE
 from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
+from eventide.eventtime.policies.skew.declared import declared_loss
 from eventide.plan.declared.stream import Stream, TimeKind
 
 SOURCES = 10
-"""So many sources of a stream are told, the furthest behind."""
+"""So many sources of a stream are shown, the furthest behind."""
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECOND = 1_000_000
 """Instants."""
 
 Values = Mapping[Any, float | None]
-"""By a label, or several; what is not known is None, and not told."""
+"""By a label, or several; what is not known is None, and left out."""
 
 
 class Metrics(Collector):
@@ -49,10 +50,10 @@ class Metrics(Collector):
         """The metrics; called by the registry."""
         engine, status = self._running.engine, self._running.status()
         streams = {one.name: one for one in engine.program.streams}
-        standing = engine.state.progress(engine.program, engine.scheduling)
+        progress = engine.state.progress(engine.program, engine.scheduling)
         yield _gauge("engine_info", "The engine that runs.", "engine", {status.engine: 1})
         yield from _rows(status)
-        yield from _times([(one, streams[one.name]) for one in status.streams], standing)
+        yield from _times([(one, streams[one.name]) for one in status.streams], progress)
         yield from _ratios(status, streams)
         yield from _state(status)
         yield from _rounds(status, self._counts.now())
@@ -69,7 +70,7 @@ def _rows(status: Status) -> Iterator[Metric]:
         yield _counter(name, words, "stream", {one.name: getattr(one, of) for one in status.streams})
 
 
-def _times(streams: list[tuple[StreamStatus, Stream]], standing: ProgressReport | None) -> Iterator[Metric]:
+def _times(streams: list[tuple[StreamStatus, Stream]], progress: ProgressReport | None) -> Iterator[Metric]:
     """Heartbeats, lags and silences; of streams whose times are numbers, in these numbers."""
     seconds: dict[tuple[str, str], float | None] = {}
     numbers: dict[tuple[str, str], float | None] = {}
@@ -77,10 +78,10 @@ def _times(streams: list[tuple[StreamStatus, Stream]], standing: ProgressReport 
     for status, stream in streams:
         into, unit = (numbers, 1) if stream.time_kind is TimeKind.SEQUENCE else (seconds, SECOND)
         into[status.name, ""] = _in(status.heartbeat, unit)
-        if standing is None or not stream.source:
-            # It is its own only source, and told already.
+        if progress is None or not stream.source:
+            # It is its own only source, and shown already.
             continue
-        found = source_times(standing, stream)
+        found = source_times(progress, stream)
         for source in found.furthest_behind(SOURCES):
             name, beat = found.name(source), int(found.heartbeats[source])
             into[status.name, name] = _in(beat if abs(beat) < EDGE else None, unit)
@@ -106,7 +107,8 @@ def _ratios(status: Status, streams: Mapping[str, Stream]) -> Iterator[Metric]:
     ):
         yield _gauge(name, words, "stream", {one.name: getattr(one, of) for one in status.streams})
     permitted = {name: permitted_ratio(stream.policy) for name, stream in streams.items()}
-    yield _gauge("permitted_drop_ratio", "Share of rows that may be late, by DRATIO.", "stream", permitted)
+    permitted |= {name: loss for name, one in streams.items() if (loss := declared_loss(one.policy)) is not None}
+    yield _gauge("permitted_drop_ratio", "Share of rows that may be late, by DRATIO or bounds.", "stream", permitted)
     errors = {one.name: (one.early or {}).get("recent") for one in status.queries}
     yield _gauge("early_error_ratio", "Mean error of recent early results, by the final ones.", "query", errors)
 
@@ -121,7 +123,7 @@ def _state(status: Status) -> Iterator[Metric]:
     yield _gauge("open_slices", "Panes that hold something and are not closed.", "operator", opened)
 
 
-def _rounds(status: Status, counted: Counted) -> Iterator[Metric]:
+def _rounds(status: Status, counted: RoundTotals) -> Iterator[Metric]:
     yield _counter("rounds", "Rounds committed.", (), {(): status.round + 1})
     words = "When the last round was committed, by the clock of this machine."
     yield _gauge("last_round_timestamp_seconds", words, (), {(): counted.last_round})

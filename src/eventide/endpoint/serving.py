@@ -236,7 +236,7 @@ class LimitedProtocol(H11Protocol):
         self._patience: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._left = LEFT_BYTES
-        # What a client does wrong is told to the client; what goes wrong here is logged by the application.
+        # What a client does wrong is answered to the client; what goes wrong here is logged by the application.
         self.logger = logging.Logger("eventide.endpoint.http", logging.CRITICAL)
         self.access_log = False
 

@@ -1,6 +1,6 @@
 """Which sources have been heard and when, and which sources time waits for.
 
-*Heard.* The same record for every policy, so that a silence can be told from a lag. `heard` is the clock of the last
+*Heard.* The same record for every policy, so that a silence is not taken for a lag. `heard` is the clock of the last
 round in which a source had a row or a promise, `largest` the largest time of a row of it; both are `NEVER` for a source
 that has not spoken.
 
@@ -89,7 +89,7 @@ def slowest(by_source: Instants, heard: NDArray[np.bool_], known: int = 0) -> in
 
 
 def least_without(heartbeats: Heartbeats, absent: NDArray[np.bool_]) -> int:
-    """What is promised for all together when nobody waits for the `absent`: the least over the others.
+    """The combined heartbeat without the `absent` sources: the least over the others.
 
     What was promised for everybody holds anyhow; where nobody is left, it is all there is.
 

@@ -88,6 +88,9 @@ def joined_output(
 
 def kind_of(pending: Pending) -> TimeKind:
     """The kind of a pair's time."""
+    join = pending.join
+    if isinstance(join, Lookup) and join.as_it_is:
+        return pending.sides[join.rows.alias].clock.kind
     kinds = {level.clock.kind for level in pending.sides.values()}
     return TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
 
@@ -100,7 +103,7 @@ def _type(expression: exp.Expr, pending: Pending) -> str:
 def _over_time(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
     join = pending.join
     if isinstance(join, Lookup):
-        # What is told has the time of the row.
+        # What is emitted has the time of the row.
         mine = tables_of(expression) == {join.rows.alias}
         return pending.sides[join.rows.alias].clock.over_time(bare(expression)) if mine else None
     kept = {
@@ -122,7 +125,7 @@ def _over_time(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
 
 
 def _following(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
-    """How a column follows the time of its own side: rows of a side come no later than their partners can."""
+    """How a column follows the time of a pair, known from the time of its own side."""
     owner = tables_of(expression)
     if len(owner) != 1 or (isinstance(pending.join, Lookup) and owner != {pending.join.rows.alias}):
         return None
@@ -132,7 +135,7 @@ def _following(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
 
 
 def _equal_time(band: Band, join: Join, pending: Pending) -> exp.Expr | None:
-    """How the attribute that both sides share is computed from time; None where they are not equal, or not alike."""
+    """How an attribute that is equal on both sides is computed from time; None where there is none."""
     if band.low or band.high:
         return None
     sides = ((join.left.alias, band.left), (join.right.alias, band.right))
@@ -145,11 +148,11 @@ Side = tuple[str, Scope]
 
 
 def of_unknown_length(source: SourceText, conditions: Iterable[exp.Expr]) -> LanguageError | None:
-    """An interval bounds no times if its length differs, as that of a month, or is not told in one unit."""
+    """An interval bounds no times if its length differs, as that of a month, or is not of one unit."""
     for interval in (found for one in conditions for found in one.find_all(exp.Interval)):
         if length_of(interval) is None:
             return source.error(
-                f"{spark_text(interval)} has no fixed length that is told in one unit, so it cannot bound times",
+                f"{spark_text(interval)} has no fixed length in one unit, so it cannot bound times",
                 interval,
                 "write it in one unit from weeks to microseconds: INTERVAL 90 SECONDS",
             )

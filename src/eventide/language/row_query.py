@@ -72,7 +72,7 @@ class RowsReader:
 
     def check(self, select: exp.Select, level: Scope) -> None:
         """Refuse what rows cannot have."""
-        refuse_over(select, self.source)
+        refuse_over(select, self.source, frozenset())
         if not select.expressions:
             raise self.source.error("this SELECT has no columns", select, "write SELECT *, or name columns")
         if (having := select.args.get("having")) is not None:
@@ -97,7 +97,7 @@ class RowsReader:
     def _check_order(self, order: exp.Expr, select: exp.Select, level: Scope) -> None:
         if level.pending is not None:
             raise self.source.error(
-                "pairs of a join are told as they are found, in no order", order, "leave ORDER BY out"
+                "pairs of a join are emitted as they are found, in no order", order, "leave ORDER BY out"
             )
         aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
         [first, *others] = order.expressions

@@ -1,9 +1,9 @@
 """What a SELECT can read, the columns that it sees, and the expression that each name in it stands for.
 
 Laws. A column carries time where it is computed from the time of its row and nothing else (`plan.declared.temporal`);
-how is told by an expression over one name, TIME, whatever the time column below is called. A name is a column of what
-is read, or the name of an input and a column of that input; a column that several inputs of a join have must say which
-it means. A name that nobody knows is an error at its place, with the nearest known name.
+how, is said by an expression over one name, TIME, whatever the time column below is called. A name is a column of
+what is read, or the name of an input and a column of that input; a column that several inputs of a join have must say
+which it means. A name that nobody knows is an error at its place, with the nearest known name.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> clock = Clock(TimeKind.SEQUENCE, {"ts": exp.column(TIME), "tb": parsed(f"{TIME} div 60", "q")})
@@ -113,7 +113,7 @@ class NamedInput:
 
 @dataclass(frozen=True)
 class Pending:
-    """A join that has neither a name nor columns yet: what makes a pair, and what is told of it."""
+    """A join that has neither a name nor columns yet: what makes a pair, and what is emitted of it."""
 
     join: Join | Lookup
     sides: Mapping[str, Scope]
@@ -219,7 +219,7 @@ def common_clock(clocks: list[Clock], at: exp.Expr, source: SourceText) -> Clock
 
 
 EDGES = (WINDOW_START, WINDOW_END, "window")
-"""What is called so in every result, and is known only when its window is told."""
+"""What is called so in every result, and is known only when its window is emitted."""
 
 
 @dataclass(frozen=True)

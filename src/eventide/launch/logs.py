@@ -41,7 +41,7 @@ ORDINARY = frozenset(vars(logging.LogRecord("", 0, "", 0, "", None, None))) | {"
 def configure(
     json: bool = False, file: str | os.PathLike[str] | None = None, level: int | str = logging.INFO
 ) -> logging.Handler:
-    """Write the engine's log to standard error, or to a file; every round is told at level DEBUG.
+    """Write the engine's log to standard error, or to a file; every round is logged at level DEBUG.
 
     Called again it replaces what was set up before. Gives the handler, for those who want to take it away.
     """
@@ -85,7 +85,7 @@ class JsonFormatter(KeyValueFormatter):
 
 
 def figures_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What was given beside the text."""
+    """The values that a log record has besides its text."""
     return {name: value for name, value in vars(record).items() if name not in ORDINARY}
 
 

@@ -2,8 +2,8 @@
 
 *Settings.* They come from `SET` in the script; what is given on the command line wins.
 
->>> told = RunSettings.of({"engine": "local", "tick": "0.5", "spark.executor.memory": "2g"})
->>> told.engine, told.tick, told.spark
+>>> settings = RunSettings.of({"engine": "local", "tick": "0.5", "spark.executor.memory": "2g"})
+>>> settings.engine, settings.tick, settings.spark
 ('local', 0.5, {'spark.executor.memory': '2g'})
 >>> RunSettings.of({"checkpiont": "state"})
 Traceback (most recent call last):
@@ -51,9 +51,9 @@ class RunSettings:
     """Where a script runs; how often rounds begin (`every`, in seconds) and the clock is asked (`tick`).
 
     `driver_memory`: so many bytes of state stay with the driver, on Spark. `flush_rows`: about so many results of a
-    query are told in one round. `scheduling`: when silent streams are asked (`timestamps`), and by which `heartbeats`
-    operators go. `pace`: how many rows go through the queue of an expensive function in a round (`expensive.rows`), or
-    for how long (`expensive.seconds`).
+    query are emitted in one round. `scheduling`: when silent streams are asked (`timestamps`), and by which
+    `heartbeats` operators go. `pace`: how many rows go through the queue of an expensive function in a round
+    (`expensive.rows`), or for how long (`expensive.seconds`).
     """
 
     engine: str | None = None
@@ -128,7 +128,7 @@ def _whole(key: str, text: str | None) -> int | None:
 
 def _above_zero(key: str, text: str | None) -> int | None:
     if text is not None and _whole(key, text) == 0:
-        raise DeclarationError(f"SET {key} = {text}: nothing would ever be told; give 1 or more")
+        raise DeclarationError(f"SET {key} = {text}: nothing would ever be emitted; give 1 or more")
     return _whole(key, text)
 
 

@@ -30,9 +30,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eventide.engine.spark.faults import cause_of
 from eventide.errors import DeclarationError, EngineError
-from eventide.sources.spark_errors import gone, is_gone, message_of
+from eventide.sources.spark_errors import cause_of, gone, is_gone, message_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +58,7 @@ SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # A round that fails is told by Eventide, once.
+    # A round that fails is reported by Eventide, once.
     "spark.sql.streaming.stopTimeout": "30s",
 }
 
@@ -90,7 +89,7 @@ def local_session(
         raise EngineError("Spark is not installed here: `pip install pyspark`, or use the local engine") from missing
     # Workers (Python data sources, user functions) need what this process has installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # PySpark prints a statement that failed, stack and all; whoever asked is told by an error.
+    # PySpark prints a statement that failed, stack and all; whoever asked gets an error.
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     log_file = log_file or Path(tempfile.mkdtemp(prefix="eventide-")) / "spark.log"
@@ -112,7 +111,7 @@ def local_session(
     try:
         with started_well(log_file):
             spark = builder.getOrCreate()
-            # Settings of SQL are looked at when they are first needed; then it would be told of something else.
+            # Settings of SQL are looked at when they are first needed; the error would be of something else then.
             spark.conf.get("spark.sql.shuffle.partitions")
     except Exception as failure:
         if INVALID in str(failure):

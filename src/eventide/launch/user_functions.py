@@ -150,7 +150,7 @@ class Failures:
         return noting
 
     def sentences(self) -> list[str]:
-        """What to tell in the end."""
+        """What functions of the user raised, in sentences."""
         return [f"the function {name} failed, first with {raised}" for name, raised in self.first.items()]
 
 
@@ -174,7 +174,7 @@ def register_on_spark(spark: SparkSession, functions: Sequence[Function]) -> Non
 
 
 def local_backend(functions: Sequence[Function], run: bool, failures: Failures | None = None) -> LocalBackend:
-    """A backend that knows functions; with `run` False only their types, for checking. `failures` is told of errors."""
+    """A backend that knows functions; with `run` False only their types, for checking. `failures` collects errors."""
     duckdb_executor, watch = DuckDBExecutor(), failures or Failures()
     for function in functions:
         signature = signature_of(function)
@@ -245,7 +245,7 @@ def with_comparisons(program: Program, functions: Sequence[Function]) -> Program
 
 
 def registered(functions: Sequence[Function], program: Program) -> tuple[Function, ...]:
-    """The functions that an engine is told of: all but those that are there to compare and say not what they take."""
+    """The functions that an engine gets: all but those that are there to compare and say not what they take."""
     compared = [how for query in program.queries if query.prods is not None for _, how in query.prods.compare]
     names = {how.lower() for how in compared if isinstance(how, str)}
     return tuple(one for one in functions if one.name.lower() not in names or signature_of(one).takes is not None)

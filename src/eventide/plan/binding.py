@@ -3,7 +3,7 @@
 Laws. *Ways*: a query has one way in from what it reads, an operator one port for each input. *Through*: a query over a
 plain merge reads its inputs themselves, each by a way of its own, so that rows of a stream are reduced where they are
 (two-level plan; Gigascope paper, section 2). Only a query that speaks of `window_start` or `window_end` reads the merge
-itself, whose rows alone have them. *Running*: an operator runs if someone is told its rows, or reads them.
+itself, whose rows alone have them. *Running*: an operator runs if someone receives its rows, or reads them.
 
 >>> from eventide.plan.expressions.columns import columns
 >>> from eventide.plan.declared.query import named_as
@@ -100,7 +100,7 @@ def asked_together(types: TypeResolver, query: Query, stream: Stream) -> Callabl
     try:
         found = dict(zip(several, types.types_of(_narrowed(stream, " ".join(several)), several), strict=True))
     except DeclarationError:
-        # Alone, the one that is wrong is told as it was written.
+        # Alone, the one that is wrong is named as it was written.
         return one_by_one
     return lambda sql: found.get(sql) or one_by_one(sql)
 
@@ -122,7 +122,7 @@ BoundOperator = BoundRows | BoundJoin | BoundLookup
 
 
 class TypeResolver(Protocol):
-    """Tells the types of expressions."""
+    """Finds the types of expressions."""
 
     def declare(self, stream: Stream) -> None:
         """Make the columns of a stream known."""
@@ -167,7 +167,7 @@ class BoundProgram:
 
     @classmethod
     def of(cls, program: Program, types: TypeResolver, with_results: Collection[str] = ()) -> BoundProgram:
-        """Bind a program; `with_results` are the names of operators whose rows someone is told."""
+        """Bind a program; `with_results` are the names of operators whose rows have a sink."""
         for stream in program.streams:
             types.declare(stream)
         whole = cls(program)
@@ -190,8 +190,8 @@ class BoundProgram:
         for read in through(added.program, query):
             if self.program.operator(read) is not None:
                 raise DeclarationError(
-                    f"query {query.name!r} cannot be added over {read!r} while it runs: it may have told rows already "
-                    "that belong to a window with later ones; declare the query from the beginning"
+                    f"query {query.name!r} cannot be added over {read!r} while it runs: it may have emitted rows "
+                    "already that belong to a window with later ones; declare the query from the beginning"
                 )
         return added._with_query(added.program.query(query.name), types)
 
@@ -273,7 +273,7 @@ def through(program: Program, query: Query) -> tuple[str, ...]:
 
 
 def running(program: Program, with_results: Collection[str] = ()) -> frozenset[str]:
-    """The operators that run: all but plain merges of which no row is told, or read by another way than through."""
+    """The operators that run: all but plain merges of which no row is emitted, or read by another way than through."""
     found: set[str] = set()
     wanted = set(with_results)
     for step in reversed(program.steps):

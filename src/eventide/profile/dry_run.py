@@ -215,7 +215,7 @@ def timetable(recording: Recording, round: int | None) -> Timetable:
 def dry_runs(
     plan: Timetable, policies: Mapping[Name, Policy], progress: Callable[[float], None] = lambda share: None
 ) -> dict[Name, DryRun]:
-    """Run several policies side by side, so that each step is summarised once; `progress` is told the share done."""
+    """Run several policies side by side, so that each step is summarised once; `progress` gets the share done."""
     questions = plan.questions.tolist()
     runners = [policy.start() for policy in policies.values()]
     answers: list[list[int]] = [[] for _ in runners]

@@ -201,7 +201,7 @@ def profile(
     names: Sequence[str] = (),
     progress: Callable[[str, float], None] = lambda stage, share: None,
 ) -> Profile:
-    """Measure a recording and run policies over it, by row or in rounds; `progress` is told stage and share done."""
+    """Measure a recording and run policies over it, by row or in rounds; `progress` gets stage and share done."""
     recording = reading.recording
     progress("measuring disorder", 0.0)
     measured = disorder(recording)

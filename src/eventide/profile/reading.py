@@ -106,7 +106,7 @@ def _read_one(
             unitless, other = (arrival, time) if arrival.unitless else (time, arrival)
             raise InputError(
                 f"{argument}: {unitless.name!r} holds plain numbers but {other.name!r} holds times, so no delay "
-                "can be told: give --unit, or leave --arrival out"
+                "is known: give --unit, or leave --arrival out"
             )
         table = _converted(connection, time, arrival, columns)
     yield from _by_run(argument, columns, table, time, arrival, unreadable_lines)

@@ -14,7 +14,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 from rich.tree import Tree
 
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.language.script import OutputTarget, Script
 from eventide.launch.settings import RunSettings
 from eventide.plan.declared.program import Program

@@ -42,7 +42,8 @@ from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
-from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.between_streams import BetweenStreams
+from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
@@ -178,7 +179,7 @@ def held_by(join: Join, unitless: bool) -> list[str]:
     """Until when the rows of each side are held."""
     band = join.bands[0]
     left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
-    alone = ", then told alone if it had no partner"
+    alone = ", then emitted alone if it had no partner"
     return [
         f"rows of {join.left.alias} until {right} has passed {_moved(left, band.high, unitless)}"
         + (alone if join.kind.keeps_left else ""),
@@ -225,7 +226,7 @@ def _held_by_rows(rows: Rows, bound: BoundOperator | None, runs: bool) -> list[s
     if not rows.ordered:
         return ["nothing: rows go on in the round in which they come"]
     inputs = "the input" if len(rows.inputs) == 1 else "all inputs"
-    return [f"each row until the heartbeat of {inputs} has passed it, to be told in the order of time"]
+    return [f"each row until the heartbeat of {inputs} has passed it, to be emitted in the order of time"]
 
 
 def _held_by_over(bound: BoundOver) -> list[str]:
@@ -234,7 +235,7 @@ def _held_by_over(bound: BoundOver) -> list[str]:
     if bound.whole is not None:
         stretch = "its time" if bound.whole.width == 1 else f"its {spoken(bound.whole.width, unitless)}"
         return [f"each row until the heartbeat has passed {stretch}, and the rows of its group are all there"]
-    found = ["each row until the heartbeat has passed it, to be told in the order of time"]
+    found = ["each row until the heartbeat has passed it, to be emitted in the order of time"]
     if reach.waits:
         rows = [f"{reach.ahead_rows:,} later rows of its group"] if reach.ahead_rows else []
         long = [f"{spoken(reach.ahead_time, unitless)} after it"] if reach.ahead_time else []
@@ -308,6 +309,8 @@ def _words(policy: Any, length: Length) -> str:
     if isinstance(policy, Punctuated):
         inner = "" if policy.inner is None else f", and where that says more, {_words(policy.inner, length)}"
         return f"as far as promises in the data say{inner}"
+    if isinstance(policy, BetweenStreams):
+        return f"{_words(policy.inner, length)}: {', '.join(map(str, policy.members))}"
     if isinstance(policy, MergedSources | PerGroup):
         return f"for groups of sources: {_words(policy.inner, length)}"
     simple = _simple(policy, length)
@@ -359,5 +362,7 @@ def _simple(policy: Any, length: Length) -> str | None:
         case EstimatedSkew():
             return "by bounds between the sources that are estimated from the data"
         case DeclaredSkew():
-            return f"by declared bounds between {len(policy.skew.latency)} sources"
+            loss = declared_loss(policy)
+            may = f", losing at most {100 * loss:.4g} % of the rows of a source" if loss else ""
+            return f"by declared bounds between {len(policy.skew.latency)} sources{may}"
     return None

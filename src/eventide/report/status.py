@@ -3,7 +3,7 @@
 >>> status_line(Status("local", 3, 10, False, (), (), {}, rows_per_second=1234.5))
 'round 3, 1,234 rows/s'
 
-The state of all queries is told together, but for that on the cluster:
+The state of all queries is summed up together, but for that on the cluster:
 
 >>> pairs = QueryStatus("pairs", "cluster", 3, 2_000, 5_000_000, None)
 >>> sums = QueryStatus("sums", "driver", 3, 10, 2_048, None)
@@ -44,6 +44,8 @@ from eventide.engine.running import Running
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
+from eventide.eventtime.policies.skew.confidence import is_broken
+from eventide.eventtime.policies.skew.declared import declared_loss
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.profile.amounts import percent, size_words, spoken
 
@@ -197,13 +199,13 @@ def line_of(engine: Running, line: StatusLine, form: str, at: datetime) -> str:
     return json.dumps({**entry, "streams": streams})
 
 
-REASONS_TOLD = 3
+REASONS_SHOWN = 3
 PLACE = re.compile(r" \(query [^()]*\)$")
 
 
 @dataclass
 class LossReport:
-    """Late rows by stream, rejects by reason; `functions` are told by the names that they have here.
+    """Late rows by stream, rejects by reason; `functions` have the names by which they are known here.
 
     >>> counted = LossReport(functions=("halfOf",))
     >>> counted.spelled("query 'q': HALFOF(v) fails")
@@ -237,18 +239,27 @@ class LossReport:
             parts_of.append(f"{_rows(late)} came too late; {_where('late', checkpoint, keeping)}")
         if rejected := sum(self.rejected.values()):
             common = self.rejected.most_common()
-            reasons = common[0][0] if len(common) == 1 else "; ".join(f"{n:,} {r}" for r, n in common[:REASONS_TOLD])
-            more = f"; {len(common) - REASONS_TOLD} more reasons" if len(common) > REASONS_TOLD else ""
+            reasons = common[0][0] if len(common) == 1 else "; ".join(f"{n:,} {r}" for r, n in common[:REASONS_SHOWN])
+            more = f"; {len(common) - REASONS_SHOWN} more reasons" if len(common) > REASONS_SHOWN else ""
             parts_of.append(f"{_rows(rejected)} rejected: {reasons}{more}; {_where('rejects', checkpoint, keeping)}")
         return parts_of
 
 
 def beyond_permitted(streams: Iterable[Stream], status: Iterable[StreamStatus]) -> list[str]:
     """What to tell of streams that lost more rows than their declaration permits, and what to do about it."""
+    streams = list(streams)
     permitted = {stream.name: permitted_ratio(stream.policy) for stream in streams}
+    by_bounds = {stream.name: declared_loss(stream.policy) for stream in streams}
     parts_of = []
     for one in status:
         ratio, share = permitted.get(one.name), one.late / max(1, one.rows)
+        loss = by_bounds.get(one.name)
+        if loss is not None and is_broken(one.late, one.rows, loss):
+            parts_of.append(
+                f"stream {one.name!r}: {one.late:,} of {_rows(one.rows)} came too late ({100 * share:.1f} %), and its "
+                f"bounds say that at most {100 * loss:.4g} % do: they do not hold. `eventide why` names the sources "
+                "that break them; widen BY, AFTER or LATENCY"
+            )
         if ratio is not None and one.late > 1 and share > ratio:
             parts_of.append(
                 f"stream {one.name!r}: {one.late:,} of {_rows(one.rows)} came too late ({100 * share:.1f} %), and "

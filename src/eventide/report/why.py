@@ -14,16 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engine.introspection.why import (
-    OpenWindow,
-    OperatorWait,
-    QueryWait,
-    SlowSource,
-    StreamWait,
-    Wait,
-    rows_missing,
-)
-from eventide.engine.introspection.why_data import window_data
+from eventide.engine.introspection.waits import OperatorWait, SlowSource, StreamWait
+from eventide.engine.introspection.why import OpenWindow
 from eventide.eventtime.reason import EXPECTED
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps, kind_of
 from eventide.profile.amounts import spoken
@@ -95,11 +87,11 @@ def window_words(window: OpenWindow) -> str:
     unitless = window.query.kind is TimeKind.SEQUENCE
     start, end = moment(window.start, unitless), moment(window.end, unitless)
     day = "" if unitless else start[: start.index(" ") + 1]
-    unit = "rows" if hasattr(window.query, "numbered") else "window"
-    chain_of, way = _chain(window.wait)
-    rows = max(window.rows, rows_missing(window.wait))
-    telling = StreamAmounts(way.stream, way.names, day, several=_meets(window.wait))
-    opening = f"{unit} {start} to {end.removeprefix(day) if day else end} "
+    steps, way = window.wait.path
+    chain_of = [step.title for step in steps]
+    rows = max(window.rows, window.wait.rows_missing)
+    telling = StreamAmounts(way.stream, way.names, day, several=any(step.many_streams for step in steps))
+    opening = f"{window.query.noun} {start} to {end.removeprefix(day) if day else end} "
     if rows:
         more = f"{rows:,} more row{'' if rows == 1 else 's'}"
         return opening + f"waits for {', which waits for '.join([*chain_of, more])} of stream {way.stream.name}"
@@ -113,36 +105,12 @@ def window_words(window: OpenWindow) -> str:
 
 def operator_words(wait: OperatorWait, time: int | None, unitless: bool) -> str:
     """The sentence about a merge or join: how far it has come, and what it waits for to go on."""
-    chain_of, way = _chain(wait)
+    steps, way = wait.path
     telling = StreamAmounts(way.stream, way.names, several=True)
-    chain = ", which waits for ".join([*chain_of[1:], _who(way, telling)])
-    so_far = "has told nothing for sure yet" if time is None else f"has come up to {moment(time, unitless)}"
+    chain = ", which waits for ".join([*(step.title for step in steps[1:]), _who(way, telling)])
+    so_far = "has emitted nothing yet" if time is None else f"has come up to {moment(time, unitless)}"
     since = "" if way.since is None else f"; time stands since {telling.clock(way.since)}"
-    return f"{chain_of[0]} {so_far} and waits for {chain}, {way.reason.words(telling)}{since}"
-
-
-def _chain(wait: Wait) -> tuple[list[str], StreamWait]:
-    """The names on the way down to the slowest stream, and what is waited for there."""
-    chain_of = []
-    while not isinstance(wait, StreamWait):
-        if isinstance(wait, QueryWait):
-            chain_of.append(f"query {wait.query}")
-            wait = wait.below
-        else:
-            behind = f" ({len(wait.inputs)} inputs are behind)" if len(wait.inputs) > 1 else ""
-            is_schedule = wait.kind == "schedule"
-            name = f"(SET heartbeats = '{wait.operator}')" if is_schedule else wait.operator
-            chain_of.append(f"{'the ' if is_schedule else ''}{wait.kind} {name}{behind}{_queued(wait)}")
-            wait = wait.inputs[0]
-    return chain_of, wait
-
-
-def _queued(wait: OperatorWait) -> str:
-    """How many rows wait for an expensive function."""
-    if not wait.queued:
-        return ""
-    aside = f", {wait.aside:,} of them set aside" if wait.aside else ""
-    return f" ({wait.queued:,} row{'' if wait.queued == 1 else 's'} before an expensive function{aside})"
+    return f"{wait.title} {so_far} and waits for {chain}, {way.reason.words(telling)}{since}"
 
 
 def _who(wait: StreamWait, telling: StreamAmounts) -> str:
@@ -168,31 +136,11 @@ def _named(holder: SlowSource, wait: StreamWait, telling: StreamAmounts) -> str:
     return f"{name} ({at}, {f'silent since {heard}' if holder.idle else f'heard at {heard}, but behind'})"
 
 
-def _meets(wait: Wait) -> bool:
-    """Whether an operator is on the way."""
-    while isinstance(wait, QueryWait):
-        wait = wait.below
-    return isinstance(wait, OperatorWait)
-
-
-def _keeping(wait: Wait) -> str | None:
-    """What the outer join, or the queue, on the way keeps, if there is one."""
-    while not isinstance(wait, StreamWait):
-        if isinstance(wait, OperatorWait):
-            if wait.partners:
-                return f"no partner can come any more for a row that join {wait.operator} keeps"
-            if wait.queued:
-                return f"its rows have gone through queue {wait.operator}"
-            wait = wait.inputs[0]
-        else:
-            wait = wait.below
-    return None
-
-
 def _ending(window: OpenWindow, wait: StreamWait, telling: StreamAmounts) -> str:
     if window.closes_at is not None:
         return f"closes at {telling.clock(window.closes_at)} if nothing more arrives"
-    if kept := _keeping(window.wait):
+    kept = next((step.until for step in window.wait.path[0] if step.until is not None), None)
+    if kept is not None:
         return f"closes when {kept}"
     who = "a row comes"
     if len(wait.holders) == 1 and wait.holders[0].name is not None:
@@ -235,8 +183,8 @@ class WhyOpen:
 
     @classmethod
     def of(cls, window: OpenWindow) -> WhyOpen:
-        """From what the engine knows."""
-        waits = window_data(window)["waits_for"]
+        """From an open window of the engine."""
+        waits = window.wait.as_data()
         return cls(window.start, window.end, window.closes_at, waits, window_words(window))
 
     def __str__(self) -> str:

@@ -37,11 +37,11 @@ WINDOW = ("window_start", "window_end")
 RECENT = 50
 """The running error is over about so many windows."""
 MANY = 4096
-"""From so many waiting rows on, they are looked through for rows that were told again."""
+"""From so many waiting rows on, they are looked through for rows that came again."""
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredWindows:
     """Windows that were scored: their ends, the points at which they were asked for, and mean errors by column."""
 
     ends: NDArray[np.int64]
@@ -109,7 +109,7 @@ class Accuracy:
     # Early rows
 
     def emitted(self, early: pa.Table, point: float | Floats, clock: int) -> None:
-        """Early rows were told, at a point of their slides and by the clock."""
+        """Note early rows that were emitted, at a point of their slides and by the clock."""
         if early.num_rows == 0:
             return
         points = np.broadcast_to(np.asarray(point, dtype=np.float64), early.num_rows)
@@ -125,7 +125,7 @@ class Accuracy:
             self._many = max(MANY, 2 * self.waiting.num_rows)
 
     def _latest(self, waiting: pa.Table) -> pa.Table:
-        """Without rows that were told again at the same point."""
+        """Without rows that came again at the same point."""
         places = pa.array(place_of(waiting.column("__point").to_numpy()))
         [numbers] = numbered([waiting.append_column("__place", places)], [*WINDOW, *self.groups, "__place"])
         _, first_from_behind = np.unique(numbers[::-1], return_index=True)
@@ -133,7 +133,7 @@ class Accuracy:
 
     # Final rows
 
-    def settle(self, final: pa.Table | None, closed: int, clock: int) -> Scored:
+    def settle(self, final: pa.Table | None, closed: int, clock: int) -> ScoredWindows:
         """Score early rows against the final ones of a round.
 
         Windows with their last instant at or before `closed` are over. Rows of others that have not met their final row
@@ -161,7 +161,7 @@ class Accuracy:
         asked, closing = numbered([early, final], list(WINDOW))
         self._counts["unforeseen"] += int((np.isin(closing, asked) & ~np.isin(true, emitted)).sum())
 
-    def _score(self, early: pa.Table, final: pa.Table, clock: int) -> Scored:
+    def _score(self, early: pa.Table, final: pa.Table, clock: int) -> ScoredWindows:
         if early.num_rows == 0:
             return self._nothing()
         found = np.column_stack(
@@ -194,7 +194,7 @@ class Accuracy:
         self.by_group.add(early.filter(pa.array(known)), worst[known], ends[known])
         self._learn(by_window, worst[known], mean(gains))
         order = np.argsort(ends[first], kind="stable")
-        return Scored(ends[first][order], mean(points)[order], by_window[order], self._judged)
+        return ScoredWindows(ends[first][order], mean(points)[order], by_window[order], self._judged)
 
     def _learn(self, by_window: Floats, worst: Floats, gains: Floats) -> None:
         means, sums = _worst(by_window[:, self._judged]), self._sums
@@ -208,8 +208,8 @@ class Accuracy:
         sums["recent"] = sums["recent"] * fading + float(means.sum())
         sums["recently"] = sums["recently"] * fading + len(means)
 
-    def _nothing(self) -> Scored:
-        return Scored(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, len(self.values))), self._judged)
+    def _nothing(self) -> ScoredWindows:
+        return ScoredWindows(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, len(self.values))), self._judged)
 
     # What is known
 

@@ -18,8 +18,8 @@ named columns are equal in both; NULL equals NULL, and NaN equals NaN.
 
 *By point.* What early answers are worth at each point of the slide is learned. A point of the slide is known by its
 nearest twentieth, up to the end of the slide after the window's own. At each of them, and for each column, the errors
-of windows are averaged; a window counts half as much after `HALF_LIFE` more of them at that point, so what is told of
-it is recent. Between known points it is interpolated; beyond them, the nearest counts. Completeness, the share of a
+of windows are averaged; a window counts half as much after `HALF_LIFE` more of them at that point, so the mean is
+recent. Between known points it is interpolated; beyond them, the nearest counts. Completeness, the share of a
 window's rows that are there at a point, is learned in the same way, rows over rows. An error that is unknown (NaN)
 changes no mean.
 
@@ -113,7 +113,7 @@ class ByGroup:
 
 
 PER_SLIDE = 20
-"""So many points are told apart in a slide."""
+"""So many points of a slide are kept apart."""
 POINTS = 2 * PER_SLIDE + 1
 HALF_LIFE = 50
 """After so many more windows, a window counts half."""
@@ -122,7 +122,7 @@ FADED = 1e-9
 
 
 def place_of(points: Floats) -> NDArray[np.intp]:
-    """The number of the nearest point that is told apart.
+    """The number of the nearest point that is kept.
 
     >>> place_of(np.array([0.0, 0.76, 9.0])).tolist()
     [0, 15, 40]

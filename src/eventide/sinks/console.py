@@ -158,8 +158,8 @@ class Console:
             words = [results.query, f"round={results.round}"]
             words += [row["kind"].replace(" %", "%")] if "kind" in row else []
             words += spans[at : at + 1]
-            told = values if row.get("kind", "").startswith(Kind.EARLY.value) else ()
-            words += [f"{name}={_word(_close(row[name]) if name in told else row[name])}" for name in said]
+            estimated = values if row.get("kind", "").startswith(Kind.EARLY.value) else ()
+            words += [f"{name}={_word(_close(row[name]) if name in estimated else row[name])}" for name in said]
             lines.append(" ".join(words))
         self._console.file.write("".join(self._printable(line) + "\n" for line in lines))
         self._console.file.flush()
@@ -325,7 +325,7 @@ def _spans(table: pa.Table, window: str = "", pair: str = "") -> list[str]:
 
 
 def _span(start: str, end: str) -> str:
-    """A window, its day said once.
+    """A window in words; a day that both ends share is written once.
 
     >>> _span("2026-01-31 09:00:00", "2026-01-31 09:05:00"), _span("100", "150")
     ('2026-01-31 09:00:00 - 09:05:00', '100 - 150')

@@ -32,8 +32,8 @@ A,51.5
 B,48.0
 
 *Parts.* Each part is written into a file of a folder by one of Spark's tasks. When `write` has returned, every part is
-there as a whole. What the outside refuses to a task is told here, in the same words as if the driver had written. A
-folder that tasks do not see, since it is on a disk of the driver's machine, is a `NotInTasksError`, and so is a job
+there as a whole. What the outside refuses to a task is an error here, with the same words as if the driver had written.
+A folder that tasks do not see, since it is on a disk of the driver's machine, is a `NotInTasksError`, and so is a job
 that fails: then the driver can write instead.
 """
 
@@ -332,7 +332,7 @@ class PartWriter:
     what: str
 
     def write(self, parts: Parts) -> None:
-        """Have Spark's tasks write all parts."""
+        """Have Spark's tasks write all parts of the results."""
         try:
             answers = parts.map(self)
         except EngineError as error:
@@ -364,7 +364,7 @@ class PartWriter:
 
 
 def can_be_given(folder: Folder) -> bool:
-    """Whether another process can be told of a folder: Arrow's own file systems can be pickled.
+    """Whether a folder can be sent to another process: Arrow's own file systems can be pickled.
 
     >>> from pyarrow import fs
     >>> from eventide.sinks.folder import folder_at

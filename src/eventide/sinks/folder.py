@@ -99,11 +99,11 @@ class Folder(ABC):
 
         `new`: nothing has that name, so that nobody has to look, which takes a while in an object store.
         """
-        return self._told(f"write {name}", self._file(name, new))
+        return self._translated(f"write {name}", self._file(name, new))
 
     def gathering(self, name: str, new: bool = False) -> AbstractContextManager[Folder]:
         """A folder to fill with parts; it appears under its name when the block ends, in place of what is there."""
-        return self._told(f"write {name}", self._gathered(name, new))
+        return self._translated(f"write {name}", self._gathered(name, new))
 
     @abstractmethod
     def _file(self, name: str, new: bool) -> AbstractContextManager[Writable]: ...
@@ -112,7 +112,7 @@ class Folder(ABC):
     def _gathered(self, name: str, new: bool) -> AbstractContextManager[Folder]: ...
 
     @contextmanager
-    def _told(self, doing: str, block: AbstractContextManager[Any] | None = None) -> Iterator[Any]:
+    def _translated(self, doing: str, block: AbstractContextManager[Any] | None = None) -> Iterator[Any]:
         """Errors of the outside in our own words."""
         try:
             if block is None:
@@ -215,7 +215,7 @@ class LocalFolder(Folder):
     """A folder at a local path."""
 
     def make(self) -> None:  # noqa: D102
-        with self._told("make the folder, or write"):
+        with self._translated("make the folder, or write"):
             os.makedirs(self.where, exist_ok=True)
             if not os.access(self.where, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), self.where)
@@ -224,7 +224,7 @@ class LocalFolder(Folder):
         return os.path.isdir(self.where)
 
     def names(self) -> list[str]:  # noqa: D102
-        with self._told("list the files"):
+        with self._translated("list the files"):
             try:
                 return sorted(os.listdir(self.where))
             except FileNotFoundError:
@@ -237,7 +237,7 @@ class LocalFolder(Folder):
             return []
 
     def remove(self, name: str) -> None:  # noqa: D102
-        with self._told(f"remove {name}"), suppress(FileNotFoundError):
+        with self._translated(f"remove {name}"), suppress(FileNotFoundError):
             if self._is_gathered(name):
                 self._put_away(name)
             elif not os.path.isdir(self._path(name)):
@@ -284,7 +284,7 @@ class LocalFolder(Folder):
         return bool(os.path.isdir(self._path(name)) and (name.startswith(".") or are_parts(self.parts(name))))
 
     def _put_away(self, name: str) -> None:
-        """Remove what has this name, all at once; a folder that is not ours stays, and is told."""
+        """Remove what has this name, all at once; a folder that is not ours stays, and is reported."""
         if os.path.isdir(self._path(name)) and not self._is_gathered(name):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         old = self._path(hidden_folder(name))
@@ -308,7 +308,7 @@ class LocalFolder(Folder):
 
 @contextmanager
 def _opened(path: str) -> Iterator[Any]:
-    """A file that is closed in the end even if what is buffered finds no room: that was told when it happened."""
+    """A file that is closed in the end even if what is buffered finds no room: that was an error when it happened."""
     file = open(path, "wb")  # noqa: SIM115
     try:
         yield file

@@ -39,7 +39,7 @@ class LineWriter:
     """Writes tables of one schema as lines of one format. `head` comes before all of them."""
 
     def __init__(self, format: str, schema: pa.Schema) -> None:
-        # Columns are told apart by their place, so that no name of a user's is ever part of the SQL.
+        # Columns go by their place, so that no name of a user's is ever part of the SQL.
         places = [f"c{place}" for place in range(len(schema))]
         if format == "csv":
             self.head = ",".join(map(_csv_name, schema.names)) + "\n"

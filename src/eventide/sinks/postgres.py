@@ -194,7 +194,7 @@ class Postgres:
         key = self._key or results.key
         if not key:
             raise EngineError(
-                f"the rows of {results.query!r} have no window and no groups to be told apart by: name their key "
+                f"the rows of {results.query!r} have no window and no groups to be known by: name their key "
                 "(OPTIONS (key 'id')), or take the mode append"
             )
         for name in key:

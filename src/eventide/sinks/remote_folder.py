@@ -38,16 +38,16 @@ class RemoteFolder(Folder):
         self._write_once = filesystem.type_name in WRITE_ONCE
 
     def make(self) -> None:  # noqa: D102
-        # An object store has no folders; a bucket that is missing is told when something is written.
+        # An object store has no folders; a missing bucket is an error when something is written.
         if not self._write_once:
-            with self._told("make the folder, or write"):
+            with self._translated("make the folder, or write"):
                 self._filesystem.create_dir(self._path, recursive=True)
 
     def exists(self) -> bool:  # noqa: D102
         return self._write_once or bool(self._filesystem.get_file_info(self._path).type == fs.FileType.Directory)
 
     def names(self) -> list[str]:  # noqa: D102
-        with self._told("list the files"):
+        with self._translated("list the files"):
             found = self._filesystem.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
             return sorted(info.base_name for info in found)
 
@@ -59,7 +59,7 @@ class RemoteFolder(Folder):
         return sorted(info.base_name for info in found)
 
     def remove(self, name: str) -> None:  # noqa: D102
-        with self._told(f"remove {name}"), suppress(FileNotFoundError):
+        with self._translated(f"remove {name}"), suppress(FileNotFoundError):
             if not self._is_folder(name):
                 self._filesystem.delete_file(self._at(name))
             elif self._is_gathered(name):

@@ -181,7 +181,7 @@ class Memory:
 
 ROWS = "20"
 OPTIONS = {"console": ("rows",), "postgres": ("url", "mode", "key", "user", "password")}
-"""What the sinks that have options are told by them."""
+"""What each sink with options is called in messages."""
 PLACES = {**dict.fromkeys(FORMATS, ("a directory", "path")), "postgres": ("a table", "table")}
 """What those need that write somewhere, and how it is written in an example."""
 MODES = ("upsert", "append", "replace round")
@@ -208,8 +208,8 @@ def sink_of(
         from eventide.sinks.postgres import Postgres
 
         assert path is not None
-        told = revealed(tuple((options or {}).items()), f"INTO postgres {path!r}")
-        given: dict[str, Any] = {option.lower(): value for option, value in told}
+        shown = revealed(tuple((options or {}).items()), f"INTO postgres {path!r}")
+        given: dict[str, Any] = {option.lower(): value for option, value in shown}
         key = tuple(column.strip() for column in given.pop("key", "").split(",") if column.strip())
         return Postgres(given.pop("url"), path, key=key, **given)
     from eventide.sinks.console import Console

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
@@ -90,6 +90,25 @@ class LocalInput(Protocol):
         ...
 
 
+@runtime_checkable
+class RereadableInput(Protocol):
+    """An input that can be read again from its beginning."""
+
+    def history(self, position: dict[str, Any]) -> Iterator[pa.Table]:
+        """All rows before a position, some at a time; what was taken so far is not touched."""
+        ...
+
+
+@runtime_checkable
+class PartitionedInput(Protocol):
+    """An input that knows how much waits for it: a topic."""
+
+    @property
+    def lag(self) -> Mapping[str, int]:
+        """How many records wait in each partition, as far as that is known."""
+        ...
+
+
 class CountedInput:
     """What inputs share whose position is the number of rows taken, and which end when all was taken."""
 
@@ -105,7 +124,7 @@ class CountedInput:
 
     @property
     def caught_up(self) -> bool:
-        """The same: what is there now cannot be told from what will be."""
+        """The same: what is there now is not distinguished from what will be."""
         return self.ended
 
     def portion(self) -> dict[str, Any]:

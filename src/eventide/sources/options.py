@@ -24,7 +24,7 @@ eventide.errors.DeclarationError: json cannot be limited to 10 rows a round: giv
 maxBytesPerTrigger
 
 *Units.* Times may have been counted in other units than they are read in: 1769850000000 in a TIMESTAMP column is the
-year 58054. Whoever reads rows is told once, by the first rows that are that far off, what to declare instead.
+year 58054. The first rows that are that far off make a warning, once, of what to declare instead.
 
 >>> from eventide.plan.declared.stream import columns
 >>> s = Stream("s", columns("ts TIMESTAMP"), time="ts")

@@ -1,4 +1,4 @@
-"""Say why Spark cannot open a source: its errors in our words, sessions that cannot run an engine, silent servers.
+"""Errors of Spark in our words: sources, statements, sessions that cannot run an engine, servers that do not answer.
 
 Laws. An error of Spark about a source becomes one sentence that tells the way out; Spark's process may also be gone.
 A session of Spark Connect, which cannot run an engine, is refused where it is given.
@@ -8,13 +8,17 @@ A session of Spark Connect, which cannot run an engine, is refused where it is g
 >>> unknown_format("stream 's'", "kafka", "4.2.0").args[0]
 "stream 's': Spark has no 'kafka' here: add `--package org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0`"
 
+*A statement that failed.* An error that a row's values caused is a `DataFaultError`, as on DuckDB; a statement that
+fails for every row alike (no such column, no disk) is a plain `EngineError`. Only the first line of what Spark said is
+kept.
+
 *A dead Spark.* Spark's process may end before ours: killed for memory, or by hand. Whoever asks it next has to know
-that. What is raised because nobody answers is told as that, with code 3, and never as a fault of the input or the
+that. What is raised because nobody answers says so, with code 3, and never as a fault of the input or the
 query.
 
-*Sources that do not answer* are told of within seconds, with what and where; Spark would be silent for minutes. Nothing
-is refused. A broker, a topic, a server may come later, and it goes on being tried; whoever waits knows for what. Only
-what Spark has given up in a run to the end of what is there is an error, with the same words.
+*Sources that do not answer* are reported within seconds, with what and where; Spark would be silent for minutes.
+Nothing is refused. A broker, a topic, a server may come later, and it goes on being tried; whoever waits knows for
+what. Only what Spark has given up in a run to the end of what is there is an error, with the same words.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from eventide.errors import DeclarationError, EngineError, EventideError, InputError
+from eventide.errors import DataFaultError, DeclarationError, EngineError, EventideError, InputError, first_line
+from eventide.plan.declared.secrets import masked_text
 from eventide.plan.declared.stream import Stream
 
 if TYPE_CHECKING:
@@ -146,6 +151,68 @@ def translated_errors(spark: SparkSession, owner: str, name: str, place: str | N
             ) from failure
         where = f" from {place}" if place else ""
         raise InputError(f"{owner} cannot be read as {name}{where}: {message_of(failure)}") from failure
+
+
+OF_DATA = ("22", "38", "39", "P0")
+"""Classes of SQLSTATE: data exceptions, functions of the user that failed (in Python or not), errors a query raises."""
+
+STATE = re.compile(r"SQLSTATE: (\w{5})")
+CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+: (?!Exception thrown in await)(.+)$", re.MULTILINE)
+HEADER = re.compile(r"CSV header does not conform to the schema\.\s+Header: (.*)\s+Schema: (.*)")
+NOT_A_VALUE = "net.razorvine.pickle.PickleException"
+"""What Spark's reader of Python values says of an object of a class that it does not know."""
+
+NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
+
+
+def of_spark(error: BaseException, what: str) -> EngineError:
+    """The error to raise for what Spark said; `what` says what could not be done.
+
+    >>> failure = '''An error occurred while calling o134.getResult.
+    ... : org.apache.spark.SparkException: Exception thrown in awaitResult:
+    ... Caused by: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet.'''
+    >>> print(of_spark(RuntimeError(failure), "a round cannot be computed"))
+    a round cannot be computed: [FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet. Put a good file of that \
+name in its place, and start again
+    >>> message = "Lost task 0.0: net.razorvine.pickle.PickleException: expected zero arguments for construction of X"
+    >>> of_spark(RuntimeError(message), "a round cannot be computed")
+    DataFaultError('a round cannot be computed: a function of yours gave an object that is no value of a column')
+    """
+    if is_gone(error):
+        return EngineError(f"{what}: {gone()}")
+    message = str(error)
+    # Some errors keep the cause of all to themselves.
+    if any(words in f"{message} {getattr(error, '_stackTrace', '')}" for words in NO_ROOM):
+        return EngineError(
+            f"{what}: there is no room left on a disk. Every committed round is safe: free some space, or copy the "
+            "checkpoint to a larger disk, and start again"
+        )
+    state = error.getSqlState() if hasattr(error, "getSqlState") else None
+    if state is None and (found := STATE.search(message)) is not None:
+        # The failure of a job tells the state of its cause in the text alone.
+        state = found[1]
+    if NOT_A_VALUE in message:
+        return DataFaultError(f"{what}: a function of yours gave an object that is no value of a column")
+    kind = DataFaultError if state is not None and state.startswith(OF_DATA) else EngineError
+    cause = cause_of(error)
+    if cause.startswith("[FAILED_READ_FILE"):
+        if (header := HEADER.search(message)) is not None:
+            cause += f" Its first line names {header[1]}, that of the first file {header[2]}."
+        # Spark has promised itself to read that file in that batch.
+        cause += " Put a good file of that name in its place, and start again"
+    return kind(f"{what}: {cause}")
+
+
+def cause_of(error: BaseException) -> str:
+    """The sentence in what Spark raised that says what happened.
+
+    >>> text = "An error occurred while calling None.JavaSparkContext.\\n: org.apache.spark.SparkException: No threads"
+    >>> cause_of(RuntimeError(text))
+    'No threads'
+    """
+    message = str(error)
+    cause = CAUSE.search(message) if message.startswith("An error occurred while calling") else None
+    return masked_text(cause[1].strip() if cause else first_line(error))
 
 
 def refuse_connect(given: object, what: str) -> None:

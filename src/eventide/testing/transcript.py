@@ -62,7 +62,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eventide.engine.round.placement import DRIVER_MEMORY
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError, EventideError
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.testing.transcript_format import KINDS, Expect, Step, Transcript
@@ -251,7 +251,7 @@ def _splittable(transcript: Transcript) -> bool:
     if any(query.prods is not None and query.prods.by is not None for query in transcript.program.queries):
         return False
     return all(
-        stream.policy == Punctuated() and not (stream.arrival or stream.punctuation or stream.prods)
+        stream.policy == Punctuated() and not (stream.arrival or stream.punctuation or stream.prods or stream.table)
         for stream in transcript.program.streams
     )
 

@@ -79,6 +79,7 @@ def _row(written: Any, stream: Stream) -> dict[str, Any]:
 TRANSCRIPT_KEYS = (
     "name",
     "note",
+    "script",
     "streams",
     "queries",
     "query",
@@ -141,7 +142,7 @@ class Transcript:
 
     `program` is None where the declarations themselves are `refused`, as expected; `refusal` is then the error. A
     transcript with `fails` must fail, with a message like it: it tests whoever runs it. `flush_rows` is the engine's:
-    about so many results are told at once.
+    about so many results are emitted at once.
     """
 
     name: str
@@ -179,7 +180,7 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, operators, scheduling, rounds, splittable, refused, fails, flush_rows
+script, streams, queries, query, operators, scheduling, rounds, splittable, refused, fails, flush_rows
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
         options = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}

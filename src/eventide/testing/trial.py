@@ -32,10 +32,10 @@ from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.early.prodding import EarlyResults
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.frontier import before
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.operators.window_aggregate import WindowAggregate
 from eventide.engine.relations.backend import Backend
 from eventide.engine.round.engine import Engine
-from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, Timing
@@ -190,7 +190,7 @@ class Trial:
             from eventide.engine.spark.backend import SparkBackend
 
             backend = SparkBackend(self._spark)
-        # What others read is told in what they tell of it.
+        # What others read is in what they emit.
         unread = [operator for operator in self.program.operators if not self.program.readers(operator.name)]
         sinks = {step.name: self._shown for step in (*self.program.queries, *unread)}
         return Engine(

@@ -2,18 +2,18 @@
 
 Laws. It comes after windows have closed, so what a round can tell for good it does not tell early. A round run again
 asks for the same and tells the same: what falls due depends on the clocks of this round and of the one before. Queries
-that nobody prods pay nothing; of those that declare no prods, final answers are told before early ones are scored.
+that nobody prods pay nothing; of those that declare no prods, final answers are emitted before early ones are scored.
 Early rows of a query that declares prods carry the point of the slide, the share of the rows to expect there, and of
 each value the error to expect, as learned so far; final rows have NULL in these columns.
 
-*Beside the round*: whoever asks from outside, in any thread, is answered from the standing that the last committed
+*Beside the round*: whoever asks from outside, in any thread, is answered from the snapshot that the last committed
 round has left. It is replaced all at once, when a round has been committed or a query has come or gone, so an answer is
 that of one round, the last that was committed when it was asked, and waits for none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -31,16 +31,15 @@ from eventide.engine.relations.executor import Executor, Statement
 from eventide.engine.round.advance import RunningOperators
 from eventide.engine.round.reduce import Reduction
 from eventide.engine.round.report import RoundInput
-from eventide.engine.round.results import result_table, results_of, schema_of, shown_heartbeat
+from eventide.engine.round.results import result_table, schema_of, shown_heartbeat
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.early.triggers import Every, Moment
 from eventide.eventtime.instant import NEVER
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.query import COMPLETENESS, ERROR, POINT, added_columns
+from eventide.plan.declared.query import COMPLETENESS, ERROR, POINT
 from eventide.plan.declared.stream import TimeKind
 from eventide.plan.declared.window import RowWindow
-from eventide.results.accuracy import WINDOW
 from eventide.results.error import Floats, estimated
 from eventide.results.results import Kind, Results
 
@@ -53,12 +52,12 @@ ENDS = Statement("SELECT DISTINCT window_end FROM emitted")
 
 @dataclass(frozen=True)
 class EarlyOutcome:
-    """What a round has after its prods: results with early ones, operators with bursts set aside, what was learned.
+    """What a round has after its prods: early rows by query, operators with bursts set aside, what was learned.
 
     `scored` are the answers from outside that this round has scored.
     """
 
-    results: dict[str, Results]
+    rows: dict[str, list[pa.Table]]
     operators: dict[str, Operator]
     states: dict[str, EarlyState]
     scored: list[EarlyEmission]
@@ -66,7 +65,7 @@ class EarlyOutcome:
 
 @dataclass
 class EarlyStep:
-    """Asks the queries of an engine."""
+    """Asks queries for early answers that are due, or that somebody wants, and scores earlier ones."""
 
     engine: Engine
     states: Mapping[str, EarlyState] = field(default_factory=dict)
@@ -90,18 +89,14 @@ class EarlyStep:
         self.states = states
 
     def publish(self) -> None:
-        """From now on answers are those of the plan as it stands."""
+        """Take a new snapshot, from which later questions are answered."""
         self.snapshot = PlanSnapshot.after(self.engine)
 
     def run(self, given: RoundInput, reductions: Mapping[str, Reduction], advanced: RunningOperators) -> EarlyOutcome:
         """For queries that declare prods: score what has become final, and ask for what has fallen due."""
-        engine, unscored, marked = (
-            self.engine,
-            self.unscored.all(),
-            self._in_rows.of(reductions, given.clock, given.ending),
-        )
-        results = {name: self._results(advanced, name) for name in advanced.outputs}
-        found = EarlyOutcome(results, dict(advanced.operators), {}, [])
+        engine, unscored = self.engine, self.unscored.all()
+        marked = self._in_rows.of(reductions, given.clock, given.ending)
+        found = EarlyOutcome({}, dict(advanced.operators), {}, [])
         prodded: dict[str, int] = {}
         for one in unscored:
             prodded[one.query.name] = max(prodded.get(one.query.name, one.up_to), one.up_to)
@@ -116,22 +111,9 @@ class EarlyStep:
             asked, early = self._ask(found, snapshot, name, state, now, marked.get(name), fresh, given.ending)
             for up_to in asked:
                 prodded[name] = max(prodded.get(name, up_to), up_to)
-            results[name] = self._results(advanced, name, early)
-            found.states[name] = state
+            found.rows[name], found.states[name] = early, state
         self._set_bursts_aside(found, advanced, prodded)
         return found
-
-    def _results(self, advanced: RunningOperators, name: str, early: Sequence[pa.Table] = ()) -> Results:
-        """What a query emits in a round, and early rows after it; one that declares prods has columns for these."""
-        engine, bound = self.engine, self.engine.bound.get(name)
-        schema = schema_of(engine.plan, name)
-        if bound is not None and bound.query.prods is not None:
-            added = added_columns(tuple(item.name for item in bound.query.select), estimates_of(bound))
-            schema = pa.schema([*schema, *((column, pa.float64()) for column in added)])
-        shown = [table.select(schema.names).cast(schema) for table in early]
-        heartbeat, output = advanced.heartbeats[name], advanced.outputs[name]
-        key = () if bound is None else (*WINDOW, *(one.name for one in bound.keys))
-        return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown, key)
 
     def _within(self, given: RoundInput, advanced: RunningOperators) -> PlanSnapshot:
         heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
@@ -242,7 +224,7 @@ class EarlyStep:
         now: Moment,
         unscored: Iterable[EarlyEmission],
     ) -> EarlyState:
-        """What a query knows of its early answers, with what was told since and what has become final."""
+        """What a query knows of its early answers, with what was emitted since and what has become final."""
         name, last = bound.query.name, self.engine.state
         state = (self.states.get(name) or self._started(name)).copy()
         for one in unscored:
@@ -302,14 +284,16 @@ class EarlyStep:
         answers = [answered(prod) for prod in prods]
         if marked is not None:
             table = answered(Prod(widest(marked)))
-            by_time = not isinstance(bound.query.window, RowWindow)
+            by_time = bound.query.has_known_ends
             answers.append(table.filter(pa.array(asked_for(table, marked, by_time))))
         tables = []
         for table in answers:
             if table.num_rows:
                 points = _points(bound, state, table, now)
                 tables.append(self._dressed(table, bound, state, points))
-                state.accuracy.emitted(tables[-1], points, now.clock)
+                if not bound.of_sessions:
+                    # An early session has another span than the final one, so no two of them can be compared.
+                    state.accuracy.emitted(tables[-1], points, now.clock)
         state.fresh = state.fresh and not prods
         return asked, tables
 
@@ -338,8 +322,8 @@ def moment(snapshot: PlanSnapshot, name: str, clock: int) -> Moment:
 
 
 def _points(bound: BoundQuery, state: EarlyState, table: pa.Table, now: Moment) -> Floats:
-    """The point of the slide at which each row was told; 1 where windows have no points."""
-    if isinstance(bound.query.window, RowWindow):
+    """The point of the slide at which each row was emitted; 1 where windows have no points."""
+    if not bound.query.has_known_ends:
         return np.ones(table.num_rows)
     ends = table.column("window_end").cast(pa.int64()).to_numpy()
     points: Floats = np.maximum(0.0, 1.0 - (ends - np.float64(state.hand(now))) / state.ends.slide)

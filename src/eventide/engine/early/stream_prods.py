@@ -1,9 +1,9 @@
 """The prods that came with the rows of a round, and the early rows that they ask for.
 
 Laws. Prods are answered when the rows of their round are taken and its windows closed: they overtake nothing. A row is
-told once, however many prods of the round ask for it: it is told if its window ends up to the time of one whose pattern
-its groups have. Of more than `MOST` patterns in a round, one prod up to the latest time, for every group, takes the
-place. A round run again finds the same prods in the same rows. (Prodding thesis, sections 3.1 and 3.2.)
+emitted once, however many prods of the round ask for it: it is emitted if its window ends up to the time of one whose
+pattern its groups have. Of more than `MOST` patterns in a round, one prod up to the latest time, for every group, takes
+the place. A round run again finds the same prods in the same rows. (Prodding thesis, sections 3.1 and 3.2.)
 
 >>> asked = pa.table({"sensor": pa.array([1, None], pa.int32()), UP_TO: [99, 49]})
 >>> early = pa.table({"window_end": [50, 100, 50, 100], "sensor": pa.array([1, 1, 2, 2], pa.int32())})
@@ -51,7 +51,7 @@ class ProdRows:
         return tuple(dict.fromkeys(column for one in self.asked for column in one.columns.values()))
 
     def collected(self, engine: Engine, clock: int) -> tuple[pa.Table, int]:
-        """The patterns of a round's prods, each once, with the time up to which it asks; how many prods there are."""
+        """The distinct patterns of a round's prods, each with the time up to which it asks, and the number of prods."""
         columns = self.columns
         answer = self._ask(engine, columns)
         found = _latest(answer.drop_columns(["__n"]).rename_columns([*columns, UP_TO]), columns)

@@ -1,7 +1,7 @@
 """The status of an engine, the times of its sources, and a warning when state grows because a source is idle.
 
 Laws. `Status` is plain values, ready for JSON. `SourceTimes` has arrays over sources, for those who show many of them.
-Both are told from the record of the last committed round, so asking changes nothing and disturbs nobody. `NEVER` stands
+Both are read from the record of the last committed round, so asking changes nothing and disturbs nobody. `NEVER` stands
 for what is not known. A source that a rule leaves out is waited for by nobody; its rule is named. The one that `holds`
 time back is the least far of those that are waited for, and only where it is behind most others. `StateGrowth` warns
 when state is large, and again each time it has doubled; not of state that is small, or that waits for rows which still
@@ -25,11 +25,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eventide.engine.introspection.why import ProgressReport
-from eventide.engine.introspection.why_data import left_out_data, next_data, operator_data
 from eventide.engine.operators.frontier import after
-from eventide.engine.operators.operator import Operator
-from eventide.engine.round.placement import place, state_bytes, state_rows
-from eventide.engine.round.report import Work
+from eventide.engine.operators.operator import Operator, Work
+from eventide.engine.operators.placement import place, state_bytes, state_rows
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.instant import EDGE, NEVER, Instants
@@ -89,7 +87,7 @@ class StreamStatus:
 
     def with_left_out(self, progress: ProgressReport | None, stream: Stream) -> StreamStatus:
         """A copy with the sources that nobody waits for."""
-        return self if progress is None else replace(self, left_out=tuple(left_out_data(progress, stream)))
+        return self if progress is None else replace(self, left_out=tuple(progress.left_out_data(stream)))
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ class QueryStatus:
         closed = after(operator.frontier.time) if opened is None else opened.closed_before
         if progress is not None:
             name = operator.name
-            waits_for = operator_data(progress, name) if opened is None else next_data(progress, name)
+            waits_for = progress.operator_data(name) if opened is None else progress.next_data(name)
         return cls(
             operator.name,
             "cluster" if on_cluster else place(operator),
@@ -158,7 +156,7 @@ class Status:
     scheduling: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data: instants in microseconds, and beside those of streams and the clock what a person reads.
+        """Plain data: instants in microseconds, those of streams and the clock in ISO 8601 as well.
 
         >>> cars = StreamStatus("cars", 1, 1, 0, 0, 0, 0.0, 0.0, 1, 60_000_000, 62_500_000, 2_500_000)
         >>> data = Status("local", 3, 63_000_000, False, (cars,), ()).as_json()
@@ -168,11 +166,11 @@ class Status:
         data = asdict(self)
         times = [stream for stream in self.streams if not stream.unitless]
         data["clock_at"] = moment(self.clock) if times else None
-        for stream, told in zip(self.streams, data["streams"], strict=True):
+        for stream, shown in zip(self.streams, data["streams"], strict=True):
             known = stream in times
-            told["heartbeat_at"] = moment(stream.heartbeat) if known else None
-            told["latest_at"] = moment(stream.latest) if known else None
-            told["lag_seconds"] = stream.lag / 1_000_000 if known and stream.lag is not None else None
+            shown["heartbeat_at"] = moment(stream.heartbeat) if known else None
+            shown["latest_at"] = moment(stream.latest) if known else None
+            shown["lag_seconds"] = stream.lag / 1_000_000 if known and stream.lag is not None else None
         return data
 
 
@@ -248,7 +246,7 @@ class SourceTimes:
 
     @cached_property
     def waited_for(self) -> NDArray[np.bool_]:
-        """Which sources somebody waits for."""
+        """Which sources are waited for, as truth values."""
         found: NDArray[np.bool_] = self.left_out == 0
         return found
 
@@ -270,20 +268,20 @@ class SourceTimes:
         return None if self.heard[source] == NEVER else max(0, self.clock - int(self.heard[source]))
 
 
-def source_times(standing: ProgressReport, stream: Stream) -> SourceTimes:
+def source_times(progress: ProgressReport, stream: Stream) -> SourceTimes:
     """The sources of a stream as of the last round; none where rows are stamped with the clock."""
-    time, said = standing.as_it_is(stream)
-    return SourceTimes.of(time, said, time.moment_of(standing.record.clock))
+    time, heartbeats = progress.as_it_is(stream)
+    return SourceTimes.of(time, heartbeats, time.moment_of(progress.record.clock))
 
 
 log = logging.getLogger(__name__)
 
 LARGE = 64 * 1024 * 1024
-"""Bytes from which on growth is told."""
+"""Bytes of state from which on growth is reported."""
 
 
 class StateGrowth:
-    """Remembers at which size it will speak next."""
+    """Warns when state is large and waits for an idle source, and again each time the state has doubled."""
 
     def __init__(self, large: int = LARGE) -> None:
         self._large = self._next = large

@@ -1,6 +1,6 @@
 """Why a window is open: who holds it, by which rule, since when, and when it closes if nothing more arrives.
 
-Law: everything is told from the last committed round, so asking changes nothing and disturbs nobody. A window waits for
+Law: everything is read from the last committed round, so asking changes nothing and disturbs nobody. A window waits for
 what its query reads. That is a stream, and then it is held by the sources whose heartbeats are least and not far
 enough, leaving out those that a rule leaves out; or it is another query, or an operator, which waits for what it reads
 in turn. Each kind of reader has its own function, and the answer is the chain of them.
@@ -12,18 +12,19 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.engine.checkpoint.record import RoundRecord
-from eventide.engine.introspection.closing_time import reached_at
-from eventide.engine.introspection.open_windows import Need, OpenQuery, known
+from eventide.engine.common_time import restored
+from eventide.engine.introspection.waits import Json, OperatorWait, QueryWait, SlowSource, StreamWait, Wait
+from eventide.engine.operators.open_windows import Need, OpenQuery, known
 from eventide.engine.scheduling.frontier_limits import others_of, shape_of
 from eventide.engine.stream_progress import StreamProgress
-from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
-from eventide.eventtime.reason import EXPECTED, LeftOut, Reason, reason_of
+from eventide.eventtime.reason import EXPECTED, Reason, reason_of
 from eventide.eventtime.scheduling.expensive import SelectivityTracker
 from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.eventtime.scheduling.options import Scheduling, When
@@ -37,75 +38,12 @@ from eventide.plan.declared.stream import Stream, Timestamps
 FIRST_FEW = 3
 """So many of the sources that hold a window are named."""
 
+HORIZON = 2**49
+"""How far ahead is looked: about 18 years of microseconds. What has not closed by then waits for a row."""
+
 INTERNAL = Reason("clock", "rows are stamped with the clock: time is as far as that", common=True)
 NOBODY = Reason("silence", "every source is left out by a rule: time goes on with the next row", common=True)
 NO_ROWS = Reason("rows", "no row has come yet", common=True)
-
-
-@dataclass(frozen=True)
-class SlowSource:
-    """A source that is not far enough: its heartbeat, the largest time it spoke of, the clock it was heard at."""
-
-    source: int
-    name: str | None
-    heartbeat: int | None
-    largest: int | None
-    heard: int | None
-    idle: bool
-    reason: Reason
-
-
-@dataclass(frozen=True)
-class StreamWait:
-    """What is waited for in a stream: that its heartbeat, now at `heartbeat` since clock `since`, reaches `needed`.
-
-    `latest` is the largest time that any row of it had.
-    `holders` are the first few of `count` sources that are not there yet; none where the rule is common to all.
-    """
-
-    stream: Stream
-    needed: int
-    heartbeat: int | None
-    since: int | None
-    latest: int | None
-    reason: Reason
-    holders: tuple[SlowSource, ...]
-    count: int
-    names: pa.Array
-    """Of all its sources, by their numbers."""
-    is_asked: bool = True
-    """Whether a silent stream is asked for its time at all."""
-
-
-@dataclass(frozen=True)
-class QueryWait:
-    """What is waited for in a query: that it promises `needed`, for which `below` has to be; or more rows."""
-
-    query: str
-    needed: int
-    rows: int
-    below: Wait
-
-
-@dataclass(frozen=True)
-class OperatorWait:
-    """What is waited for in a merge or join: that its inputs, the slowest first, have all come up to `needed`.
-
-    The kind `schedule` is no operator: someone goes by the time of streams that he does not read (`holding`).
-    `partners`: it is an outer join, which holds time back until no partner can come any more for the rows it keeps.
-    `queued`: so many rows wait in it for an expensive function, `aside` of them set aside in a burst.
-    """
-
-    operator: str
-    kind: str
-    needed: int
-    inputs: tuple[Wait, ...]
-    partners: bool = False
-    queued: int = 0
-    aside: int = 0
-
-
-Wait = StreamWait | QueryWait | OperatorWait
 
 
 @dataclass(frozen=True)
@@ -122,6 +60,16 @@ class OpenWindow:
     wait: Wait
     closes_at: int | None
 
+    def as_data(self) -> Json:
+        """The window as plain data."""
+        return {
+            "window_start": self.start,
+            "window_end": self.end,
+            "rows_missing": self.rows,
+            "waits_for": self.wait.as_data(),
+            "closes_at": self.closes_at,
+        }
+
 
 @dataclass(frozen=True)
 class ProgressReport:
@@ -134,7 +82,7 @@ class ProgressReport:
     open: Callable[[str], OpenQuery]
     """What is open of a query."""
     waiting: Callable[[str], Instants]
-    """The times of the rows that a lookup has not told yet."""
+    """The times of the rows that a lookup has not emitted yet."""
     scheduling: Scheduling
     _now: dict[str, tuple[StreamProgress, Instants]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -152,19 +100,20 @@ class ProgressReport:
     def window(self, query: str, start: int) -> OpenWindow | None:
         """The window that starts there, with rows or without; None if it is closed."""
         opened = self.open(self.program.query(query).name)
-        end = start + opened.length
-        if (end - opened.window.offset - opened.window.range) % opened.window.slide:
-            raise DeclarationError(f"no window of query {query!r} starts there: its windows are aligned otherwise")
+        end = opened.end_of(start)
         return None if opened.is_closed(end) or self.record.ended else self._window(opened, start, end)
 
-    def first(self, query: str) -> tuple[int, Wait] | None:
-        """The start of the next window to close, and what it waits for; the clock is not searched."""
+    def next_data(self, query: str) -> Json | None:
+        """The next window of a query to close and what it waits for; None where nothing is open.
+
+        The clock at which it closes is not searched.
+        """
         opened = self.open(query)
         windows = opened.open()
         if not windows or self.record.ended:
             return None
         start, end = windows[0]
-        return start, self._reading(query, opened.needs(end))
+        return {"window_start": start, **self._reading(query, opened.needs(end)).as_data()}
 
     def operator(self, name: str) -> tuple[int | None, OperatorWait] | None:
         """How far an operator has come, and what it waits for to go on; None where it does not run by itself."""
@@ -174,26 +123,31 @@ class ProgressReport:
         time = int(saved["frontier"]["time"])
         return known(time), self._of_operator(operator, Need(max(time, -EDGE) + 1))
 
+    def operator_data(self, name: str) -> Json | None:
+        """How far an operator has come and what it waits for; None where it does not run by itself."""
+        found = self.operator(name)
+        return None if found is None else {"time": found[0], **found[1].as_data()}
+
     def _window(self, opened: OpenQuery, start: int, end: int, by_clock: bool = True) -> OpenWindow:
         need = opened.needs(end)
         wait = self._reading(opened.query, need)
-        closes = self._closes(wait) if by_clock and not need.rows else None
+        closes = wait.closes_at(self._reached_at) if by_clock and not need.rows else None
         return OpenWindow(opened, start, end, need.rows, wait, closes)
 
     def _reading(self, query: str, need: Need) -> Wait:
-        """What stands between a query and the heartbeat it needs; it may read through a merge to the inputs."""
+        """What a query waits for, to have the heartbeat it needs; it may read through a merge to the inputs."""
         reads = self.program.query(query).stream
         sources = through(self.program, self.program.query(query))
         own = self.wait(reads, need) if sources == (reads,) else self._of_merge(reads, sources, need)
         schedule = self._schedule(query, need)
-        if schedule is None or _is_there(own):
+        if schedule is None or own.has_come:
             return schedule or own
-        return replace(schedule, inputs=tuple(sorted((own, *schedule.inputs), key=_least)))
+        return replace(schedule, inputs=tuple(sorted((own, *schedule.inputs), key=attrgetter("least"))))
 
     def _schedule(self, name: str, need: Need) -> OperatorWait | None:
         """The slower streams by which a query or operator goes without reading them, if there are any."""
         others = [self._of_stream(self.program.stream(other), need) for other in self._others.get(name, ())]
-        behind = tuple(sorted((wait for wait in others if not _is_there(wait)), key=_least))
+        behind = tuple(sorted((wait for wait in others if not wait.has_come), key=attrgetter("least")))
         return OperatorWait(self.scheduling.heartbeats.value, "schedule", need.heartbeat, behind) if behind else None
 
     @cached_property
@@ -207,7 +161,7 @@ class ProgressReport:
         return others_of(program, shape, level, SelectivityTracker(self.record.queries).ratios())
 
     def wait(self, reads: str, need: Need) -> Wait:
-        """What stands between a reader and the heartbeat it needs of a stream, a query or an operator."""
+        """What a reader waits for, to have the heartbeat it needs of a stream, a query or an operator."""
         operator = self.program.operator(reads)
         if operator is not None:
             return self._of_operator(operator, need)
@@ -236,7 +190,7 @@ class ProgressReport:
         schedule = self._schedule(operator.name, need)
         if schedule is None:
             return found
-        return replace(found, inputs=(schedule,) if _is_there(found) else (schedule, *found.inputs))
+        return replace(found, inputs=(schedule,) if found.has_come else (schedule, *found.inputs))
 
     def _of_merge(self, name: str, sources: tuple[str, ...], need: Need) -> OperatorWait:
         kind = "merge" if len(sources) > 1 else "rows"
@@ -253,8 +207,8 @@ class ProgressReport:
     def _slowest_first(self, needs: Iterable[tuple[str, Need]]) -> tuple[Wait, ...]:
         """What each input waits for, but for those that have come so far; all of them where none is behind."""
         waits = [self.wait(source, need) for source, need in dict.fromkeys(needs)]
-        behind = [wait for wait in waits if not _is_there(wait)] or waits
-        return tuple(sorted(behind, key=_least))
+        behind = [wait for wait in waits if not wait.has_come] or waits
+        return tuple(sorted(behind, key=attrgetter("least")))
 
     def _of_stream(self, stream: Stream, need: Need) -> StreamWait:
         time, by_source = self.as_it_is(stream)
@@ -299,32 +253,29 @@ class ProgressReport:
             reason_of(time.generator, source),
         )
 
-    def _closes(self, wait: Wait) -> int | None:
-        """The clock at which all is there that is waited for; None where the clock alone does not bring it."""
-        if isinstance(wait, QueryWait):
-            return None if wait.rows else self._closes(wait.below)
-        if isinstance(wait, OperatorWait):
-            clocks = [self._closes(one) for one in wait.inputs]
-            known_clocks = [clock for clock in clocks if clock is not None]
-            by_clock = len(known_clocks) == len(clocks) and not wait.partners and not wait.queued
-            return max(known_clocks) if by_clock else None
-        time = self.stream_time(wait.stream)
-        moment = time.moment_of(self.record.clock)
+    def _reached_at(self, wait: StreamWait) -> int | None:
+        """The clock at which a stream is there without another row; None where the clock alone does not bring it."""
         if self.record.ended:
             return None
+        time = self.stream_time(wait.stream)
+        moment = time.moment_of(self.record.clock)
         if time.heartbeat >= wait.needed:
             return moment
         clock = reached_at(lambda: self.stream_time(wait.stream), moment, wait.needed)
         asked = FOREVER if clock is None else self.scheduling.timestamps.asked_at(self.record.clock, clock)
         return None if asked == FOREVER else asked
 
-    def left_out(self, stream: Stream) -> tuple[LeftOut, ...]:
-        """The sources that nobody waits for, by rule."""
-        return self.as_it_is(stream)[0].left_out()
-
-    def source(self, stream: Stream, number: int) -> str | None:
-        """The name of a source as a person reads it."""
-        return name_of(self.as_it_is(stream)[0], number)
+    def left_out_data(self, stream: Stream) -> list[Json]:
+        """The sources of a stream that nobody waits for: by which rule, how many, and the first few by name."""
+        time = self.as_it_is(stream)[0]
+        return [
+            {
+                **out.reason.as_data(),
+                "count": len(out.sources),
+                "sources": [name_of(time, int(source)) for source in out.sources[:FIRST_FEW]],
+            }
+            for out in time.left_out()
+        ]
 
     def as_it_is(self, stream: Stream) -> tuple[StreamProgress, Instants]:
         """The time of a stream and the heartbeats of its sources as of the last round: asked once, then only read."""
@@ -342,39 +293,44 @@ class ProgressReport:
 
     def stream_time(self, stream: Stream) -> StreamProgress:
         """The time of a stream as it was committed, anew each time."""
-        return StreamProgress.restored(stream, self.record.streams[stream.name], self.names(stream.name))
-
-
-def streams_of(wait: Wait) -> tuple[StreamWait, ...]:
-    """The streams at the ends of a chain, the slowest first."""
-    if isinstance(wait, StreamWait):
-        return (wait,)
-    if isinstance(wait, QueryWait):
-        return streams_of(wait.below)
-    return tuple(sorted((end for one in wait.inputs for end in streams_of(one)), key=_least))
-
-
-def rows_missing(wait: Wait) -> int:
-    """How many rows have to come before time can bring what is waited for."""
-    if isinstance(wait, QueryWait):
-        return max(wait.rows, rows_missing(wait.below))
-    return max(map(rows_missing, wait.inputs)) if isinstance(wait, OperatorWait) else 0
-
-
-def _is_there(wait: Wait) -> bool:
-    """Whether what is waited for has come already."""
-    if rows_missing(wait) or (isinstance(wait, OperatorWait) and wait.queued):
-        return False
-    return all(end.heartbeat is not None and end.heartbeat >= end.needed for end in streams_of(wait))
-
-
-def _least(wait: Wait) -> int:
-    """How far the slowest stream of a chain is."""
-    if isinstance(wait, StreamWait):
-        return NEVER if wait.heartbeat is None else wait.heartbeat
-    return min(map(_least, streams_of(wait)))
+        return restored(self.program, self.record.streams, self.names, only=(stream.name,))[stream.name]
 
 
 def name_of(time: StreamProgress, source: int) -> str | None:
     """The name of a source as a person reads it; None where the stream itself is the source."""
     return time.name_of(source).replace("\x1f", "|") if time.stream.source else None
+
+
+def reached_at(copy: Callable[[], StreamProgress], moment: int, heartbeat: int) -> int | None:
+    """The first clock from `moment` on at which a stream promises `heartbeat`; None if the clock alone never does.
+
+    `copy` gives the stream as it was at `moment`, anew each time: nothing is changed. Law: between two rounds what a
+    stream promises depends on the clock alone and never falls, so there is a first such clock, or there is none. A
+    policy that is asked more often may promise earlier than at one late moment; the true clock is earlier then.
+
+    >>> from eventide.eventtime.policies.clock_skew import ClockSkew
+    >>> from eventide.plan.declared.stream import Stream, columns
+    >>> stream = Stream("s", columns("t BIGINT"), time="t", policy=ClockSkew(5))
+    >>> reached_at(lambda: StreamProgress.start(stream), 0, 94)
+    100
+    """
+    stream = copy()
+    if stream.promise(moment).combined >= heartbeat:
+        return moment
+    if stream.stream.arrival is not None:
+        # Its clock is in the rows.
+        return None
+    if stream.stream.timestamps is not Timestamps.EXTERNAL:
+        return heartbeat
+    if copy().promise(moment + HORIZON).combined < heartbeat:
+        return None
+    before, step = 0, 1
+    while stream.promise(moment + step).combined < heartbeat:
+        before, step = step, step * 2
+    while step - before > 1:
+        middle = (before + step) // 2
+        if copy().promise(moment + middle).combined >= heartbeat:
+            step = middle
+        else:
+            before = middle
+    return moment + step

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor, first_line, of_duckdb
+from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor, of_duckdb
 from eventide.engine.relations.backend import ClusterStep, Given, Target
 from eventide.engine.relations.relation import Summary
-from eventide.errors import DataFaultError, DeclarationError, EngineError
+from eventide.errors import DataFaultError, DeclarationError, EngineError, first_line
 from eventide.plan.declared.stream import Derived, Stream
 from eventide.plan.expressions.columns import with_type
 from eventide.plan.sql.stream_rows import MALFORMED, batch_view
@@ -104,7 +104,7 @@ class LocalBackend:
         return [one() for one in work]
 
     def close(self) -> None:
-        """Nothing will be asked any more."""
+        """Release everything: no more statements come."""
         self.duckdb_executor.close()
 
     def release(self) -> None:

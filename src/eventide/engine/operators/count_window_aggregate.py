@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine.introspection.open_windows import OpenRows
 from eventide.engine.operators.frontier import OperatorFrontier, after, least_time
+from eventide.engine.operators.open_windows import OpenRows
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
 from eventide.engine.operators.slices import SliceAggregate, compacted, result_layout, results_of, slice_layout
 from eventide.engine.operators.time_range import NUMBER, from_time, known_times, least_since, numbered_text, span_of
@@ -150,7 +150,7 @@ class CountWindowAggregate(SliceAggregate):
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows."""
+        """What is saved besides the rows, as plain data."""
         return {
             "closed_before": self.closed_before,
             "begins": self.begins,

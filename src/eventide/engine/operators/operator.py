@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from eventide.engine.introspection.open_windows import OpenQuery
 from eventide.engine.operators.frontier import OperatorFrontier
+from eventide.engine.operators.open_windows import OpenQuery
 from eventide.engine.relations.executor import Executor, one_row
 from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -128,7 +128,7 @@ class Operator(ABC):
     @property
     @abstractmethod
     def holds(self) -> Instants:
-        """The panes or times of what is open, ascending, each once; times as far as they are with the driver."""
+        """The distinct panes, or times of rows on the driver, of what is open, ascending."""
 
     @property
     def is_behind(self) -> bool:
@@ -153,17 +153,21 @@ class Operator(ABC):
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """Plain data for the round record, beside the rows."""
+        """What is saved besides the rows, as plain data for the round record."""
 
     @abstractmethod
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
-        """The same, continued from what was saved; rows that are done with may still be in the files."""
+        """The operator as it was saved; its files may still hold rows that are not needed any more."""
 
     def with_executor(self, executor: Executor) -> Self:
         """A copy that computes by another executor."""
         return replace(self, executor=executor)  # type: ignore[type-var]
 
     # Rows come in
+
+    def own(self, rows: Relation) -> Relation:
+        """Of rows that came into a port, those that are for it at all: not those of before it began."""
+        return rows
 
     @abstractmethod
     def layout(self, port: str) -> Layout:
@@ -175,7 +179,7 @@ class Operator(ABC):
 
     @abstractmethod
     def stamps(self, port: str, clock: int) -> Mapping[str, int]:
-        """For rows without a time of their own: the port's columns that tell a time, as they are at this clock."""
+        """For rows without a time of their own: the columns of a port that carry time, as they are at this clock."""
 
     @abstractmethod
     def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Self, Ingested]:
@@ -204,7 +208,7 @@ class Operator(ABC):
         """Emit what can be emitted, free what is done with; at most about `limit` rows, unless all inputs are over."""
 
     def set_aside(self, up_to: int, reached: int) -> Self:
-        """Whoever reads it was prodded `up_to` a time, and its inputs have `reached` one: let a burst make way."""
+        """A copy with a burst set aside: its readers were prodded `up_to` a time, which its inputs have `reached`."""
         return self
 
     def early(self) -> Operator:
@@ -219,3 +223,33 @@ class Operator(ABC):
 def output_layout(outputs: Sequence[Column], *more: Column) -> Layout:
     """The layout of an operator's output with these columns of the user's."""
     return Layout((*FIXED, *outputs, LOST, *more), bounded=("window_end",))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an operator, or the reading of a stream, did in a round or in several: rows in and out, and its seconds.
+
+    The statistics that Gigascope's heartbeats carry: selectivity, rate, cost of a row (Gigascope paper, section 6.3).
+
+    >>> work = Work(100, 20, 0.002).and_then(Work(100, 20, 0.002))
+    >>> work, work.selectivity, work.seconds_per_row
+    (Work(rows_in=200, rows_out=40, seconds=0.004), 0.2, 2e-05)
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+
+    def and_then(self, other: Work) -> Work:
+        """The sum of two pieces of work."""
+        return Work(self.rows_in + other.rows_in, self.rows_out + other.rows_out, self.seconds + other.seconds)
+
+    @property
+    def selectivity(self) -> float | None:
+        """Rows out per row in; None before the first row."""
+        return self.rows_out / self.rows_in if self.rows_in else None
+
+    @property
+    def seconds_per_row(self) -> float | None:
+        """Seconds per row in; None before the first row."""
+        return self.seconds / self.rows_in if self.rows_in else None

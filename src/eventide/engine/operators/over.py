@@ -58,13 +58,13 @@ class OverOperator(Merge):
     settled: int = 0
 
     @classmethod
-    def start(cls, bound: BoundRows, executor: Executor) -> Self:
-        """Window functions that have seen nothing."""
+    def start(cls, bound: BoundRows, executor: Executor, begins: int = NEVER) -> Self:
+        """Window functions that have seen nothing; rows before `begins` are not for them."""
         assert isinstance(bound, BoundOver)
         carried = tuple(name for name in bound.carried if name not in bound.made_of_time)
         layout = Layout((Column("__t", "BIGINT"), Column(START, "BIGINT"), *bound.stored), ("__t", *carried))
         past = Layout(past_columns(bound), ("__t",))
-        return cls(bound, executor, Segments(layout), Segments(layout), Segments(past))
+        return cls(bound, executor, Segments(layout), Segments(layout), Segments(past), begins=begins)
 
     @property
     def over(self) -> BoundOver:
@@ -203,4 +203,4 @@ class OverOperator(Merge):
         frontier = OperatorFrontier.restored(saved["frontier"])
         waiting = state["waiting"].trimmed("__t", after(saved["passed"]))
         run = replace(self, frontier=frontier, passed=saved["passed"], settled=saved["settled"])
-        return replace(run, waiting=waiting, held=state["held"], past=state["past"])
+        return replace(run, waiting=waiting, held=state["held"], past=state["past"], begins=saved["begins"])

@@ -5,42 +5,36 @@ Laws. *Own frontier*: each runs up to the least heartbeat of its own inputs, wha
 What is emitted is reduced at once for whoever reads it, and closes windows above in the same round. *On demand*: an
 idle stream that someone waits for is asked in this step (`RoundExecution`).
 
-*Downstream*: what an operator emits is reduced by the same statements as rows of a stream, where it is: in DuckDB or
-Spark. A row is never late for an operator above (see `plan.declared.stream.Derived`). One that breaks a query above is
-rejected, as one of a stream is.
+*The scheduler* lasts from round to round. It is made anew from the last round record whenever a round fails or the
+program changes, so a round that is run again is scheduled as it was, but for what it remembers of frontiers before the
+last round, which only lets an operator that is held back wait a little longer.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-
-import pyarrow as pa
+from typing import Any
 
 from eventide.engine.operators.frontier import OperatorFrontier, least_time, of_stream
 from eventide.engine.operators.operator import InputProgress, Operator, Output
-from eventide.engine.relations.executor import Executor, Inputs, Statement, one_row
-from eventide.engine.relations.relation import Layout, Relation
-from eventide.engine.relations.segments import Segments
-from eventide.engine.round.heartbeats import Ingestion, ingest
-from eventide.engine.round.placement import beside_state
-from eventide.engine.round.side_tables import lost_rows, lost_values, rejects_layout, with_round
+from eventide.engine.relations.executor import Executor
+from eventide.engine.relations.relation import Relation
+from eventide.engine.round.downstream import DownstreamFeed
+from eventide.engine.round.heartbeats import Ingestion
+from eventide.engine.round.side_tables import lost_rows, lost_values
 from eventide.engine.scheduling.frontier_limits import FrontierLimits
 from eventide.engine.scheduling.trace import Trace, TraceLine
 from eventide.engine.stream_progress import StreamPoint, StreamProgress
 from eventide.errors import DataFaultError, EngineError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.scheduling.depth_first import depth_first
-from eventide.plan.binding import BoundProgram, Edge
-from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
-from eventide.plan.duckdb.transpile import same_answer
-from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.sql.failing_rows import fail_safe_form
-from eventide.plan.sql.reduce import alone_text, broken_text, shaped_text
-from eventide.plan.sql.stream_rows import MALFORMED, batch_view
+from eventide.eventtime.scheduling.expensive import SelectivityTracker
+from eventide.eventtime.scheduling.labels import HeartbeatScope
+from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.binding import BoundProgram
 
 Streams = Mapping[str, StreamProgress] | Mapping[str, StreamPoint]
 
@@ -49,7 +43,7 @@ Streams = Mapping[str, StreamProgress] | Mapping[str, StreamPoint]
 class AdvanceStep:
     """Lets the operators of a program run, in the order of the scheduler.
 
-    `flush_rows`: about so many rows of an operator are emitted in one round. `trace` is told every decision.
+    `flush_rows`: about so many rows of an operator are emitted in one round. `trace` is called with every decision.
     """
 
     plan: BoundProgram
@@ -90,7 +84,7 @@ class AdvanceStep:
     def inputs(
         self, name: str, known: Mapping[str, OperatorFrontier], ingestion: Ingestion | None = None
     ) -> list[InputProgress]:
-        """How far the inputs of an operator have come, as far as it may go by them."""
+        """The frontiers of an operator's inputs, capped by how far it may go."""
         found = []
         for way, frontier in self.limits.inputs(name, known):
             stream = self.streams.get(way.source)
@@ -195,7 +189,7 @@ def would_emit(step: AdvanceStep, operators: Mapping[str, Operator], ingestion: 
 
 
 class RoundExecution:
-    """Adapts the operators of a round to the depth-first scheduler (`eventtime.on_demand_schedule.Execution`)."""
+    """Adapts the operators of a round to the depth-first scheduler (`eventtime.scheduling.depth_first.Execution`)."""
 
     def __init__(self, advancing: RunningOperators) -> None:
         self._advancing = advancing
@@ -212,7 +206,7 @@ class RoundExecution:
         return (operator, reader) in self._news
 
     def run(self, operator: str) -> None:
-        """A turn; whoever reads it has news if it emitted a row or moved time, and in its first turn always."""
+        """Run an operator once; its readers have news if it emitted a row or moved time, and after its first run."""
         self._news.difference_update((read, operator) for read in self._shape.inputs(operator))
         before = self._frontiers.get(operator)
         emitted = self._advancing.turn(operator)
@@ -243,108 +237,67 @@ class RoundExecution:
         return bool(readers)
 
 
-@dataclass(frozen=True)
-class DownstreamFeed:
-    """The operators that read one operator, and how its rows come to them."""
+class Scheduler:
+    """Runs the operators of a program, round by round; `saved` is what the record says of their selectivity."""
 
-    stream: Derived
-    ways: tuple[Edge, ...]
-    executor: Executor
+    def __init__(
+        self,
+        plan: BoundProgram,
+        scheduling: Scheduling,
+        saved: Mapping[str, Mapping[str, Any]],
+        flush_rows: int | None,
+        trace: Trace | None,
+    ) -> None:
+        self._plan = plan
+        self._flush_rows = flush_rows
+        self._limits = FrontierLimits(plan, scheduling.heartbeats)
+        # Only labels that depend on it need it measured.
+        self._measuring = SelectivityTracker(saved) if scheduling.heartbeats is HeartbeatScope.MEMORY else None
+        self._trace = trace
 
-    def apart(self, needed: Collection[str], executor: Executor) -> DownstreamFeed | None:
-        """The same for the readers that a prod needs, and by another executor; None if it needs none."""
-        ways = tuple(way for way in self.ways if way.step in needed)
-        return replace(self, ways=ways, executor=executor) if ways else None
+    def run(
+        self,
+        round: int,
+        clock: int,
+        ingestion: Ingestion,
+        feeds: Mapping[str, DownstreamFeed],
+        streams: Mapping[str, StreamProgress],
+        executor: Executor,
+    ) -> RunningOperators:
+        """Let operators run, each after what it reads (step 3 of a round)."""
+        if self._measuring is not None and self._limits.label(self._measuring.ratios()):
+            self._trace_labels(round, clock)
+        step = AdvanceStep(self._plan, feeds, streams, self._limits, executor, self._flush_rows, self._trace)
+        advanced = step.run(round, clock, ingestion)
+        if self._measuring is not None:
+            self._measure(advanced, self._measuring)
+        return advanced
 
-    def bring(self, found: Ingestion, rows: Segments, round: int) -> list[Relation]:
-        """Give emitted rows to whoever reads them; those that break a query come back, to be rejected."""
-        rejected: list[Relation] = []
-        for part in rows.parts:
-            given, view = self._as_rows(part)
-            try:
-                brought = [(way, self._reduced(found, way, way.bound, given, view)) for way in self.ways]
-            except DataFaultError:
-                brought, broken = self._fail_safe(found, given, view, round)
-                rejected += broken
-            for way, relation in brought:
-                if ingest(found, way, relation).late is not None:
-                    raise EngineError(
-                        f"query {way.step!r}: results of query {self.stream.name!r} came late; this is a fault"
-                    )
-        return rejected
+    def would_emit(
+        self,
+        operators: Mapping[str, Operator],
+        ingestion: Ingestion,
+        streams: Mapping[str, StreamProgress],
+        executor: Executor,
+    ) -> bool:
+        """Whether these heartbeats of the streams would make an operator emit a row, anywhere in the plan."""
+        return would_emit(AdvanceStep(self._plan, {}, streams, self._limits, executor), operators, ingestion)
 
-    def _fail_safe(
-        self, found: Ingestion, given: Relation, view: str, round: int
-    ) -> tuple[list[tuple[Edge, Relation]], list[Relation]]:
-        try:
-            brought = [(way, self._reduced(found, way, fail_safe_form(way.bound), given, view)) for way in self.ways]
-            text = broken_text(self.stream, [way.bound for way in self.ways])
-            inputs: Inputs = {self._view: given, "constants": one_row(round=round)}
-            statement = Statement(view + with_round(text), self._portable(text))
-            broken = self.executor.relation(statement, inputs, rejects_layout(self.stream))
-        except DataFaultError as fault:
-            raise EngineError(
-                f"an expression over {self.stream.name!r} fails for a row: let it give NULL instead, or keep such rows "
-                f"from it by CASE WHEN, and start again ({fault})"
-            ) from fault
-        return brought, [broken] if broken.rows else []
+    def saved(self, name: str) -> dict[str, Any]:
+        """What was measured of an operator, for the round record."""
+        return {} if self._measuring is None else self._measuring.saved(name)
 
-    def _reduced(self, found: Ingestion, way: Edge, bound: BoundQuery, given: Relation, view: str) -> Relation:
-        operator = found.operators[way.step]
-        layout = operator.layout(way.name)
-        text = shaped_text(alone_text(bound), [column.name for column in layout.brought], operator.renames(way.name))
-        portable = bound.driver_exact and self._portable(alone_text(bound))
-        relation = self.executor.relation(Statement(view + text, portable), {self._view: given}, layout)
-        return beside_state(operator, relation, self.executor)
+    def _measure(self, advanced: RunningOperators, measuring: SelectivityTracker) -> None:
+        rows_in = advanced.ingestion.rows_in
+        for node in self._limits.plan_shape.operators:
+            name = node.name
+            seen = min(advanced.frontiers[read].time for read in node.inputs)
+            reached = min(frontier.time for _, frontier in self._limits.inputs(name, advanced.frontiers))
+            measuring.count(name, rows_in.get(name, 0), advanced.outputs[name].final.rows, seen, reached)
 
-    @property
-    def _view(self) -> str:
-        return batch_view(self.stream)
-
-    @cached_property
-    def _known(self) -> tuple[Column, ...]:
-        return (*self.stream.columns, Column(MALFORMED, "STRING"))
-
-    def _portable(self, text: str) -> bool:
-        return same_answer(text, self._known)
-
-    def _as_rows(self, part: Relation) -> tuple[Relation, str]:
-        """Emitted rows as rows of a stream; those on the cluster by what comes before a statement over them."""
-        layout = Layout(self._known)
-        if part.table is not None:
-            return Relation.of_table(layout, rows_of(self.stream, part.table)), ""
-        columns = []
-        for column in self.stream.columns:
-            name = quoted(column.name)
-            is_edge = column.name in (WINDOW_START, WINDOW_END) and column.type == "TIMESTAMP"
-            columns.append(f"timestamp_micros({name}) AS {name}" if is_edge else name)
-        # The rows have the name of the view themselves, and are hidden by it.
-        rows = f"SELECT {', '.join(columns)}, CAST(NULL AS STRING) AS {MALFORMED} FROM {self._view}"
-        return part, f"WITH {self._view} AS ({rows}) "
-
-
-def rows_of(stream: Derived, emitted: pa.Table) -> pa.Table:
-    """Emitted rows as rows of the stream that they are to whoever reads them.
-
-    >>> from eventide.plan.expressions.columns import columns
-    >>> from eventide.plan.declared.stream import TimeKind
-    >>> from eventide.plan.declared.window import Window
-    >>> sums = Derived.of("sums", columns("total BIGINT"), TimeKind.SEQUENCE, Window(10))
-    >>> rows_of(sums, pa.table({"window_start": [0], "window_end": [10], "rows": [2], "total": [7]})).to_pylist()
-    [{'total': 7, 'window_start': 0, 'window_end': 10, '_malformed': None}]
-    """
-    schema = Layout(stream.columns).schema
-    columns = {field.name: emitted.column(field.name).cast(field.type) for field in schema}
-    return pa.table({**columns, MALFORMED: pa.nulls(emitted.num_rows, pa.string())})
-
-
-def feeds_of(plan: BoundProgram, executor: Executor) -> dict[str, DownstreamFeed]:
-    """For every operator that is read: how its rows come to its readers."""
-    feeds = {}
-    names: Sequence[str] = (*plan.queries, *plan.operators)
-    for name in names:
-        stream, ways = plan.rows_of(name), plan.ways_from(name)
-        if ways:
-            assert isinstance(stream, Derived)
-            feeds[name] = DownstreamFeed(stream, ways, executor)
-    return feeds
+    def _trace_labels(self, round: int, clock: int) -> None:
+        if self._trace is None:
+            return
+        for name, others in self._limits.others.items():
+            why = f"waits for {', '.join(others)} as well" if others else "goes by its own inputs"
+            self._trace(TraceLine(round, clock, name, "label", name, why))

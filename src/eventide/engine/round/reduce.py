@@ -7,7 +7,7 @@ when a statement has failed is it run again, in its fail-safe form. *Place*: row
 only where they surely are few enough; else they stay on the cluster, and the driver learns their summary.
 
 *Statements*: `Reducer` has those that reduce the rows of a stream to slices for each aggregate, and to cells for time.
-What a round brought is told apart, never lost: partials of rows that queries want, cells of all rows, and the
+What a round brought is separated, never lost: partials of rows that queries want, cells of all rows, and the
 number of rows without a usable time. Partials are not yet judged: which of them are late is for the query to say.
 """
 
@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine.operators.operator import Operator
+from eventide.engine.operators.placement import beside_state
 from eventide.engine.relations.backend import BatchSql
 from eventide.engine.relations.executor import Executor, one_row
 from eventide.engine.relations.relation import Relation
-from eventide.engine.round.placement import beside_state
 from eventide.engine.round.side_tables import rejects_layout, side_rows
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DataFaultError, EngineError
@@ -142,7 +142,7 @@ class ReduceStep:
     def _reduce_fail_safe(
         self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamProgress, clock: int, round: int
     ) -> Reduction:
-        """The same without rows that break a query; these are rejected."""
+        """Reduce without rows that break a query; these are rejected."""
         stream = reducer.stream
         try:
             found, limit = self._reduce(reducer.fail_safe, operators, time, clock, round)
@@ -167,7 +167,7 @@ def unreduced(backend: BatchSql, reducer: Reducer, fault: DataFaultError) -> Eng
             except DataFaultError:
                 return EngineError(
                     f"query {query.display_name!r}: {spelled} fails for a row of stream {stream.name!r}, "
-                    f"and it cannot be told for which: {WAY_OUT} ({fault})"
+                    f"and it is not known for which: {WAY_OUT} ({fault})"
                 )
     return EngineError(f"an expression over stream {stream.name!r} fails for a row: {WAY_OUT} ({fault})")
 
@@ -230,10 +230,10 @@ class Reducer:
     @classmethod
     def of(cls, stream: Stream, bounds: Sequence[BoundQuery], on_cluster: frozenset[str] = frozenset()) -> Reducer:
         """Write the statements; slices that are kept on the cluster do not come to the driver."""
-        together = tuple(one for one in bounds if not one.keeps_rows and one.query.name not in on_cluster)
+        together = tuple(one for one in bounds if one.by_panes and one.query.name not in on_cluster)
         others = tuple(one for one in bounds if one not in together)
         # Without one that keeps partials here, the cells stand for themselves.
-        text = reduce_text(stream, together, _cell(stream, bounds), any(not one.keeps_rows for one in others), None)
+        text = reduce_text(stream, together, _cell(stream, bounds), any(one.by_panes for one in others), None)
         return cls(stream, together, others, text)
 
     @property
@@ -244,7 +244,7 @@ class Reducer:
     @cached_property
     def fail_safe(self) -> Reducer:
         """A reducer over the rows that break no query."""
-        names = frozenset(one.query.name for one in self.others if not one.keeps_rows)
+        names = frozenset(one.query.name for one in self.others if one.by_panes)
         return Reducer.of(self.stream, [fail_safe_form(one) for one in self.bounds], names)
 
     @cached_property
@@ -266,7 +266,7 @@ class Reducer:
 
 
 def _cell(stream: Stream, queries: Sequence[BoundQuery]) -> int:
-    return cell_width(stream, [query.panes.pane for query in queries if not query.keeps_rows])
+    return cell_width(stream, [query.panes.pane for query in queries if query.by_panes])
 
 
 def _of_branch(answer: pa.Table, branch: int, text: ReduceText) -> pa.Table:

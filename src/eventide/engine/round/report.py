@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.operators.operator import Work
 from eventide.eventtime.arrivals import Arrivals
 from eventide.results.results import Results
 
@@ -35,36 +36,6 @@ class RoundInput:
     ended_sources: Mapping[str, list[str]] = field(default_factory=dict)
     budgets: Mapping[str, int] = field(default_factory=dict)
     ending: bool = False
-
-
-@dataclass(frozen=True)
-class Work:
-    """What an operator, or the reading of a stream, did in a round or in several: rows in and out, and its seconds.
-
-    The statistics that Gigascope's heartbeats carry: selectivity, rate, cost of a row (Gigascope paper, section 6.3).
-
-    >>> work = Work(100, 20, 0.002).and_then(Work(100, 20, 0.002))
-    >>> work, work.selectivity, work.seconds_per_row
-    (Work(rows_in=200, rows_out=40, seconds=0.004), 0.2, 2e-05)
-    """
-
-    rows_in: int = 0
-    rows_out: int = 0
-    seconds: float = 0.0
-
-    def and_then(self, other: Work) -> Work:
-        """Both together."""
-        return Work(self.rows_in + other.rows_in, self.rows_out + other.rows_out, self.seconds + other.seconds)
-
-    @property
-    def selectivity(self) -> float | None:
-        """Rows out per row in; None before the first row."""
-        return self.rows_out / self.rows_in if self.rows_in else None
-
-    @property
-    def seconds_per_row(self) -> float | None:
-        """Seconds per row in; None before the first row."""
-        return self.seconds / self.rows_in if self.rows_in else None
 
 
 @dataclass(frozen=True)

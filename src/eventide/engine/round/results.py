@@ -22,7 +22,6 @@ from eventide.engine.operators.operator import Output
 from eventide.engine.relations.executor import Executor, one_row
 from eventide.engine.relations.files import tables_in
 from eventide.engine.relations.relation import Layout
-from eventide.engine.spark.faults import of_spark
 from eventide.eventtime.instant import EDGE
 from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound.query import BoundQuery
@@ -30,6 +29,7 @@ from eventide.plan.declared.stream import WINDOW_END, TimeKind
 from eventide.plan.expressions.columns import Column, literal, quoted
 from eventide.results.results import ROW_SPAN, Kind, Made, Results
 from eventide.sources.arrow_types import arrow_type, spark_type_of
+from eventide.sources.spark_errors import of_spark
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -131,7 +131,7 @@ def shown_heartbeat(heartbeat: int) -> int | None:
 
 
 def result_text(name: str, kind: Kind, schema: pa.Schema, layout: Layout) -> str:
-    """The same as a statement, over rows `emitted` that stay on the cluster; `constants` has round and heartbeat."""
+    """SQL that makes results of rows `emitted` on the cluster; `constants` has round and heartbeat."""
     own = {column.name for column in layout.columns}
     constants = {
         "query": literal(name),

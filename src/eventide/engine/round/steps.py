@@ -7,20 +7,27 @@ names, and what sinks were shown, which they forget.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from eventide.engine.checkpoint.written_results import noted
+from eventide.engine.early.state import estimates_of
 from eventide.engine.early.step import EarlyOutcome
+from eventide.engine.operators.operator import Work
 from eventide.engine.relations.relation import Relation
 from eventide.engine.round.advance import RunningOperators
 from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
 from eventide.engine.round.reduce import Reduction
-from eventide.engine.round.report import RoundInput, RoundReport, Work
+from eventide.engine.round.report import RoundInput, RoundReport
+from eventide.engine.round.results import results_of, schema_of
 from eventide.engine.round.side_tables import LATE, REJECTS, late_by_source, reasons_of
+from eventide.plan.declared.query import added_columns
+from eventide.results.accuracy import WINDOW
 from eventide.results.results import Results
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ FEW_ROWS = 50_000
 
 @dataclass(frozen=True)
 class RoundSteps:
-    """Runs one round of an engine."""
+    """Runs the six steps of one round of an engine."""
 
     engine: Engine
 
@@ -61,11 +68,12 @@ class RoundSteps:
             early = engine.early.run(given, reductions, advanced)
         rejected = self._rejected(reductions, advanced)
         with step("emit"):
-            sinks = self._emit(given, early.results, ingestion.late, rejected)
+            results = {name: self._results(advanced, name, early.rows.get(name, ())) for name in advanced.outputs}
+            sinks = self._emit(given, results, ingestion.late, rejected)
             # Rows on the cluster may go with the commit.
             reasons = reasons_of(engine.executor, rejected.values())
         with step("commit"):
-            self._commit(given, advanced, early)
+            self._commit(given, advanced, early, results)
         engine.seconds = seconds
         rows = sum(one.cells.rows for one in reductions.values())
         if reductions:
@@ -81,7 +89,7 @@ class RoundSteps:
             given.number,
             given.clock,
             {name: beats.combined for name, beats in ingestion.heartbeats.items()},
-            early.results,
+            results,
             ingestion.rows_in,
             {name: sum(part.rows for part in parts) for name, parts in ingestion.late.items()},
             reasons,
@@ -119,8 +127,8 @@ class RoundSteps:
         operators = dict(engine.state.operators)
         for name, budget in given.budgets.items():
             operators[name] = operators[name].begin(given.clock, budget)
-        asking, last = engine.scheduling.timestamps, engine.state.clock
-        step = HeartbeatStep(engine.plan, engine.streams, engine.executor, engine.state.reached, asking, last)
+        polling, last = engine.scheduling.timestamps, engine.state.clock
+        step = HeartbeatStep(engine.plan, engine.streams, engine.executor, engine.state.reached, polling, last)
         return step.run(given, reductions, operators)
 
     @staticmethod
@@ -142,6 +150,18 @@ class RoundSteps:
             found.setdefault(name, []).extend(parts)
         return {name: parts for name, parts in found.items() if parts}
 
+    def _results(self, advanced: RunningOperators, name: str, early: Sequence[pa.Table]) -> Results:
+        """What a query emits in a round, and early rows after it; one that declares prods has columns for these."""
+        engine, bound = self.engine, self.engine.bound.get(name)
+        schema = schema_of(engine.plan, name)
+        if bound is not None and bound.query.prods is not None:
+            added = added_columns(tuple(item.name for item in bound.query.select), estimates_of(bound))
+            schema = pa.schema([*schema, *((column, pa.float64()) for column in added)])
+        shown = [table.select(schema.names).cast(schema) for table in early]
+        heartbeat, output = advanced.heartbeats[name], advanced.outputs[name]
+        key = () if bound is None else (*WINDOW, *(one.name for one in bound.keys))
+        return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown, key)
+
     def _emit(
         self,
         given: RoundInput,
@@ -162,7 +182,9 @@ class RoundSteps:
                 engine.side_tables.write(kind, name, given.number, parts)
         return seconds
 
-    def _commit(self, given: RoundInput, advanced: RunningOperators, early: EarlyOutcome) -> None:
+    def _commit(
+        self, given: RoundInput, advanced: RunningOperators, early: EarlyOutcome, emitted: Mapping[str, Results]
+    ) -> None:
         engine = self.engine
         placed = engine.on_cluster()
         states = engine.early.settled(early, advanced, given)
@@ -171,7 +193,7 @@ class RoundSteps:
             for name in advanced.operators
         }
         heartbeats = {name: beats.combined for name, beats in advanced.ingestion.heartbeats.items()}
-        gave = {name for name, results in early.results.items() if results.rows}
+        gave = {name for name, results in emitted.items() if results.rows}
         outputs = noted(engine.state.outputs, engine.directories, gave, given.number)
         engine.state.commit(engine.program, given, heartbeats, early.operators, saved, outputs)
         engine.early.commit(early, states)

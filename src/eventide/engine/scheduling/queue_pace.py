@@ -2,7 +2,7 @@
 
 Law: the number is settled before the round, and written into its intent, so a round run again lets the same rows go. A
 declared one is that. Otherwise it follows what the last rounds took for a row, and grows at most fourfold from one
-round to the next, so that one quick round does not open the door to a slow one.
+round to the next, so that one quick round does not lead to a slow one.
 
 >>> pace = QueuePace(seconds=0.5)
 >>> pace.budget("q"), pace.learn("q", rows=1000, seconds=2.0), pace.budget("q")

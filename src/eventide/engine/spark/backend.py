@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor, first_line
+from eventide.duckdb.executor import DuckDBExecutor, SqlExecutor
 from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Target
 from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
-from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch, FileReduce
 from eventide.engine.spark.state_tasks import StateTasks
-from eventide.errors import DeclarationError
+from eventide.errors import DeclarationError, first_line
 from eventide.plan.bound.query import instant_sql
 from eventide.plan.declared.stream import Derived, Stream
 from eventide.plan.duckdb.transpile import tables_in
 from eventide.plan.expressions.columns import Column, quoted, spark_type, with_type
 from eventide.plan.sql.stream_rows import MALFORMED, batch_view
+from eventide.sources.spark_errors import of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
@@ -228,11 +228,11 @@ class SparkBackend:
             return [one.result() for one in running]
 
     def close(self) -> None:
-        """Nothing will be asked any more."""
+        """Release everything: no more statements come."""
         self.duckdb_executor.close()
 
     def release(self) -> None:
-        """Let go of the batch of the round."""
+        """Release the batch of the round."""
         self._batch = {}
 
 

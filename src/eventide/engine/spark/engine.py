@@ -10,28 +10,31 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.engine import Engine, Observer
-from eventide.engine.round.placement import DRIVER_MEMORY
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
-from eventide.engine.spark.faults import of_spark
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
-from eventide.errors import EngineError, EventideError
+from eventide.engine.spark.rearrangement import Rearrangement
+from eventide.engine.tables import TableReads
+from eventide.errors import DeclarationError, EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.evolution import QUERY, STREAM, Begin, Consent
 from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
-from eventide.sources.moved_files import follow_moves
-from eventide.sources.spark_errors import missing_topics, outage, refuse_connect, unreachable
-from eventide.sources.spark_input import read_stream
+from eventide.sources.moved_files import follow_moves, noted_in
+from eventide.sources.spark_errors import missing_topics, of_spark, outage, refuse_connect, unreachable
+from eventide.sources.spark_input import read_files, read_stream, read_table
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ WAIT = 0.01
 STOP_SECONDS = 10.0
 """So long a query of Spark has to stop once no round is under way."""
 
-RETRY_SECONDS, TOLD_SECONDS = 10.0, 60.0
+RETRY_SECONDS, REPEAT_SECONDS = 10.0, 60.0
 """Seconds before a source that did not answer is tried again, and before the same is said of it again."""
 
 
@@ -56,9 +59,10 @@ class SparkEngine(Running):
 
     `every`: start a round at most so often (such as `1 second`); by default the next one starts when one has ended.
     `tick`: seconds after which the clock alone may close windows. `by_files=False` leaves also the reduce of Parquet
-    files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are told in one round.
-    `scheduling`: when silent streams are asked, and by which heartbeats operators go; `trace` is told every decision
-    about that. `pace`: how much goes through queues in a round.
+    files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are emitted in one round.
+    `scheduling`: when silent streams are asked, and by which heartbeats operators go; `trace` is called with every
+    decision about that. `pace`: how much goes through queues in a round. `consent`: what a changed
+    program may do to the state of the checkpoint.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class SparkEngine(Running):
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
         pace: QueuePace | None = None,
+        consent: Consent | None = None,
     ) -> None:
         refuse_connect(spark, "this session")
         self.spark = spark
@@ -86,6 +91,7 @@ class SparkEngine(Running):
         self._frames = {
             stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
             for stream in program.streams
+            if stream.table is None or stream.name in given
         }
         super().__init__(
             Engine(
@@ -99,9 +105,13 @@ class SparkEngine(Running):
                 scheduling=scheduling,
                 trace=trace,
                 pace=pace,
+                consent=consent,
             )
         )
+        tables = [one for one in program.streams if one.name not in self._frames]
+        self._tables = TableReads(self.engine, tables, partial(read_table, spark))
         self._log = SparkLog(self.engine.checkpoint.storage)
+        self._rearrangement = Rearrangement(self.engine.checkpoint.storage)
         # A frame of the user's may have done anything to the rows of its files.
         self._declared_alone = not given
         self._knows_files = by_files and self._declared_alone and self.engine.checkpoint.storage.near
@@ -116,10 +126,11 @@ class SparkEngine(Running):
             self._outage = sentence, time.monotonic()
             log.warning("%s; it goes on being tried", sentence)
         try:
+            self._rearrangement.finish()
             self._log.take_back(self.engine.last_batch)
-            self._follow_moves()
             with self.exclusively():
-                self.noted(self.engine.resume())
+                self._evolve()
+            self._follow_moves()
             self._query = self._started(bounded)
         except BaseException as failure:
             self.failure = failure
@@ -129,8 +140,46 @@ class SparkEngine(Running):
         self.in_thread("eventide", lambda: self._watch(bounded))
         return self
 
+    def _evolve(self) -> None:
+        """Let a change of the program happen, and what a round without rows was to be that died."""
+        storage, evolution = self.engine.checkpoint.storage, self.engine.evolution
+        noted, now = noted_in(storage), tuple(self._frames)
+        noted = noted.without(evolution.of(STREAM, Begin.OTHER_INPUT))
+        others = bool(noted.streams) and noted.streams != now and self._declared_alone
+        if others:
+            # The batch that was begun is one of other sources.
+            self.engine.forget_intent()
+        if evolution.history_of:
+            self.engine.backfill(self._history(noted.streams))
+        self.noted(self.engine.resume())
+        self.commit_evolution()
+        if self.engine.pending is None:
+            self.noted(self._tables.refresh())
+        if others:
+            read = [name for name, stream in self.engine.streams.items() if stream.losses.rows]
+            self._rearrangement.begin(noted, now, read)
+            self._log.take_back_begun(self.engine.last_batch)
+
+    def _history(self, known: Sequence[str]) -> Iterator[dict[str, DataFrame]]:
+        """All rows that were read before the last round, of the streams whose past is wanted."""
+        evolution, batch = self.engine.evolution, self.engine.last_batch
+        for stream in self.engine.program.streams:
+            if stream.name not in evolution.history_of or batch < 0:
+                continue
+            place = known.index(stream.name) if stream.name in known and self._declared_alone else None
+            files = None if place is None else self._log.files_before(place, batch)
+            if files is None:
+                wanted = ", ".join(evolution.of(QUERY, Begin.BEGINNING))
+                raise DeclarationError(
+                    f"stream {stream.name!r} cannot be read again from its beginning, as a backfill of {wanted} would "
+                    "have to: only files can. Let it begin at the present"
+                )
+            if files:
+                yield {stream.name: read_files(self.spark, stream, files)}
+
     def _follow_moves(self) -> None:
-        checkpoint, streams = self.engine.checkpoint.storage, self.engine.program.streams
+        checkpoint = self.engine.checkpoint.storage
+        streams = [one for one in self.engine.program.streams if one.name in self._frames]
         follow_moves(self.spark, checkpoint, streams, self._declared_alone)
 
     def _not_answering(self) -> list[str]:
@@ -218,6 +267,10 @@ class SparkEngine(Running):
                 # Returning would be a promise that the batch is done.
                 raise _StoppedError
             try:
+                pending = self.engine.pending
+                if pending is None or pending.batch != number:
+                    # A round that is run again has to see the tables that it saw.
+                    self.noted(self._tables.refresh())
                 self._log.confirm(number)
                 portions = {"spark": self._log.portion(number)}
                 self.noted(self.engine.round(self._rows(batch, number), batch=number, portions=portions))
@@ -263,16 +316,16 @@ class SparkEngine(Running):
             return bool(self._query.awaitTermination(WAIT if self.engine.is_behind else self._tick))  # type: ignore[arg-type]
         except Exception as failure:
             # A round that was under way may have happened in part: only what failed beside it is tried again.
-            told = None if self.failure is not None else outage(failure, self.engine.program.streams)
-            if told is None or self.stopping.is_set():
+            reason = None if self.failure is not None else outage(failure, self.engine.program.streams)
+            if reason is None or self.stopping.is_set():
                 raise
-            told = next(iter(self._not_answering()), told)
+            reason = next(iter(self._not_answering()), reason)
             if bounded:
-                raise EngineError(f"Spark has given up: {told}") from failure
+                raise EngineError(f"Spark has given up: {reason}") from failure
             last, at = self._outage
-            if told != last or time.monotonic() > at + TOLD_SECONDS:
-                self._outage = told, time.monotonic()
-                log.warning("%s; it goes on being tried", told)
+            if reason != last or time.monotonic() > at + REPEAT_SECONDS:
+                self._outage = reason, time.monotonic()
+                log.warning("%s; it goes on being tried", reason)
             if not self.stopping.wait(RETRY_SECONDS):
                 with self.exclusively():
                     self._query = self._started(bounded)
@@ -295,11 +348,11 @@ class _StoppedError(Exception):
 
 
 class _FailedError(Exception):
-    """What Spark is told of a round that failed; the engine knows the rest."""
+    """What Spark hears of a round that failed; the engine knows the rest."""
 
 
 def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-    """The same method; whoever holds it or what it raised, and Spark does until the process ends, holds no engine."""
+    """The method behind a weak reference: Spark holds it until the process ends, and must not hold the engine."""
     reference = weakref.WeakMethod(method)
 
     def call(batch: DataFrame, number: int) -> None:

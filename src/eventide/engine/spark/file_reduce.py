@@ -1,6 +1,6 @@
 """The reduce of Parquet files, done by DuckDB where Spark's tasks would run.
 
-Law: an answer is that of the same statement asked of Spark SQL, but for how often a group is told: every task tells the
+Law: an answer is that of the same statement asked of Spark SQL, but for how often a group comes: every task tells the
 groups of its own files, and rows of one pane and group merge as those of two rounds do. Whenever that is not
 certain beforehand, nothing is answered and Spark SQL is asked: a statement that is not plain (`plan.plain`), a session
 in another time zone, files that do not have the declared columns in the declared types, a row that makes an expression
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor, first_line
+from eventide.duckdb.executor import OF_VALUES, DuckDBExecutor
 from eventide.engine.relations.backend import Target
 from eventide.engine.relations.relation import Summary
 from eventide.engine.spark.worker import (
@@ -35,9 +35,10 @@ from eventide.engine.spark.worker import (
     local_paths,
     parquet,
     unlike,
-    worker_bench,
+    worker_executor,
     written,
 )
+from eventide.errors import first_line
 from eventide.plan.declared.stream import Stream
 from eventide.plan.duckdb.transpile import to_duckdb
 from eventide.plan.expressions.columns import Column
@@ -163,19 +164,19 @@ class FileReduce:
         return self._spark.sparkContext.parallelize(tasks, len(tasks)).map(_reduced_by_worker).collect()
 
 
-def reduced(task: FileTask, bench: DuckDBExecutor) -> TaskAnswer:
+def reduced(task: FileTask, executor: DuckDBExecutor) -> TaskAnswer:
     """What a task does: the statement over its files."""
     for path in task.paths:
         if (reason := unlike(path, task.columns)) is not None:
             return TaskAnswer(declined=reason)
-    connection = bench.connection
+    connection = executor.connection
     names = ", ".join(f'"{column.name}"' for column in task.columns)
     connection.execute(
         f'CREATE OR REPLACE TEMP VIEW "{task.view}" AS SELECT {names}, NULL::VARCHAR AS {MALFORMED} '
         f"FROM {parquet(task.paths)}"
     )
     try:
-        partials = connection.sql(bench.ready(task.sql))
+        partials = connection.sql(executor.ready(task.sql))
         if task.target is not None:
             return TaskAnswer(written=written(task.target, partials.to_arrow_reader(BATCH_ROWS), task.number))
         return TaskAnswer(as_bytes(partials.to_arrow_table()))
@@ -184,7 +185,7 @@ def reduced(task: FileTask, bench: DuckDBExecutor) -> TaskAnswer:
 
 
 def shared_out(paths: Sequence[str], tasks: int) -> list[tuple[str, ...]]:
-    """The files in at most so many shares of about the same size, the largest files first."""
+    """Split files into at most so many shares of about the same size, the largest files first."""
     sizes = sorted(((os.path.getsize(path), path) for path in paths), reverse=True)
     shares: list[tuple[int, list[str]]] = [(0, []) for _ in range(min(tasks, len(sizes)))]
     for size, path in sizes:
@@ -194,4 +195,4 @@ def shared_out(paths: Sequence[str], tasks: int) -> list[tuple[str, ...]]:
 
 
 def _reduced_by_worker(task: FileTask) -> TaskAnswer:
-    return reduced(task, worker_bench())
+    return reduced(task, worker_executor())

@@ -18,9 +18,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.duckdb.executor import DuckDBExecutor, first_line
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.relations.backend import Target
 from eventide.engine.relations.relation import Summary, numbered
+from eventide.errors import first_line
 from eventide.plan.expressions.columns import Column
 from eventide.sources.arrow_types import arrow_type
 
@@ -66,7 +67,7 @@ class Attempts:
 
 
 @cache
-def worker_bench() -> DuckDBExecutor:
+def worker_executor() -> DuckDBExecutor:
     """One DuckDB for each worker process, which Spark uses again and again; a task has one core."""
     return DuckDBExecutor(MEMORY, threads=1)
 

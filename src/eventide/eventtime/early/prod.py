@@ -3,7 +3,7 @@
 Law: a prod asks for every window whose last instant is after `after` and at or before `up_to`, in every group that its
 pattern matches. Those are the windows that a heartbeat at `up_to` would close, but a prod closes nothing, frees nothing
 and promises nothing: rows that match it may come after it (prodding thesis, section 3.1). A prod that comes at the
-wrong moment is harmless, and is told from the others (section 3.3, mis-timed prods):
+wrong moment is harmless, and is distinguished from the others (section 3.3, mis-timed prods):
 
 - *too late*: every window that it could ask for is closed, so its final answer has been given;
 - *too early*: no window that it asks for holds a row yet;

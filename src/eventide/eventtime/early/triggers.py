@@ -13,7 +13,7 @@ the early trigger in the plan and the input adapter; section 4.3: one prod for e
 
 *Feedback.* The prod point moves by feedback, so that early answers are as wrong as is permitted, not more. `PROD WITHIN
 2 % ERROR` is an `Earliness`. It asks for each window once, at a point of its last slide. When the final answer is
-there, the error of the early one is told to it: each window earns the permitted error, and pays its own. What is saved
+there, it is given the error of the early one: each window earns the permitted error, and pays its own. What is saved
 moves the point earlier, what is owed moves it later, `speed` of a slide for each permitted error. (Prodding thesis,
 section 6.2 (c) and figure 6.4, where this is future work.)
 
@@ -116,7 +116,7 @@ class AtPoints:
 
 @dataclass(frozen=True)
 class ByProgress:
-    """Another early trigger, which looks at the latest time that has arrived where it would look at the clock.
+    """An early trigger that goes by the latest time that has arrived, in the place of the clock.
 
     This is how streams are prodded whose times are no clock times: numbers of a sequence, or a recording.
 
@@ -127,7 +127,7 @@ class ByProgress:
     inner: EarlyTrigger
 
     def due(self, ends: WindowEnds, before: Moment, now: Moment) -> tuple[Prod, ...]:
-        """What the other early trigger says when the time that has arrived is its clock."""
+        """What the trigger inside says when the latest time that has arrived is its clock."""
         return self.inner.due(ends, Moment(before.latest, before.latest), Moment(now.latest, now.latest))
 
 
@@ -239,5 +239,5 @@ class EarlinessControl(SavedGenerator):
         return self.point
 
     def copy(self) -> EarlinessControl:
-        """Another one that stands where this does."""
+        """An independent copy."""
         return copy(self)

@@ -1,6 +1,6 @@
 """Options of scheduling: by which heartbeats operators advance, and when idle sources are asked.
 
-Law: neither changes which rows are in an answer that all rows reach in time; they change when it is told, how many rows
+Law: neither changes which rows are in an answer that all rows reach in time; they change when it comes, how many rows
 wait meanwhile, and so which rows come too late. The default asks on demand, and every operator goes by its own inputs.
 
 >>> Scheduling().words
@@ -8,8 +8,8 @@ wait meanwhile, and so which rows come too late. The default asks on demand, and
 >>> Scheduling(IdlePolling.every(1_500_000), HeartbeatScope.MEMORY).words
 {'timestamps': 'every 1500000', 'heartbeats': 'memory'}
 
-*Asking.* When is a silent source asked how far its time has come? A source that sends rows in a round promises time in
-that round, whatever the mode. A silent one promises
+*Idle sources.* When is a silent source asked how far its time has come? A source that sends rows in a round promises
+time in that round, whatever the mode. A silent one promises
 
 - *on demand*: when an operator waits for it (Stream Mill paper, section 5), in that round;
 - *every* interval: whether anyone waits or not, in the first round of each interval of the clock (Gigascope paper,
@@ -113,16 +113,16 @@ class IdlePoller:
     [False, True, False, True]
     """
 
-    def __init__(self, asking: IdlePolling) -> None:
-        self._asking = asking
+    def __init__(self, polling: IdlePolling) -> None:
+        self._polling = polling
         self._asked = NEVER
 
     def asks(self, before: int, clock: int) -> bool:
         """Whether silent sources may be asked now; `before` is the clock of the last round."""
-        if self._asking.is_due(max(before, self._asked), clock):
+        if self._polling.is_due(max(before, self._asked), clock):
             self._asked = clock
             return True
-        return self._asking.when is When.ON_DEMAND
+        return self._polling.when is When.ON_DEMAND
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,6 @@ class Scheduling:
     @property
     def words(self) -> dict[str, str]:
         """Plain data for a status; an interval is in the units of the clock."""
-        asking = self.timestamps
-        timestamps = f"every {asking.interval}" if asking.when is When.EVERY else asking.when.value
+        polling = self.timestamps
+        timestamps = f"every {polling.interval}" if polling.when is When.EVERY else polling.when.value
         return {"timestamps": timestamps, "heartbeats": self.heartbeats.value}

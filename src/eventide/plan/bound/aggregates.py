@@ -106,7 +106,7 @@ def of_one_row(read: Callable[[ChosenRows], T]) -> T:
     """
     chosen: ChosenRows = {}
     found = read(chosen)
-    return read(chosen) if any(len(told) > 1 for told in chosen.values()) else found
+    return read(chosen) if any(len(values) > 1 for values in chosen.values()) else found
 
 
 def over_rows(
@@ -118,7 +118,7 @@ def over_rows(
 ) -> Split:
     """The value of an expression over rows that were kept, for queries where some aggregate has no partials.
 
-    The other aggregates are told as they are from partials, so that they mean the same in such a query: FIRST is by
+    The other aggregates give what they give from partials, so that they mean the same in such a query: FIRST is by
     time, ties are broken by value, a sum that overflows is NULL and reported. `type_of` must know aggregates.
 
     >>> over_rows("max(x) || mode(y)", lambda sql: "STRING").value

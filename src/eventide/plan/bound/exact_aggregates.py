@@ -254,16 +254,16 @@ def _chosen(
         return None
     # An extreme is the value itself: rows that are chosen by nothing else have nothing in common.
     by = (function, *(sql for sql, _ in before), call.where or "", condition or "") if before else (function, value)
-    told = columns.chosen.setdefault(by, {})
-    told[value] = _comparable(value, kind, key)
+    fields = columns.chosen.setdefault(by, {})
+    fields[value] = _comparable(value, kind, key)
     parts = [(f"b{i}", sql, type_) for i, (sql, type_) in enumerate(before)]
-    for place, fields in enumerate(told.values()):
-        parts += ((f"{name}{place or ''}", sql, type_) for name, sql, type_ in fields)
+    for place, of_value in enumerate(fields.values()):
+        parts += ((f"{name}{place or ''}", sql, type_) for name, sql, type_ in of_value)
     row = "named_struct(" + ", ".join(f"'{name}', {nullable(sql, type_)}" for name, sql, type_ in parts) + ")"
     whole = row if condition is None else f"IF({condition}, {row}, NULL)"
     struct = "STRUCT<" + ", ".join(f"{name}: {type_}" for name, _, type_ in parts) + ">"
     name = columns.keep(struct, f"{function}({call.over_rows(whole)})", f"{function}({{0}})")
-    place = list(told).index(value)
+    place = list(fields).index(value)
     return AggregateValue(f"{name}.v{place or ''}", kind)
 
 

@@ -1,12 +1,12 @@
 """What a join compares: the names of both sides, and bands of times as whole numbers.
 
-*Names.* A column is `alias.column`, and has another name where rows of both sides meet. Where rows meet, a column of
-the left input has its own name behind `l_`, one of the right input behind `r_`: no two are alike, so types and values
-are never mistaken. A name without an alias is known if one side alone has it.
+*Names.* A column is `alias.column`, and has another name where rows of both sides meet. Where rows meet, a column
+of the left input has its own name behind `l_`, one of the right input behind `r_`: no two are alike, so types and
+values are never mistaken. A name without an alias is known if one side alone has it.
 
 >>> from eventide.plan.expressions.columns import columns
 >>> both = (columns("t INT, v INT"), columns("t INT, pos STRUCT<x: INT>"))
->>> names = Names("j", ("a", "b"), both, both)
+>>> names = JoinNames("j", ("a", "b"), both, both)
 >>> names.over_pairs("a.t + b.pos.x > v", "the condition").sql("spark")
 '`l_t` + `r_pos`.x > `l_v`'
 >>> names.over_pairs("t > 1", "the condition")
@@ -58,14 +58,14 @@ LEFT, RIGHT = 0, 1
 
 
 @dataclass(frozen=True)
-class Names:
+class JoinNames:
     """The columns of both sides of a join, and how they are called."""
 
     join: str
     aliases: tuple[str, str]
     columns: tuple[tuple[Column, ...], tuple[Column, ...]]
     outputs: tuple[tuple[Column, ...], tuple[Column, ...]]
-    """Those that are told where nothing is selected: of results all but their span, which goes into the pair's."""
+    """Those that are emitted where nothing is selected: of results all but their span, which goes into the pair's."""
 
     def over_pairs(self, sql: str, what: str) -> exp.Expression:
         """An expression over both sides, with the names that columns have where rows meet."""
@@ -77,7 +77,7 @@ class Names:
             )
         for column in list(whole.find_all(exp.Column)):
             if column.parts[0].name.lower() not in lambda_names(column):
-                column.replace(self._met(column))
+                column.replace(self._renamed(column))
         found = whole.this
         assert isinstance(found, exp.Expression)
         return found
@@ -99,7 +99,7 @@ class Names:
                 found.append(Named(name, f"{quoted(alias)}.{quoted(column.name)}"))
         return tuple(found)
 
-    def _met(self, column: exp.Column) -> exp.Expression:
+    def _renamed(self, column: exp.Column) -> exp.Expression:
         first, *rest = column.parts
         sides = [side for side, alias in enumerate(self.aliases) if rest and alias.lower() == first.name.lower()]
         if sides:
@@ -125,10 +125,10 @@ class Names:
         return has.index(True)
 
 
-def names_of(join: Join, left: Stream, right: Stream) -> Names:
+def names_of(join: Join, left: Stream, right: Stream) -> JoinNames:
     """The names of a join of these two."""
     outputs = (output_columns(left), output_columns(right))
-    return Names(join.name, (join.left.alias, join.right.alias), (left.columns, right.columns), outputs)
+    return JoinNames(join.name, (join.left.alias, join.right.alias), (left.columns, right.columns), outputs)
 
 
 def meeting(join: Join, left: Stream, right: Stream) -> Derived:
@@ -271,5 +271,5 @@ def _check_exact(join: str, sql: str, expression: exp.Expression, found: Tempora
     rounds = any(cast.to.is_type("decimal") for cast in expression.find_all(exp.Cast))
     if rounds or (not found.whole and found.steps is None):
         raise DeclarationError(
-            f"join {join!r}: {sql!r} is rounded in a way that cannot be told exactly: use floor, ceil or div"
+            f"join {join!r}: {sql!r} is rounded in a way that cannot be computed exactly: use floor, ceil or div"
         )

@@ -1,6 +1,6 @@
 """Bind rows to their inputs, and describe the ports by which rows come into any operator.
 
-Law: what is told has the same columns whichever input a row is from. Without a `select` the inputs have the same
+Law: what is emitted has the same columns whichever input a row is from. Without a `select` the inputs have the same
 columns, in any order; with one, every expression has the same type over every input. The first and the last instant of
 a result are no columns of it here: they are the span of the row.
 
@@ -51,8 +51,11 @@ SPAN_START = "__k0"
 """The column of a chunk that tells the first instant of a row's span; it is `__t` itself for rows of a stream."""
 
 
+UNTIL = Column("__until", "BIGINT")
+"""In slices of sessions: the end of the stretch, at which a row would still join it."""
+
 IDENTITY = (Column("__seq", "BIGINT"), Column("__id", "BIGINT"))
-"""The columns that tell a row from all others of its operator, where it has to be told apart."""
+"""The columns that identify a row among all of its operator, where that is needed."""
 
 
 def port(
@@ -178,7 +181,7 @@ def bind_rows(rows: Rows, inputs: tuple[Stream, ...], type_in: TypeIn) -> BoundR
 
 
 def output_columns(stream: Stream) -> tuple[Column, ...]:
-    """The columns of an input that are told of its rows: of results, all but their span."""
+    """The columns of an input that are emitted of its rows: of results, all but their span."""
     if not isinstance(stream, Derived):
         return stream.columns
     return tuple(column for column in stream.columns if column.name not in (WINDOW_START, WINDOW_END))
@@ -265,12 +268,16 @@ def _least_of_all(leasts: list[Least | None]) -> Least | None:
 
 
 def slice_columns(query: BoundQuery) -> tuple[Column, ...]:
-    """Pane, groups, and partials with the number of rows; or pane, time, groups and the rows themselves."""
+    """Pane, groups, and partials with the number of rows; or pane, time, groups and the rows themselves.
+
+    A slice of sessions is a stretch of one: its pane is its first time, and it knows until when it goes on.
+    """
     keys = tuple(Column(f"__k{j}", key.type) for j, key in enumerate(query.keys))
     pane = Column("__pane", "BIGINT")
+    until = (UNTIL,) if query.of_sessions else ()
     if query.keeps_rows:
-        return (pane, Column("__t", "BIGINT"), *keys, *query.kept)
-    return (pane, *keys, Column("__n", "BIGINT"), *(Column(p.name, p.type) for p in query.partials))
+        return (pane, *until, Column("__t", "BIGINT"), *keys, *query.kept)
+    return (pane, *until, *keys, Column("__n", "BIGINT"), *(Column(p.name, p.type) for p in query.partials))
 
 
 def slice_ddl(query: BoundQuery) -> str:

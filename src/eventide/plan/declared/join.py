@@ -6,10 +6,10 @@ temporal attributes f and g of the two sides: an epoch join `l.t/60 = r.t/60` is
 band [-5, 5], and the symmetric window join of the Stream Mill paper (figures 1 and 6: every row with the window of the
 other input) the band [1 - range(right), range(left) - 1]. *Done*: a row is done with when no later row of the other
 input can be its partner by some band; then it is freed, and where its side is kept by the outer join and it never had a
-partner, it is told alone, in that round (Gigascope paper, section 5.5). A pair is told in the round in which its second
-row comes. *Time*: a pair spans what its two rows span together, so its time is that of the later one. *Heartbeat*:
-later rows of the output are pairs with a later row, or rows that are still held, alone; so it is the least of the
-inputs' heartbeats and of the instant before the earliest held row that may yet be told alone.
+partner, it is emitted alone, in that round (Gigascope paper, section 5.5). A pair is emitted in the round in which its
+second row comes. *Time*: a pair spans what its two rows span together, so its time is that of the later one.
+*Heartbeat*: later rows of the output are pairs with a later row, or rows that are still held, alone; so it is the least
+of the inputs' heartbeats and of the instant before the earliest held row that may yet be emitted alone.
 
 >>> flows = Join(
 ...     "full_flow", Side("flow1", keys=("srcIP",)), Side("flow2", keys=("srcIP",)), (Band("tb", "tb"),), JoinKind.FULL
@@ -19,9 +19,9 @@ inputs' heartbeats and of the instant before the earliest held row that may yet 
 
 *Lookups* give rows of a stream with what a table said at their time; the updates of the table are streamed too. A table
 is a stream of *versions*: a row of it holds for its key from its time on, until the next version of the key. A row of
-the stream is told with the version of its key as of its own time: the latest one at or before it; of versions of one
+the stream is emitted with the version of its key as of its own time: the latest one at or before it; of versions of one
 time, the greatest by values. It waits until the heartbeat of the table has passed its time, so that no earlier version
-can come; then it is told, in that round. What is told has the time of the row. A version is freed when a later one
+can come; then it is emitted, in that round, with the time of the row. A version is freed when a later one
 holds for all rows that can still come.
 
 >>> from eventide.plan.declared.query import named_as
@@ -43,7 +43,7 @@ from eventide.plan.declared.query import Named, check_names
 
 
 class JoinKind(Enum):
-    """Whose rows are told although they have no partner."""
+    """Whose rows are emitted although they have no partner."""
 
     INNER = "inner"
     LEFT = "left"
@@ -52,12 +52,12 @@ class JoinKind(Enum):
 
     @property
     def keeps_left(self) -> bool:
-        """Whether rows of the left input are told alone."""
+        """Whether rows of the left input are emitted alone."""
         return self in (JoinKind.LEFT, JoinKind.FULL)
 
     @property
     def keeps_right(self) -> bool:
-        """Whether rows of the right input are told alone."""
+        """Whether rows of the right input are emitted alone."""
         return self in (JoinKind.RIGHT, JoinKind.FULL)
 
 
@@ -65,7 +65,7 @@ class JoinKind(Enum):
 class Side:
     """One input of a join: a stream, query or operator, the name by which its columns are called, its equal keys.
 
-    `where` chooses rows before they are joined; rows that it leaves out are not told alone either.
+    `where` chooses rows before they are joined; rows that it leaves out are not emitted alone either.
 
     >>> Side("traffic").alias, Side("traffic", "t").alias
     ('traffic', 't')
@@ -109,7 +109,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows; `condition` is part of what makes a pair, `where` chooses among what is told.
+    """Pairs of rows; `condition` is part of what makes a pair, `where` chooses among what is emitted.
 
     `condition`, `where` and `select` name columns as `alias.column`.
 
@@ -155,9 +155,12 @@ of 'b', such as a.time = b.time, or a.time BETWEEN b.time - INTERVAL 5 SECONDS A
 class Lookup:
     """Each row of `rows` with the version in `versions` that holds at its time for the same keys.
 
-    With `keeps_all`, rows without a version are told too, with NULL for its columns. `removed`, a condition over the
+    With `keeps_all`, rows without a version are emitted too, with NULL for its columns. `removed`, a condition over the
     columns of `versions`, tells versions that end the table's row for their key. `where` and `select` name columns as
     `alias.column`.
+
+    With `as_it_is`, `versions` is a table without times (`Stream.table`): a row is joined with all rows of its keys, in
+    the round in which it comes, as the table was read last.
 
     >>> Lookup("l", Side("orders"), Side("prices"))
     Traceback (most recent call last):
@@ -172,6 +175,7 @@ class Lookup:
     removed: str | None = None
     where: str | None = None
     select: tuple[Named, ...] = ()
+    as_it_is: bool = False
 
     def __post_init__(self) -> None:
         if self.rows.alias.lower() == self.versions.alias.lower():

@@ -3,7 +3,7 @@
 *Rows* are chosen and computed one by one, of one input or of several merged. *Span*: a row of an operator spans
 [`window_start`, `window_end`), from the first instant that went into it up to after the last: a row of a stream spans
 its own instant, a result its window. Its time is the last instant of its span. *Merge*: the rows of all inputs, each
-once; the heartbeat of the whole is the least of the inputs'. With `ordered`, rows are told in the order of time,
+once; the heartbeat of the whole is the least of the inputs'. With `ordered`, rows are emitted in the order of time,
 simultaneous ones in the order of their values, each when the heartbeat has passed it; without, in the round in which
 they come (the union of the Stream Mill paper, section 2; the merge of Gigascope, section 5.3).
 
@@ -38,7 +38,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.plan.declared.query import Named, Query, check_names
 from eventide.plan.declared.stream import Stream, kind_of
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import AnyWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import FRACTIONS, decimal_of
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column, quoted
 from eventide.plan.expressions.parse import parsed
@@ -48,8 +48,8 @@ from eventide.plan.expressions.parse import parsed
 class Rows:
     """The rows of `inputs` (streams, queries or operators of one schema) that pass `where`.
 
-    Each of `select` is an expression over single rows; without any, all columns of the inputs are told, and the inputs
-    have the same ones. Which of them tells the time may differ from input to input.
+    Each of `select` is an expression over single rows; without any, all columns of the inputs are emitted, and the
+    inputs have the same ones. Which of them tells the time may differ from input to input.
 
     >>> Rows("all", ())
     Traceback (most recent call last):
@@ -72,7 +72,7 @@ class Rows:
 
     @property
     def passes_through(self) -> bool:
-        """Whether every row is told just as it came: what reads this may as well read the inputs."""
+        """Whether every row is emitted just as it came: what reads this may as well read the inputs."""
         return not self.select and self.where is None
 
 
@@ -151,7 +151,7 @@ class Queue(Rows):
 
     ordered: bool = False
     room: int | None = None
-    window: Window | RowWindow | None = None
+    window: AnyWindow | None = None
     sideline: Sideline | None = None
 
     def __post_init__(self) -> None:
@@ -205,9 +205,14 @@ def queued(
 
 def check_sideline(query: Query) -> None:
     """Refuse a query whose windows cannot be set aside."""
+    if isinstance(query.window, SessionWindow):
+        raise DeclarationError(
+            f"query {query.name!r}: where an open session ends nobody knows, so none can be set aside: leave SIDELINE "
+            "out"
+        )
     if query.retain or (isinstance(query.window, Window) and query.window.empty):
         raise DeclarationError(
-            f"query {query.name!r}: windows that are revised, or told without rows, cannot be set aside: "
+            f"query {query.name!r}: windows that are revised, or have results without rows, cannot be set aside: "
             "leave SIDELINE out, or the other"
         )
 

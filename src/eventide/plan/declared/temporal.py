@@ -281,7 +281,7 @@ def _scaled(below: Temporal, by: Fraction) -> Temporal:
 
 
 def _rounded(below: Temporal, how: Callable[[Number], int]) -> Temporal:
-    """Rounded to whole numbers. Stretches are told as if rounded down: around 0, `div` makes one twice as long."""
+    """Rounded to whole numbers. Stretches are given as if rounded down: around 0, `div` makes one twice as long."""
     value, steps = below.value, below.steps
     if below.whole:
         return below
@@ -296,7 +296,7 @@ def _truncated(below: Temporal, unit: str) -> Temporal | None:
     value, steps = below.value, None
     if unit in FIXED and below.steps is not None and below.shifted is not None:
         width, origin = FIXED[unit]
-        # Values are no longer told by the number of a stretch, so only its ends are kept.
+        # Values no longer follow from the number of a stretch, so only its ends are kept.
         steps = Steps(Fraction(width), Fraction(origin - below.shifted), Fraction(width), Fraction(origin))
     return replace(below, value=lambda t: cut(int(value(t))), steps=steps)
 

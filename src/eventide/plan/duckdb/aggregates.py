@@ -102,7 +102,7 @@ def _collected(self: SparkToDuckDB, node: exp.ArrayAgg | exp.ArrayUniqueAgg) -> 
 
 
 def _of_pairs(name: str) -> Rule:
-    """NULL where it cannot be told from so few values, or such equal ones; DuckDB has NaN there."""
+    """NULL where it is not known from so few values, or such equal ones; DuckDB has NaN there."""
 
     def rule(self: SparkToDuckDB, node: exp.Expression) -> str:
         x, y = (f"CAST({self.sql(part)} AS DOUBLE)" for part in (node.this, node.expression))

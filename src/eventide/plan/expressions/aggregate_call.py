@@ -52,7 +52,7 @@ class Partial:
 class Split:
     """A selected expression split in two: the partials it needs, and its value over the merged partials.
 
-    `checks`: boolean expressions over merged partials that must hold, each with the reason told when it does not
+    `checks`: boolean expressions over merged partials that must hold, each with the reason given when it does not
     (`the sum of v overflows BIGINT`); the value is NULL where one fails, and that is reported, never silent.
     `driver_exact` is False where DuckDB cannot give Spark's answer from these partials: then only Spark merges them.
     """
@@ -110,8 +110,8 @@ def _arguments(call: exp.Expression) -> tuple[exp.Expression, ...]:
 
 
 ChosenRows = dict[tuple[str, ...], dict[str, tuple[tuple[str, str, str], ...]]]
-"""What is told of each chosen row: by how it is chosen, the values that are asked for, each with the fields (name, SQL,
-type) that it is told in."""
+"""What is kept of each chosen row: by how it is chosen, the values that are asked for, each with the fields (name, SQL,
+type) that it is kept in."""
 
 
 @dataclass
@@ -151,7 +151,7 @@ class AggregateValue:
 
 
 Form = Callable[[Call, PartialColumns], AggregateValue | None]
-"""How an aggregate is told from partials; None where it cannot be, for these arguments."""
+"""How an aggregate is computed from partials; None where it cannot be, for these arguments."""
 
 
 def decimal_of(kind: str) -> tuple[int, int] | None:

@@ -258,7 +258,6 @@ def _shown(sql: str, what: str, error: dict[str, object]) -> str:
 
 WITH_OVER = "say which rows: OVER (PARTITION BY .. ORDER BY ..)"
 IN_ARRAYS = "work within the row, with transform(..), filter(..) or aggregate(..), or let one row come for each element"
-FIXED_LENGTH = "give windows of a fixed length, [RANGE 5 minutes]"
 
 COMPARES = "compares a row with others"
 MULTIPLIES = "makes several rows of one, and an expression gives one value"
@@ -281,15 +280,14 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("monotonically_increasing_id", "spark_partition_id"), (PLACES, "take a column that names the row")
     ),
-    "session_window": ("makes windows out of the rows of a round, and cannot be run yet", FIXED_LENGTH),
     **dict.fromkeys(
-        ("window", "window_time"),
+        ("window", "window_time", "session_window"),
         ("is a window, and no value", "the window of a query is in every result, as window_start and window_end"),
     ),
 }  # fmt: skip
 """What is wrong with each of these functions of Spark, and what to write instead."""
 
-WINDOWS = frozenset(("window", "window_time"))
+WINDOWS = frozenset(("window", "window_time", "session_window"))
 """Functions that a query may have where it says its window."""
 
 

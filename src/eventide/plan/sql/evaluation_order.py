@@ -10,7 +10,7 @@ DuckDB computes both sides of all rows, and ahead of COALESCE what occurs in it 
 >>> in_evaluation_order(parsed("a + CAST(s AS INT)", "q"), SparkTypes({})).sql("spark")
 'a + CASE WHEN a IS NULL THEN NULL ELSE CAST(s AS INT) END'
 
-*Failing.* Which expressions can fail on some row is told as far as their words and the types of columns say. What is
+*Failing.* Which expressions can fail on some row is known as far as their words and the types of columns say. What is
 said not to fail never does. What may fail need not.
 
 >>> from eventide.plan.expressions.parse import parsed

@@ -10,7 +10,7 @@ DuckDB. The CASE inside keeps both from computing an expression that occurs twic
 >>> fails("CAST(s AS INT)", "t IS NOT NULL")
 "(try_add(DATE '2000-01-01', CASE WHEN t IS NOT NULL THEN size(array(CAST(s AS INT))) ELSE 0 END) IS NULL)"
 
-*Blame.* Which piece of an expression failed, and why? Pieces are told from the inside out, each after those it always
+*Blame.* Which piece of an expression failed, and why? Pieces are tried from the inside out, each after those it always
 computes first; so the first that fails is the one to blame. What is computed only for some rows (a branch of CASE) is
 blamed as a whole.
 
@@ -20,7 +20,7 @@ blamed as a whole.
 [('CAST(s AS INT)', 'the value is no INT'), ('a + CAST(s AS INT)', 'the result does not fit INT')]
 
 *Aggregates.* A call computes for each row its FILTER, its arguments, and what it orders by. FILTER comes first; for a
-row that it leaves out, nothing else is computed. Plain columns and constants are not told: there is nothing to compute.
+row that it leaves out, nothing else is computed. Plain columns and constants are left out: there is nothing to compute.
 
 >>> from eventide.plan.expressions.parse import parsed
 >>> [a.lazy.sql("spark") for a in row_arguments(parsed("sum(a / b) FILTER (WHERE c > 0)", "q"))]
@@ -156,7 +156,7 @@ def fails(sql: str, guard: str = HAS_TIME) -> str:
 
 
 def computed(expressions: Iterable[str]) -> str:
-    """A number, whatever the expressions give, that cannot be told without computing them.
+    """A number, whatever the expressions give, that is not known without computing them.
 
     >>> computed(["a / b", "s"])
     'size(array(a / b)) + size(array(s))'
@@ -201,8 +201,9 @@ class RowExpressions:
 
     @cached_property
     def groups(self) -> tuple[RowArgument, ...]:
-        """The groups whose expressions may fail."""
-        return self._that_may_fail(RowArgument(parsed(key.sql, "a group")) for key in self.query.keys)
+        """The groups, and the gap of a session, whose expressions may fail."""
+        texts = [*(key.sql for key in self.query.keys), *([self.query.gap or ""] if self.query.has_own_gaps else [])]
+        return self._that_may_fail(RowArgument(parsed(text, "a group")) for text in texts)
 
     @cached_property
     def arguments(self) -> tuple[RowArgument, ...]:

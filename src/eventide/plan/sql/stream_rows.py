@@ -6,7 +6,7 @@ other source: its rows could never be waited for, so they are rejected too, and 
 A row that its stream marks as a prod (`Stream.prods`) asks every query that reads the stream, however long the way; a
 row of a stream that a query names (`Prods.by`) asks that query. It asks for the windows up to its time, in the groups
 that its columns name: NULL, like a group that is no plain column of the stream, stands for any. What a round has of
-them is told by one statement, one row for each pattern of groups with the latest time: whoever is asked up to that has
+them comes from one statement, one row for each pattern of groups with the latest time: whoever is asked up to that has
 been asked for all before. (Prodding thesis, section 3.2, figure 3.2 (b) and (a).)
 
 >>> from eventide.plan.expressions.columns import columns
@@ -35,6 +35,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import EDGE
+from eventide.eventtime.policies.skew.between_streams import between_streams
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.plan.bound.query import BoundQuery, instant_sql, time_sql
 from eventide.plan.declared.join import Join
@@ -44,7 +45,7 @@ from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, quoted
 from eventide.plan.expressions.parse import parsed
-from eventide.plan.sql.portable import FRACTION, Kinds
+from eventide.plan.sql.portable import FRACTION, ValueKinds
 
 MALFORMED = "_malformed"
 
@@ -132,6 +133,9 @@ def bounded_sources(stream: Stream) -> str | None:
     """
     if not stream.known or len(stream.source) != 1 or not _has_bounds(stream.policy):
         return None
+    between = between_streams(stream.policy)
+    if between is not None and between.others is not None:
+        return None
     column = stream.column(stream.source[0])
     if column.type != "STRING" and column.type not in WHOLE_NUMBERS:
         return None
@@ -152,7 +156,7 @@ def _has_bounds(policy: Policy) -> bool:
 
 
 MOST = 1000
-"""So many patterns of a round are told apart; of more, one prod for every group takes the place."""
+"""So many patterns of a round are kept apart; of more, one prod for every group takes the place."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,7 @@ def prods_text(stream: Stream, columns: tuple[str, ...], marked: bool) -> str:
 
 def patterns_portable(stream: Stream, columns: tuple[str, ...]) -> bool:
     """Whether any engine tells these patterns alike (see `plan.plain`)."""
-    kinds = Kinds(stream)
+    kinds = ValueKinds(stream)
     return all(kinds.of(exp.column(name)) not in (None, FRACTION) for name in columns)
 
 
@@ -241,7 +245,7 @@ def _origin(program: Program, name: str, column: str, stream: Stream) -> str | N
 
 
 def _named(select: tuple[Named, ...], column: str) -> list[str] | None:
-    """The parts of the plain column that is told under a name, with its alias where it has one."""
+    """The parts of the plain column that is selected under a name, with its alias where it has one."""
     for item in select:
         if item.name.lower() == column.lower():
             tree = parsed(item.sql, f"the column {item.name!r}")

@@ -6,7 +6,7 @@ their order; then the new one from its beginning. When it was emptied and writte
 if there is one, and then the file from its beginning. A file that is not there yet is waited for.
 
 A position knows the file by its number on the disk and its first bytes. After a restart it is found again, also under
-another name in the same folder, and read on. What is gone or compressed meanwhile cannot be read, and is told.
+another name in the same folder, and read on. What is gone or compressed meanwhile cannot be read, and is reported.
 
 >>> import os, tempfile
 >>> from eventide.plan.declared.stream import Input, columns

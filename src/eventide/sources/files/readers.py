@@ -152,7 +152,7 @@ def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _spelled(names: list[str], there: list[str]) -> list[str]:
-    """The declared names as the file spells them; the rest is left unread, and missing ones are told later."""
+    """The declared names as the file spells them; the rest is left unread, and missing ones are an error later."""
     wanted = {name.lower() for name in names}
     return [name for name in there if name.lower() in wanted] or there[:1]
 

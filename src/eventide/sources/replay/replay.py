@@ -20,7 +20,7 @@ version of any library change it (up to the rounding of a logarithm).
 (True, True)
 
 *Input.* `Input("replay", path=..., options=...)` is the same for both engines. Options: `format` of the recording (by
-default told by its ending), `by` (`arrival`, `event` or a column; by default the arrival column if the stream has one),
+default by its ending), `by` (`arrival`, `event` or a column; by default the arrival column if the stream has one),
 `speed` (a number, or `max`), `seed`, and `delays`, `bursts`, `silences`, each a JSON list of objects with the fields of
 `Delay`, `Burst` and `Silence`.
 
@@ -215,7 +215,7 @@ def _format(owner: str, path: str) -> str:
     ending = Path(name).suffix
     if ending in ENDINGS:
         return ENDINGS[ending]
-    raise DeclarationError(f"{owner}: what {path} holds cannot be told by its name: give the option format")
+    raise DeclarationError(f"{owner}: what {path} holds does not follow from its name: give the option format")
 
 
 def _speed(owner: str, text: str) -> float | None:

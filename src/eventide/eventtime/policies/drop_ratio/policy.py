@@ -9,9 +9,10 @@ records (`record_ladder.py`) that assumes no distribution:
   on-demand timestamps of Stream Mill (section 5); six rungs safer, because rows that were held up are lost together,
   and only for silence that is proven or staked (`silence.py`).
 
-A source promises the larger of the two; the combined heartbeat is the least over the sources that are not gone. What is
-then lost is booked (`loss_account.py`), and the balance sets the rung: an integral control with a bound that holds on
-any stream. Sources with fewer than 192 rows are judged by the worse of their own ladder and that of all rows.
+A source promises the larger of the two; the combined heartbeat is the least over the sources that are not gone. When
+all are silent for far longer than ever before, the clock goes on as far as the ratio permits (`rest.py`). What is then
+lost is booked (`loss_account.py`), and the balance sets the rung: an integral control with a bound that holds on any
+stream. Sources with fewer than 192 rows are judged by the worse of their own ladder and that of all rows.
 
 **The guarantee.** Rows lost over any stretch of n rows are at most p * (n + constant) plus one round, as long as the
 safest rung (no row later than the latest remembered) loses nothing; so the share lost tends to p or less, and per
@@ -42,7 +43,8 @@ from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
 from eventide.eventtime.policies.drop_ratio.progress import Progress
 from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
-from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, Stamped
+from eventide.eventtime.policies.drop_ratio.rest import REST_TIMES, Rest, Standing
+from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, StampStatistics
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, not_expected, those
 
 _FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would promise them all.
@@ -90,8 +92,8 @@ class _Promises:
     ahead: Instants
     """How far past its largest time the source's own progress promises."""
     clock_slack: Instants
-    stamped: Stamped
-    purse: LossBudget
+    stamped: StampStatistics
+    budget: LossBudget
     gone_after: Instants
     """The silence after which the source is not waited for; below zero for one that has not spoken."""
 
@@ -110,6 +112,7 @@ class DropRatioGenerator(SavedGenerator):
         self._silence = Silence(0)
         self._ratchet = Ratchet()
         self._promises: _Promises | None = None
+        self._rest: Rest | None = None
         self._answered = NEVER
 
     def observe(self, arrivals: Arrivals) -> None:
@@ -124,10 +127,47 @@ class DropRatioGenerator(SavedGenerator):
         self._grow(arrivals.places)
         late = arrivals.earliest <= self._ratchet.shown.combined
         lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
+        self._end_rest(arrivals, late)
         self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
         self._learn(arrivals, promised)
         self._progress.note(arrivals, self._silence.longest)
-        self._promises, self._answered = None, NEVER
+        self._promises, self._rest, self._answered = None, None, NEVER
+
+    def _end_rest(self, arrivals: Arrivals, late: NDArray[np.bool_]) -> None:
+        """Learn how long all were silent together, and whether the stream was wrongly taken to be over."""
+        silent = self._silent_together()
+        if late.any() and self._may_rest(silent) and silent > (rest := self._current_rest()).over_after:
+            self._silence.taken_for_an_end |= bool((arrivals.earliest[late] > rest.surely).any())
+        self._silence.pause = max(self._silence.pause, silent)
+
+    def _silent_together(self) -> int:
+        """How long all sources have been silent; 0 before the first row."""
+        known = self._progress.rows > 0
+        return self._clock - int(self._progress.heard.max(where=known, initial=-EDGE)) if known.any() else 0
+
+    def _may_rest(self, silent: int) -> bool:
+        """Whether it is worth a closer look: a rest is longer than that."""
+        return silent > REST_TIMES * self._silence.pause
+
+    def _current_rest(self) -> Rest:
+        """What a common silence brings; there are rows."""
+        if self._rest is None:
+            progress, promises = self._progress, self._current_promises()
+            known = progress.rows > 0
+            last = progress.heard.max(where=known, initial=-EDGE)
+            present = known & (last - progress.heard <= promises.gone_after)
+            crowd = promises.stamped.crowd
+            arrays = progress.rows, progress.largest, progress.heard, progress.first, progress.born, crowd
+            rows_left = self.account.drop_ratio * self.account.rows - self.account.lost
+            standing = Standing(*(array[present] for array in arrays))
+            self._rest = Rest.of(standing, self._silence.pause, self._worst_lateness(), rows_left)
+        return self._rest
+
+    def _worst_lateness(self) -> int:
+        """How far any row remembered came behind its source's clock."""
+        places = len(self._ladder.seen)
+        worst = self._ladder.rung(np.full((2, places), SAFEST), np.arange(places))[1]
+        return int(worst.max(where=worst != UNKNOWN, initial=0))
 
     def _grow(self, places: int) -> None:
         if places > len(self._progress.rows):
@@ -171,8 +211,8 @@ class DropRatioGenerator(SavedGenerator):
             self._promises = _Promises(
                 ahead=np.where(own == UNKNOWN, 0, -own),
                 clock_slack=clock,
-                stamped=Stamped(progress.rows, progress.mean_crowd(), extent),
-                purse=account.purse(),
+                stamped=StampStatistics(progress.rows, progress.mean_crowd(), extent),
+                budget=account.budget(),
                 gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
             )
         return self._promises
@@ -199,30 +239,48 @@ class DropRatioGenerator(SavedGenerator):
         awaited, _, ahead, _ = self._judged()
         promise = self._progress.largest + np.minimum(ahead, 2 * EDGE) - 1
         combined = int(promise.min(where=awaited, initial=FOREVER))
-        return self._ratchet.lift(NEVER if combined == FOREVER else combined, promise)
+        combined = NEVER if combined == FOREVER else combined
+        return self._ratchet.lift(max(combined, self._rested()), promise)
+
+    def _rested(self) -> int:
+        """What the silence of all brings at this clock; `NEVER` where it is not long enough."""
+        silent = self._silent_together()
+        if not self._may_rest(silent):
+            return NEVER
+        heartbeat = self._current_rest().heartbeat(silent, may_be_over=not self._silence.taken_for_an_end)
+        return NEVER if heartbeat is None else heartbeat
 
     def _judged(self) -> tuple[NDArray[np.bool_], Instants, Instants, Instants]:
         """Of every source: whether it is awaited, how long silent, how far ahead it promises, what is trusted."""
         promises = self._current_promises()
         silent = self._clock - self._progress.heard
         awaited = silent <= promises.gone_after
-        trusted = self._silence.trusted(silent, promises.stamped, promises.purse, awaited)
+        trusted = self._silence.trusted(silent, promises.stamped, promises.budget, awaited)
         # An unknown slack is so large that the clock promises nothing.
         return awaited, silent, np.maximum(promises.ahead, trusted - promises.clock_slack), trusted
 
     def why(self, source: int) -> Reason:
-        """The slack that its rows need, or how much of its silence may be trusted."""
+        """The slack that its rows need, how much of its silence may be trusted, or that all are silent together."""
         if self.account.rows < _FIRST_ROWS:
             text = "{rows:count} of the {first:count} rows have come before which nothing is promised"
             return Reason("drop ratio", text, {"rows": self.account.rows, "first": _FIRST_ROWS}, common=True)
         if source >= len(self._progress.rows) or self._progress.rows[source] == 0:
             return NOT_EXPECTED
         _, silent, ahead, trusted = (array[source] for array in self._judged())
-        slack = {"ratio": self.account.drop_ratio, "slack": max(0, int(-ahead))}
+        ratio = self.account.drop_ratio
+        if NEVER < self._rested() >= self._ratchet.shown.combined:
+            text = "all are silent for longer than ever, so time went on with the clock as far as {ratio:share} permits"
+            return Reason("rest", text, {"ratio": ratio}, common=True)
+        rest = Reason(
+            "rest",
+            "after a common silence of {rest:wait} time goes on with the clock, within the ratio",
+            {"rest": self._current_rest().length},
+        )
         if trusted >= silent:
-            return Reason("drop ratio", "losing at most {ratio:share}, {slack:length} behind", slack)
+            text = "losing at most {ratio:share}, {slack:length} behind"
+            return Reason("drop ratio", text, {"ratio": ratio, "slack": max(0, int(-ahead))}).unless(rest)
         text = "losing at most {ratio:share}, its silence is trusted for {trusted:wait}"
-        return Reason("drop ratio", text, {"ratio": self.account.drop_ratio, "trusted": int(trusted)})
+        return Reason("drop ratio", text, {"ratio": ratio, "trusted": int(trusted)}).unless(rest)
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """The sources that are gone: silent for ten times longer than ever before."""

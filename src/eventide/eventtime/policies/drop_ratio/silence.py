@@ -20,11 +20,11 @@ Law: rows are staked only out of the reserve (`loss_account.py`).
 
 >>> silence = Silence(places=2)
 >>> silence.end(np.array([0]), np.array([30]), np.array([False]))  # a silence of 30 ended well
->>> rows = Stamped(rows=np.array([100, 100]), crowd=np.array([1.0, 1.0]), extent=np.array([1000, 1000]))
->>> purse = LossBudget(reserve=4.0, by_source=np.array([9.0, 9.0]), rare=0.0)
->>> silence.trusted(np.array([25, 25]), rows, purse, np.array([True, True])).tolist()
+>>> rows = StampStatistics(rows=np.array([100, 100]), crowd=np.array([1.0, 1.0]), extent=np.array([1000, 1000]))
+>>> budget = LossBudget(reserve=4.0, by_source=np.array([9.0, 9.0]), rare=0.0)
+>>> silence.trusted(np.array([25, 25]), rows, budget, np.array([True, True])).tolist()
 [25, 25]
->>> silence.trusted(np.array([25, 90]), rows, purse, np.array([True, True])).tolist()  # 10 rows at stake
+>>> silence.trusted(np.array([25, 90]), rows, budget, np.array([True, True])).tolist()  # 10 rows at stake
 [25, 31]
 """
 
@@ -36,22 +36,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.eventtime.arrays import grown
-from eventide.eventtime.heartbeat import SavedState
+from eventide.eventtime.heartbeat import SavedState, Snapshot
 from eventide.eventtime.instant import EDGE, Instants
 
 _GONE_TIMES = 10
 
 
-class Stamped(NamedTuple):
+class StampStatistics(NamedTuple):
     """Per source: rows, how many share the time of a row on average, and from its first to its largest time."""
 
     rows: NDArray[np.int64]
     crowd: NDArray[np.float64]
     extent: Instants
 
-    def only(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> Stamped:
+    def only(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> StampStatistics:
         """The chosen sources."""
-        return Stamped(self.rows[chosen], self.crowd[chosen], self.extent[chosen])
+        return StampStatistics(self.rows[chosen], self.crowd[chosen], self.extent[chosen])
 
     def stake(self, silence: Instants) -> NDArray[np.float64]:
         """The rows each source would stamp in so long a silence, and at least those that share one time."""
@@ -61,7 +61,7 @@ class Stamped(NamedTuple):
     def reach(self, stake: float | NDArray[np.float64]) -> Instants:
         """The silence in which each source would stamp that many rows.
 
-        >>> source = Stamped(np.array([100]), np.array([1.0]), np.array([1000]))
+        >>> source = StampStatistics(np.array([100]), np.array([1.0]), np.array([1000]))
         >>> source.reach(source.stake(np.array([25]))).tolist()
         [25]
         """
@@ -80,9 +80,9 @@ class LossBudget(NamedTuple):
 
 
 class Silence(SavedState):
-    """Proven and longest silences per source, and how silences beyond the proven ones ended."""
+    """Proven and longest silences per source, how silences beyond the proven ones ended, and those of all together."""
 
-    SAVED = ("_proven", "longest", "_ended", "_ended_badly")
+    SAVED = ("_proven", "longest", "_ended", "_ended_badly", "pause", "taken_for_an_end")
     PACKED = True
 
     def __init__(self, places: int) -> None:
@@ -90,6 +90,16 @@ class Silence(SavedState):
         self.longest = np.zeros(places, dtype=np.int64)
         self._ended = 0
         self._ended_badly = 0
+        self.pause = 0
+        """The longest silence of all sources together."""
+        self.taken_for_an_end = False
+        """Whether rows were lost because the stream had been taken to be over (`rest.py`)."""
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described; earlier versions did not keep what all were silent together."""
+        super().restore({"pause": 0, "taken_for_an_end": False, **saved})
+        if "pause" not in saved:
+            self.pause = int(self.longest.max(initial=0))
 
     def grow(self, places: int) -> None:
         """Make room for more sources."""
@@ -119,9 +129,11 @@ class Silence(SavedState):
         times: Instants = np.minimum(longest, EDGE // _GONE_TIMES) * _GONE_TIMES
         return np.maximum(times, np.maximum(heard_for, extent))
 
-    def trusted(self, silent: Instants, stamped: Stamped, purse: LossBudget, awaited: NDArray[np.bool_]) -> Instants:
+    def trusted(
+        self, silent: Instants, stamped: StampStatistics, budget: LossBudget, awaited: NDArray[np.bool_]
+    ) -> Instants:
         """How much of each source's silence counts as progress of its clock; only those awaited stake anything."""
-        proven = np.minimum(self._proven, stamped.reach(purse.reserve))
+        proven = np.minimum(self._proven, stamped.reach(budget.reserve))
         unproven = np.flatnonzero((silent > proven) & awaited)
         if not len(unproven):
             return silent
@@ -131,8 +143,8 @@ class Silence(SavedState):
         chance = (self._ended_badly + 1) / (self._ended + 2)
         order = np.argsort(stake, kind="stable")
         smallest_first = stake[order]
-        left = purse.reserve - chance * (np.cumsum(smallest_first) - smallest_first)
-        own = np.where(of_unproven.rows < purse.rare, np.inf, purse.by_source[unproven])
+        left = budget.reserve - chance * (np.cumsum(smallest_first) - smallest_first)
+        own = np.where(of_unproven.rows < budget.rare, np.inf, budget.by_source[unproven])
         affordable = np.empty(len(order), dtype=np.bool_)
         affordable[order] = (smallest_first <= left) & (smallest_first <= own[order])
 
@@ -140,7 +152,7 @@ class Silence(SavedState):
         if not affordable.all():
             short = ~affordable
             spent = chance * float(stake[affordable].sum())
-            each = np.minimum(max(purse.reserve - spent, 0.0) / int(np.count_nonzero(short)), own[short])
+            each = np.minimum(max(budget.reserve - spent, 0.0) / int(np.count_nonzero(short)), own[short])
             place = unproven[short]
             trusted[place] = np.minimum(silent[place], proven[place] + of_unproven.only(short).reach(each))
         return trusted

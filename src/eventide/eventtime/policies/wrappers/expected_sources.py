@@ -86,7 +86,7 @@ class ExpectedGenerator(SavedGenerator):
 
     def observe(self, arrivals: Arrivals) -> None:
         """Pass a round on, and note who spoke."""
-        self._tell(arrivals.clock)
+        self._advance(arrivals.clock)
         self.inner.observe(arrivals)
         if arrivals.total:
             self._sources = max(self._sources, arrivals.places)
@@ -94,7 +94,7 @@ class ExpectedGenerator(SavedGenerator):
 
     def hear(self, sources: NDArray[np.intp], clock: int) -> None:
         """These sources spoke without a row: they are there."""
-        self._tell(clock)
+        self._advance(clock)
         self._sources = max(self._sources, int(sources.max()) + 1)
         self._missing[sources[sources < len(self._missing)]] = False
 
@@ -102,7 +102,7 @@ class ExpectedGenerator(SavedGenerator):
         """A source is over: it is not expected any more."""
         self._over.add(source)
 
-    def _tell(self, clock: int) -> None:
+    def _advance(self, clock: int) -> None:
         self._clock = max(self._clock, clock)
         if self._first_clock is None:
             self._first_clock = clock
@@ -117,7 +117,7 @@ class ExpectedGenerator(SavedGenerator):
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """Nothing while someone is awaited; then what the inner policy promises of the others."""
-        self._tell(clock)
+        self._advance(clock)
         if len(self.awaited):
             # Asked now, the inner policy would promise past rows that are still welcome, and could not take it back.
             return self._ratchet.lift(NEVER, np.full(self._sources, NEVER, dtype=np.int64))
@@ -126,7 +126,7 @@ class ExpectedGenerator(SavedGenerator):
         return self._ratchet.lift(combined, grown(said.by_source, self._sources, NEVER))
 
     def _absent(self, sources: int) -> NDArray[np.bool_]:
-        """Those who never spoke, and whoever the inner policy does not wait for."""
+        """Sources that never spoke, and those that the inner policy does not wait for."""
         absent = grown(self._missing, sources, False).copy()
         for out in left_out_of(self.inner):
             absent[out.sources[out.sources < len(absent)]] = True
@@ -143,7 +143,7 @@ class ExpectedGenerator(SavedGenerator):
         return reason.unless(given_up)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Those who were given up or are over before they spoke, and whoever the inner policy does not wait for."""
+        """Sources that were given up or over before they spoke, and those that the inner policy does not wait for."""
         missing = self._missing.copy()
         missing[self.awaited] = False
         rule = Reason(EXPECTED, "it never spoke")

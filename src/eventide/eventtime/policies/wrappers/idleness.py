@@ -75,7 +75,7 @@ class IdleGenerator(SavedGenerator):
 
     def observe(self, arrivals: Arrivals) -> None:
         """Pass a round on, and note who spoke."""
-        self._tell(arrivals.clock)
+        self._advance(arrivals.clock)
         self.inner.observe(arrivals)
         if arrivals.total:
             self._meet(arrivals.places)
@@ -83,11 +83,11 @@ class IdleGenerator(SavedGenerator):
 
     def hear(self, sources: NDArray[np.intp], clock: int) -> None:
         """These sources spoke without a row: they are not idle."""
-        self._tell(clock)
+        self._advance(clock)
         self._meet(int(sources.max()) + 1)
         self._heard[sources] = self._clock
 
-    def _tell(self, clock: int) -> None:
+    def _advance(self, clock: int) -> None:
         self._clock = max(self._clock, clock)
         if self._first_clock is None:
             self._first_clock = clock
@@ -98,7 +98,7 @@ class IdleGenerator(SavedGenerator):
     def heartbeats(self, clock: int) -> Heartbeats:
         """What the inner policy promises for the sources that are not idle."""
         before = self._clock
-        self._tell(clock)
+        self._advance(clock)
         # While someone is awake, fewer are waited for as time goes on; when nobody is, that is over. So the last such
         # moment has to be asked about, lest what is promised depend on how often it is asked.
         last_awake = shift(int(self._heard.max(initial=NEVER)), self._after - 1)
@@ -118,6 +118,6 @@ class IdleGenerator(SavedGenerator):
         return reason_of(self.inner, source).unless(rule)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """The idle ones, and whoever the inner policy does not wait for."""
+        """The idle sources, and those that the inner policy does not wait for."""
         rule = Reason("idle after", "silent for {after:wait} or longer", {"after": self._after})
         return (*left_out_of(self.inner), *those(rule, self._heard <= shift(self._clock, -self._after)))
