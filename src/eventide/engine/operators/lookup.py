@@ -132,7 +132,8 @@ class LookupOperator(Operator):
         frontiers = self._further(inputs)
         was, now = after(self.frontiers[RIGHT].time), after(frontiers[RIGHT].time)
         versions = self.held[RIGHT].add(*self.new[RIGHT].parts).merged(self.executor.merged)
-        output = self._output(self._ready(was, now), versions)
+        # Heartbeats may trail far behind what has come: versions of later times are not read.
+        output = self._output(self._ready(was, now), versions.within("__t", NEVER, shift(now, -1)))
         waiting = self.held[LEFT].add(*self.new[LEFT].parts).trimmed("__t", now).merged(self.executor.merged)
         nothing = (Segments(waiting.layout), Segments(versions.layout))
         run = replace(self, held=(waiting, versions), new=nothing, frontiers=frontiers)
