@@ -132,7 +132,8 @@ class LookupOperator(Operator):
         frontiers = self._further(inputs)
         was, now = after(self.frontiers[RIGHT].time), after(frontiers[RIGHT].time)
         versions = self.held[RIGHT].add(*self.new[RIGHT].parts).merged(self.executor.merged)
-        output = self._output(self._ready(was, now), versions)
+        # Heartbeats may trail far behind what has come: versions of later times are not read.
+        output = self._output(self._ready(was, now), versions.within("__t", NEVER, shift(now, -1)))
         waiting = self.held[LEFT].add(*self.new[LEFT].parts).trimmed("__t", now).merged(self.executor.merged)
         nothing = (Segments(waiting.layout), Segments(versions.layout))
         run = replace(self, held=(waiting, versions), new=nothing, frontiers=frontiers)
@@ -163,7 +164,7 @@ class LookupOperator(Operator):
         found = Relation.nothing(pairs_layout(joined))
         if versions.parts:
             sides = pair_side_text(joined, LEFT, "ready"), pair_side_text(joined, RIGHT, "versions")
-            text = versions_text(self.bound, *sides)
+            text = self._matches(*sides)
             found = self.executor.relation(
                 Statement(text, self._portable), {"ready": ready, "versions": versions}, found.layout
             )
@@ -185,6 +186,10 @@ class LookupOperator(Operator):
             fail_safe=lambda: f"SELECT * FROM ({output_text(joined, f'({every})', fail_safe=True)})",
         )
         return Output.of(layout, self.executor.relation(statement, {"found": found, "ready": ready}, layout))
+
+    def _matches(self, rows: str, versions: str) -> str:
+        """The statement for each row with its version."""
+        return versions_text(self.bound, rows, versions)
 
     @property
     def _portable(self) -> bool:

@@ -204,13 +204,15 @@ def bind_join(
     left: Stream,
     right: Stream,
     type_of: TypeOf,
+    by_time: bool = True,
 ) -> BoundJoin:
-    """Check a join against its inputs.
+    """Check a join against its inputs; whether their times compare only where it goes `by_time`.
 
     `type_of` is asked about expressions over `left`, `right` and `join_inputs.meeting(join, left, right)`.
     """
-    _check_scales(join, left.time_kind, right.time_kind, left.name, right.name)
-    bands = tuple(_reach(join, band, (left, right), type_of) for band in join.bands)
+    if by_time:
+        _check_scales(join, left.time_kind, right.time_kind, left.name, right.name)
+    bands = tuple(_reach(join, band, (left, right), type_of, by_time) for band in join.bands)
     keys = _keys(join, (left, right), type_of)
     names = names_of(join, left, right)
     both = meeting(join, left, right)
@@ -258,11 +260,13 @@ def _reach(
     band: Band,
     streams: tuple[Stream, Stream],
     type_of: TypeOf,
+    by_time: bool,
 ) -> WholeBand:
     left, right = (
         _attribute(join, stream, sql, type_of) for stream, sql in zip(streams, (band.left, band.right), strict=True)
     )
-    _check_scales(join, _scale(left), _scale(right), band.left, band.right)
+    if by_time:
+        _check_scales(join, _scale(left), _scale(right), band.left, band.right)
     if left.temporal.increasing != right.temporal.increasing:
         grows, falls = (band.left, band.right) if left.temporal.increasing else (band.right, band.left)
         raise DeclarationError(

@@ -93,6 +93,20 @@ class Future:
 
 
 @dataclass(frozen=True)
+class Table:
+    """What makes a declaration that of a table: its rows in a round are all that it holds from then on.
+
+    `refresh`: it is read again after so many microseconds, when rows come that need it; None: at every start only.
+    """
+
+    refresh: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.refresh is not None and self.refresh <= 0:
+            raise DeclarationError(f"REFRESH EVERY {self.refresh} would read all the time: give a length above 0")
+
+
+@dataclass(frozen=True)
 class Stream:
     """A declared stream. `policy` says what is known or tolerated; by default 1 % of the rows may be late.
 
@@ -126,6 +140,8 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     known: tuple[str, ...] = ()
     punctuation: str | None = None
     prods: str | None = None
+    table: Table | None = None
+    """For a table that is joined as it is: rows of a round take the place of those of before."""
 
     def __post_init__(self) -> None:
         checked(self.columns)

@@ -215,6 +215,13 @@ def versions_text(bound: BoundLookup, rows: str, versions: str) -> str:
     return f"SELECT {columns} FROM ({found}) WHERE __place = 1{ended}"
 
 
+def matches_text(bound: BoundLookup, rows: str, table: str) -> str:
+    """Each row with every row of the table that has its keys, both with all their columns."""
+    equal = " AND ".join(f"l_{key} = r_{key}" for key in bound.keys)
+    columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in met_columns(bound.joined, side))
+    return f"SELECT {columns} FROM {rows} JOIN {table} ON {equal}"
+
+
 def needed_text(bound: BoundLookup, versions: str) -> str:
     """The versions that can still be asked for: those not passed, and of those passed the latest of each key."""
     latest = f"max(CASE WHEN {PASSED} THEN __t END) OVER (PARTITION BY {', '.join(bound.keys)}) AS __last"
