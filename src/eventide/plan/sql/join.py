@@ -218,7 +218,7 @@ def versions_text(bound: BoundLookup, rows: str, versions: str) -> str:
 def matches_text(bound: BoundLookup, rows: str, table: str) -> str:
     """Each row with every row of the table that has its keys, both with all their columns."""
     equal = " AND ".join(f"l_{key} = r_{key}" for key in bound.keys)
-    columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in met_columns(bound.joined, side))
+    columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in pair_columns(bound.joined, side))
     return f"SELECT {columns} FROM {rows} JOIN {table} ON {equal}"
 
 
