@@ -86,7 +86,7 @@ class Builder:
     about_bounds: list[tuple[str, exp.Expr]] = field(default_factory=list)
 
     def know(self, streams: Iterable[Stream]) -> None:
-        """Streams that were declared elsewhere: a policy of their own stays what it is."""
+        """Add streams that were declared elsewhere; a policy of their own stays what it is."""
         for stream in streams:
             own = None if stream.policy == DropRatio(0.01) else "its declaration"
             self.streams[stream.name.lower()] = DeclaredStream(stream, {}, None, own)

@@ -166,7 +166,7 @@ def _in_stretches(group: Group, level: Scope) -> Group:
 
 
 def with_time(group: Group, node: exp.Expr, level: Scope) -> Group:
-    """The group with what it has to do with time, where `node` says how it is computed."""
+    """The group, which knows now how `node`, by which it is computed, depends on time."""
     found = level.clock.of(node)
     if found is not None:
         group.carries, group.bucket = level.clock.over_time(node), found.bucket

@@ -297,7 +297,7 @@ Length = Callable[[int], str]
 
 
 def in_words(policy: Policy, unitless: bool) -> str:
-    """Say it; `unitless` times are numbers of a sequence, others microseconds."""
+    """The attribute in words; `unitless` times are numbers of a sequence, others microseconds."""
     return _words(policy, lambda amount: spoken(amount, unitless))
 
 

@@ -213,7 +213,7 @@ def _of(node: exp.Expr, time: str, kind: TimeKind) -> Temporal | None:
 
 
 def with_floors(expression: exp.Expr) -> exp.Expr:
-    """The same, with `floor(x / n)` for what computes that in whole numbers."""
+    """The expression with `floor(x / n)` for what computes that in whole numbers."""
     return expression.transform(lambda node: _in_whole_numbers(node) or node)
 
 

@@ -174,7 +174,7 @@ def only_where(aggregate: str, condition: str) -> str:
 
 
 def restricted(call: exp.Expression, test: exp.Expression) -> exp.Expression:
-    """`only_where` for what is already read."""
+    """`only_where` for an expression that is already read."""
     call = call.copy()
     if isinstance(call, exp.Count) and isinstance(call.this, exp.Star):
         call.set("this", exp.Literal.number(1))

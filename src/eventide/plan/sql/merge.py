@@ -147,7 +147,7 @@ def ordered_words(sql: str, kind: str, one: OrderBy) -> list[str]:
 
 
 def compact_text(query: BoundQuery, slices: str, *beside: str) -> str:
-    """The same slices, merged to one row for each pane and group; `beside`: columns that a group determines."""
+    """SQL that merges slices to one row for each pane and group; `beside`: columns that a group determines."""
     keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys))), *beside]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     source = slices
