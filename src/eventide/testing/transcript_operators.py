@@ -61,8 +61,8 @@ def operator_of(name: str, written: Any, kinds: Mapping[str, TimeKind]) -> Opera
     if "merge" not in written:
         raise DeclarationError(f"{owner} needs `merge`, `join` or `lookup`: the names of what it reads")
     select = named_of(name, "select", written.get("select", []))
-    flags = bool(written.get("ordered", True)), bool(written.get("simultaneous"))
-    return Rows(name, inputs_of(written), select, written.get("where"), *flags)
+    ordered, simultaneous = bool(written.get("ordered", True)), bool(written.get("simultaneous"))
+    return Rows(name, inputs_of(written), select, written.get("where"), ordered, simultaneous=simultaneous)
 
 
 def inputs_of(written: Any) -> tuple[str, ...]:

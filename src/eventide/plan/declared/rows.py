@@ -33,7 +33,7 @@ meanwhile (prodding thesis, sections 4.3.2, Expensive, and 6.2 (a)).
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -64,7 +64,7 @@ class Rows:
     select: tuple[Named, ...] = ()
     where: str | None = None
     ordered: bool = True
-    simultaneous: bool = False
+    simultaneous: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.simultaneous and not self.ordered:
