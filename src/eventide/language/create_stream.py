@@ -330,7 +330,7 @@ class OutputTarget:
 
 def output_of(query: str, written: list[Clause], source: SourceText) -> OutputTarget:
     """The output that the clauses behind a SELECT name."""
-    clauses = {str(clause.this): clause for clause in written if clause.this != "EMIT IMMEDIATELY"}
+    clauses = {str(clause.this): clause for clause in written if not str(clause.this).startswith("EMIT")}
     into = clauses.get("INTO")
     if into is None:
         for clause in clauses.values():
