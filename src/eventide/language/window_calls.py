@@ -16,6 +16,7 @@ from eventide.language.from_clause import FromReader
 from eventide.language.grammar.nodes import Amount, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.scope import Scope
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,57 @@ def is_part_of_window(node: exp.Expr, columns: Collection[str] = ()) -> bool:
         return False
     parts = [part.name.lower() for part in node.parts]
     return parts[0] in SPARKS and parts[0] not in columns and (len(parts) == 1 or parts[1:] in (["start"], ["end"]))
+
+
+MARKS = {"__window_start": WINDOW_START, "__window_end": WINDOW_END}
+"""How the edges of a query's own window go by while names are looked up: a row of an operator has columns of the same
+names."""
+
+_EDGE_CALLS = {
+    f"{name}_{edge}": f"__window_{edge}" for name in ("tumble", "hop", "session") for edge in ("start", "end")
+}
+
+
+def is_own_edge(node: exp.Expr, level: Scope) -> bool:
+    """Whether this is the start or end of the query's own window, which is in every result."""
+    edge = isinstance(node, exp.Column) and not node.table and node.name.lower() in (WINDOW_START, WINDOW_END)
+    if level.over_query is not None:
+        return edge and level.window is None
+    return edge and (level.below is not None or node.name.lower() not in level.columns)
+
+
+def marked_edges(expression: exp.Expr, level: Scope) -> exp.Expr:
+    """The expression with marks for the edges of the query's own window, however they are written.
+
+    Over a query whose windows it has, `window_start` is a column that is read, which is the same.
+    """
+
+    def marked(node: exp.Expr) -> exp.Expr:
+        if node.find_ancestor(exp.AggFunc) is not None:
+            return node
+        if isinstance(node, exp.Anonymous) and node.name.lower() in _EDGE_CALLS:
+            found = _EDGE_CALLS[node.name.lower()]
+        elif isinstance(node, exp.Column) and is_part_of_window(node, level.columns) and len(node.parts) == 2:
+            found = f"__window_{node.parts[1].name.lower()}"
+        elif level.over_query is None and is_own_edge(node, level):
+            found = f"__{node.name.lower()}"
+        else:
+            return node
+        mark = exp.column(found)
+        mark.meta.update(node.meta)
+        return mark
+
+    return expression.copy().transform(marked, copy=False)
+
+
+def unmarked(expression: exp.Expr) -> exp.Expr:
+    """The expression with the names of the edges in the place of their marks."""
+
+    def named(node: exp.Expr) -> exp.Expr:
+        known = MARKS.get(node.name) if isinstance(node, exp.Column) else None
+        return node if known is None else exp.column(known)
+
+    return expression.transform(named)
 
 
 def called_window(call: exp.Expr, level: Scope, origin: FromReader, source: SourceText) -> StreamWindow:
