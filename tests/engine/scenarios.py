@@ -121,8 +121,6 @@ CONDITIONS = st.builds(Condition, st.just("v"), st.sampled_from([">", ">=", "<",
 @st.composite
 def questions(draw: st.DrawFn, name: str) -> Question:
     """Windows that tumble, slide, do not divide each other, are shifted, leave gaps, count rows, are shown empty."""
-    if draw(st.sampled_from([False, False, False, False, True])):
-        return draw(sessions(name))
     shape = draw(st.sampled_from(["time", "time, retained", "time, shown empty", "time, growing", "rows"]))
     groups = draw(st.sampled_from([("k",), (), ("source",), ("k", "source"), ("v",)]))
     window: Window | RowWindow = RowWindow(draw(st.integers(1, 5)), draw(st.integers(1, 5)))
@@ -183,7 +181,8 @@ def rows(draw: st.DrawFn, around: int) -> Row:
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
     """Time goes on by a few in every round; rows come from before and after it, and promises are behind it."""
-    asked = tuple(draw(questions(f"q{number}")) for number in range(draw(st.integers(1, 3))))
+    kinds = [draw(st.sampled_from([questions, questions, questions, sessions])) for _ in range(draw(st.integers(1, 3)))]
+    asked = tuple(draw(kind(f"q{number}")) for number, kind in enumerate(kinds))
     story: list[Round] = []
     now, reached = -15, NEVER
     for _ in range(draw(st.integers(2, 7))):

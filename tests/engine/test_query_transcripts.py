@@ -39,7 +39,8 @@ ALWAYS_ON_SPARK = {
     "in_sql", "internal_timestamps", "join_band", "join_full", "join_with_itself", "lookup_window", "merge_broken_rows",
     "merge_row_windows", "odd_names", "over_windows_of_rows", "overflow", "prods_by_source", "prods_of_groups", "queue",
     "refused_column_of_level", "rejects", "revise", "row_windows", "same_names_other_types", "sample",
-    "session_revised", "sideline_sliding", "slow_flush", "three_levels", "top_of_each_window", "wall_clock_times",
+    "session_revised", "sideline_sliding", "slow_flush", "table_left", "three_levels", "top_of_each_window",
+    "wall_clock_times",
 }  # fmt: skip
 ALWAYS_VARIED_ON_SPARK = {
     ("distinct", Variant.SPLIT),
@@ -52,6 +53,7 @@ ALWAYS_ON_THE_CLUSTER = {
     ("merge_ordered", Variant.WRITTEN),
     ("row_windows", Variant.RESTARTED),
     ("sessions", Variant.WRITTEN),
+    ("table_left", Variant.RESTARTED),
     ("top_revised", Variant.WRITTEN),
 }
 # Every transcript as it is written, with nothing left on the driver; some of them split into rounds, or restarted.

@@ -11,6 +11,7 @@ SAME = """
 CREATE STREAM s (t BIGINT)
 CREATE STREAM main1.s (t BIGINT, `a b` STRING, d DECIMAL(10, 2), xs ARRAY<INT>)
 CREATE STREAM s (t BIGINT) FROM json 'in'
+CREATE TABLE d (k STRING, v INT) FROM csv 'd.csv' OPTIONS (header 'true') REFRESH EVERY 5 minutes
 CREATE STREAM s (t BIGINT) FROM STDIN FORMAT csv
 CREATE STREAM s (t BIGINT) USING kafka OPTIONS (subscribe 'topic', value.format 'json')
 CREATE STREAM s (t BIGINT) USING kafka OPTIONS (subscribe 'topic', token secret('env:TOKEN'))

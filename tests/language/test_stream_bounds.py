@@ -70,7 +70,7 @@ def test_every_pair_that_may_stall_is_named() -> None:
         ("(ALL TRAILS ALL BY 5)", "these bounds name no stream"),
         ("(temp TRAILS pressure BY -5)", "cannot trail by less than 0"),
         ("(temp TRAILS pressure BY 5) TIMEOUT 0", "would never wait"),
-        ("(temp TRAILS pressure BY 5) IDLE AFTER 5 s", "expected TIMEOUT or the end"),
+        ("(temp TRAILS pressure BY 5) IDLE AFTER 5 s", "expected TIMEOUT, DRATIO or the end"),
         ("(temp pressure BY 5)", "expected TRAILS"),
         ("", "expected"),
         (

@@ -125,7 +125,8 @@ def start(
     given = {query.called: given.get(query.called) for query in asked}
     opened = {name: given_sink(sink, format) for name, sink in given.items()}
     memory = None if driver_memory is None else memory_bytes(driver_memory)
-    at_hand = all(isinstance(stream.given, ArrowData) for stream in streams)
+    # A table is there whenever it is read.
+    at_hand = all(isinstance(one.given, ArrowData) for one in streams if one.declared.table is None)
     return running_in(
         lambda folder: _engine(streams, program, folder, opened, every, memory, Consent(accept, tuple(backfill))),
         checkpoint,
@@ -181,7 +182,7 @@ def _engine(
 ) -> Running:
     frames = {s.declared.name: s.given.frame for s in streams if isinstance(s.given, SparkRows)}
     if frames:
-        if len(frames) < len(streams):
+        if any(isinstance(one.given, ArrowData) for one in streams):
             raise DeclarationError(
                 "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
             )

@@ -268,8 +268,9 @@ def comes_to_an_end(program: Program) -> bool:
     >>> comes_to_an_end(Program(()))
     False
     """
-    return bool(program.streams) and all(
-        stream.input is not None and _ends(stream.input.format.lower(), stream.input.path) for stream in program.streams
+    streams = [stream for stream in program.streams if stream.table is None]
+    return bool(streams) and all(
+        stream.input is not None and _ends(stream.input.format.lower(), stream.input.path) for stream in streams
     )
 
 

@@ -1,10 +1,12 @@
 """Read bounds between the sources of a stream.
 
-`BOUNDS (SOURCE A LATENCY 2 s, B TRAILS A BY 5 s AFTER 1 s, ...)` declares bounds between named
-sources. `B TRAILS A BY x` says that once A has sent a row with time T, B sends only rows with times above T - x; with
-`AFTER y`, from y later on; with `AFTER n ROWS`, once n more rows of B have come. ALL stands for every source that is
-named, a source and itself included. LATENCY is how long a row may be on its way. Sources have the numbers in which they
-are named.
+`BOUNDS (SOURCE A LATENCY 2 s, B TRAILS A BY 5 s AFTER 1 s, ...)` declares bounds between named sources. `B TRAILS A BY
+x` says that once A has sent a row with time T, B sends only rows with times above T - x; with `AFTER y`, from y later
+on; with `AFTER n ROWS`, once n more rows of B have come. ALL stands for every source that is named, a source and itself
+included. LATENCY is how long a row may be on its way. Sources have the numbers in which they are named.
+
+`EXCEEDED p%` is the share of the rows of B that may break the bound, or of A that may be longer on their way; a source
+may have several latencies, each with its share. `DRATIO p%` is the budget of all that may fail for one source.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from itertools import pairwise
 
 from sqlglot import exp
 
+from eventide.errors import DeclarationError
 from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
+from eventide.eventtime.policies.skew.confidence import affordable
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
 
@@ -29,11 +33,19 @@ class SkewClauses:
     amounts: Amounts
     clock: Amounts
     sources: dict[str, int] = field(default_factory=dict)
-    latency: dict[str, int] = field(default_factory=dict)
+    latency: dict[str, dict[float, int]] = field(default_factory=dict)
+    """How long rows of a source may be on their way, by the share of them that are longer."""
     pairs: list[tuple[str, str, SkewBound]] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    """What is to be said of bounds that the budget does not afford."""
 
-    def read(self, at: exp.Expr, items: Iterable[Clause]) -> tuple[SkewMatrix, tuple[str, ...]]:
-        """The matrix, and the names of the sources in the order of their numbers."""
+    def read(
+        self, at: exp.Expr, items: Iterable[Clause], budget: float | None = None
+    ) -> tuple[SkewMatrix, tuple[str, ...]]:
+        """The matrix, and the names of the sources in the order of their numbers.
+
+        Of the bounds that may fail only those are in it that a budget of losses affords.
+        """
         for item in items:
             self._take(item)
         if not self.sources:
@@ -44,14 +56,26 @@ class SkewClauses:
             for i in self._numbers(sender):
                 for j in self._numbers(target):
                     entries[i][j].append(bound)
-        return SkewMatrix.of(entries, [self._latency(name) for name in names]), names
+        try:
+            matrix, unused = affordable(entries, list(map(self._latency, names)), 1.0 if budget is None else budget)
+        except DeclarationError as error:
+            raise self.amounts.source.error(str(error), at) from error
+        self.unused += (
+            f"a bound of {names[target]!r} behind {names[sender]!r} is not used: it may fail for "
+            f"{100 * bound.exceeded:.4g} % of the rows, and with what is used already that is more than DRATIO permits"
+            for sender, target, bound in unused
+        )
+        return matrix, names
 
     def _take(self, item: Clause) -> None:
         parts = dict(_parts_of(item))
         if item.this == "SOURCE":
             name = self._source(item.expressions[0])
             if "LATENCY" in parts:
-                self.latency[name] = self._positive(parts["LATENCY"], "LATENCY")
+                exceeded = self.amounts.share(parts["EXCEEDED"], "EXCEEDED") if "EXCEEDED" in parts else 0.0
+                self.latency.setdefault(name, {})[exceeded] = self._positive(parts["LATENCY"], "LATENCY")
+            elif "EXCEEDED" in parts:
+                raise self.amounts.source.error("EXCEEDED of what? Give a LATENCY before it", parts["EXCEEDED"])
             return
         target, sender = self._source(item.expressions[0]), self._source(item.expressions[2])
         lag = self.amounts.length(parts["BY"], "BY")
@@ -80,8 +104,8 @@ class SkewClauses:
     def _numbers(self, name: str) -> list[int]:
         return list(self.sources.values()) if name == ALL else [self.sources[name]]
 
-    def _latency(self, name: str) -> int:
-        return self.latency.get(name, self.latency.get(ALL, 0))
+    def _latency(self, name: str) -> dict[float, int]:
+        return self.latency.get(name, self.latency.get(ALL, {}))
 
 
 def is_all(name: exp.Expr) -> bool:

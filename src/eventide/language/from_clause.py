@@ -195,6 +195,12 @@ class FromReader:
         if (word := origin.args.get("join_kind")) is not None:
             raise self.source.error(f"{word} joins two streams", origin, "write FROM a, b WHERE a.time = b.time")
         level = self._level(origin.this, ctes)
+        if level.stream.table is not None:
+            raise self.source.error(
+                f"{level.stream.name!r} is a table, and a query reads a stream",
+                origin.this,
+                f"join it to one: FROM stream AS s JOIN {level.stream.name} AS t ON s.key = t.key",
+            )
         self._add_window(select, level)
         if (where := select.args.get("where")) is not None:
             condition = self.spelled_out(where.this, level)

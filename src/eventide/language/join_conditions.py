@@ -99,7 +99,7 @@ def take_apart(
     conditions: Iterable[exp.Expr], left: JoinInput, right: JoinInput, by_time: bool = True
 ) -> ConditionParts:
     """The parts of conditions whose columns are qualified by the names of the two sides; bands only `by_time`."""
-    parts, found = ConditionParts(), Relations(left, right)
+    parts, found = ConditionParts(), TimeRelations(left, right)
     for condition in conditions:
         sides = tables_of(condition)
         if sides == {left.alias}:
@@ -150,7 +150,7 @@ def _key(condition: exp.Expr, left: str, right: str) -> tuple[exp.Expr, exp.Expr
 
 
 @dataclass
-class Relations:
+class TimeRelations:
     """Collects what comparisons say of the times of two sides."""
 
     left: JoinInput

@@ -88,6 +88,9 @@ def joined_output(
 
 def kind_of(pending: Pending) -> TimeKind:
     """The kind of a pair's time."""
+    join = pending.join
+    if isinstance(join, Lookup) and join.as_it_is:
+        return pending.sides[join.rows.alias].clock.kind
     kinds = {level.clock.kind for level in pending.sides.values()}
     return TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
 

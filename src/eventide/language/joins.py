@@ -144,11 +144,22 @@ class JoinReader:
         resolver = Resolver(self.source)
         on = [resolver.spelled_out(one, scope) for one in step.on]
         on += [self._equal(name, scope, step.input) for name in step.using]
-        if (version := version_of(step.node)) is not None:
+        if left[1].stream.table is not None:
+            raise self.source.error(
+                f"{left[0]!r} is a table, and stands on the left", step.node, "let the stream stand first"
+            )
+        if (version := version_of(step.node)) is not None and right[1].stream.table is not None:
+            raise self.source.error(
+                f"{right[0]!r} is a table without versions", version, "leave FOR SYSTEM_TIME AS OF out"
+            )
+        if version is not None:
             chosen = [resolver.spelled_out(one, scope) for one in where]
             as_of = resolver.spelled_out(version, scope)
             reader = LookupReader(self.source)
             return reader.read(left, right, step.kind, on, as_of, chosen, step.node, joined or [left])
+        if right[1].stream.table is not None:
+            chosen = [resolver.spelled_out(one, scope) for one in where]
+            return LookupReader(self.source).read(left, right, step.kind, on, None, chosen, step.node, joined or [left])
         parts = take_apart(on, JoinInput(*left), JoinInput(*right))
         if (band := window_band(left[1], right[1], step.node, self.source)) is not None:
             parts.bands.append(band)

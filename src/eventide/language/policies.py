@@ -14,7 +14,7 @@
 | `DRATIO p% ESTIMATOR QUANTILE` | `DelayQuantile(1 - p)` |
 | `CLOCK SKEW length` | `ClockSkew(length)` |
 | `ON DEMAND length` | `OnDemand(length)` |
-| `BOUNDS (...)` | `DeclaredSkew(matrix)` |
+| `BOUNDS (...) [DRATIO p%]` | `DeclaredSkew(matrix)`, of the bounds that may fail for p of the rows together |
 | `ESTIMATED BOUNDS (...)` | `EstimatedSkew(...)` |
 | `OWN PROGRESS [SLACK length]` | `OwnProgress(length)` |
 | `... PUNCTUATED BY column` | `Punctuated(...)`; `Punctuated()` without any other clause of these |
@@ -26,7 +26,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
@@ -73,10 +73,15 @@ class PolicyReader:
 
     amounts: Amounts
     clock: Amounts
+    unused: list[str] = field(default_factory=list)
+    """What is to be said of bounds that have no effect."""
 
     def read(self, clauses: Mapping[str, Clause]) -> tuple[Policy, tuple[str, ...]]:
         """The policy, and the names of sources that it numbers."""
         given = [name for name in POLICIES if name in clauses]
+        if "BOUNDS" in given and "DRATIO" in given and not {"SLACK", "ESTIMATOR"} & clauses.keys():
+            # How many rows the bounds may lose.
+            given.remove("DRATIO")
         if len(given) > 1:
             raise self.amounts.source.error(
                 f"{given[0]} and {given[1]} are two ways to find heartbeats: keep one of them", clauses[given[1]]
@@ -88,7 +93,10 @@ class PolicyReader:
             raise self.amounts.source.error("ESTIMATOR without DRATIO", clauses["ESTIMATOR"], "add DRATIO and a share")
         known: tuple[str, ...] = ()
         if chosen == "BOUNDS":
-            matrix, known = SkewClauses(self.amounts, self.clock).read(clauses["BOUNDS"], clauses["BOUNDS"].expressions)
+            bounds, ratio = clauses["BOUNDS"], clauses.get("DRATIO")
+            budget = None if ratio is None else self.amounts.share(ratio.expressions[0], "DRATIO")
+            reader = SkewClauses(self.amounts, self.clock, unused=self.unused)
+            matrix, known = reader.read(bounds, bounds.expressions, budget)
             policy: Policy = DeclaredSkew(matrix)
         else:
             policy = self._simple(chosen, clauses)

@@ -49,8 +49,8 @@ class MemberClauses(SkewClauses):
         stream = self.members[name].stream
         return [number for key, number in self.sources.items() if self.members[key].stream == stream]
 
-    def _latency(self, name: str) -> int:
-        stream = self.latency.get(self.members[name].stream, self.latency.get(ALL, 0))
+    def _latency(self, name: str) -> dict[float, int]:
+        stream = self.latency.get(self.members[name].stream, self.latency.get(ALL, {}))
         return self.latency.get(name, stream)
 
 
@@ -99,16 +99,19 @@ def relate_streams(
         raise source.error(str(error), tree) from error
     clock = Amounts(source, (first.arrival and kind_of(first.column(first.arrival))) or TimeKind.TIMESTAMP)
     reader = MemberClauses(Amounts(source, first.time_kind), clock, streams=streams)
-    matrix, names = reader.read(tree, tree.expressions)
+    clauses = {clause.this: clause.expressions[0] for clause in tree.args.get("clauses") or ()}
+    budget = reader.amounts.share(clauses["DRATIO"], "DRATIO") if "DRATIO" in clauses else None
+    matrix, names = reader.read(tree, tree.expressions, budget)
     policy: Policy = DeclaredSkew(matrix)
-    for clause in tree.args.get("clauses") or ():
-        policy = Timeout(policy, silence(clock, clause.expressions[0], "TIMEOUT"))
+    if "TIMEOUT" in clauses:
+        policy = Timeout(policy, silence(clock, clauses["TIMEOUT"], "TIMEOUT"))
     members = tuple(reader.members[name] for name in names)
     for stream in named:
         one = declared[stream.name.lower()]
         own = BetweenStreams(policy, members, stream.name)
         one.stream, one.policy_of = replace(stream, policy=own, known=tuple(own.sources)), "CREATE BOUNDS"
-    return [(message, tree) for message in about_bounds(matrix, names, isinstance(policy, Timeout))]
+    said = (*reader.unused, *about_bounds(matrix, names, isinstance(policy, Timeout)))
+    return [(message, tree) for message in said]
 
 
 def _check_free(declared: DeclaredStream, tree: CreateBounds, source: SourceText) -> None:

@@ -93,6 +93,8 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
             return
         inner = inner.inner or inner
     if isinstance(inner, DeclaredSkew):
+        for message in declared.unused:
+            yield message, clauses["BOUNDS"]
         for message in about_bounds(inner.skew, stream.known, has_timeout):
             yield message, clauses["BOUNDS"]
     elif not has_timeout and (reason := _rests(inner)):
@@ -137,7 +139,7 @@ def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Str
     """What to say about a merge or join: it waits for the slowest of its inputs (STREAM paper, section 5)."""
     for name in operator.inputs:
         stream = streams.get(name.lower())
-        if stream is None or len(operator.inputs) < 2 or not _stands_still(stream):
+        if stream is None or stream.table is not None or len(operator.inputs) < 2 or not _stands_still(stream):
             continue
         waits = _waiting(operator, name)
         if waits is not None:

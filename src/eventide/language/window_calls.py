@@ -35,8 +35,10 @@ CALLS = {
     "hop": WindowCall(("SLIDE", "RANGE"), 2, "HOP(time, INTERVAL '1' MINUTE, INTERVAL '5' MINUTES)"),
     "session": WindowCall(("SESSION",), 1, "SESSION(time, INTERVAL '10' MINUTES)"),
 }
-SPARKS = ("window", "session_window")
-"""Those that are columns, too, with a start and an end."""
+COLUMNS = ("window", "session_window")
+"""Those of Spark, which are columns, too, with a start and an end."""
+
+SPARKS = tuple(CALLS[name] for name in COLUMNS)
 
 
 def is_window_call(node: exp.Expr) -> bool:
@@ -49,7 +51,7 @@ def is_part_of_window(node: exp.Expr, columns: Collection[str] = ()) -> bool:
     if not isinstance(node, exp.Column):
         return False
     parts = [part.name.lower() for part in node.parts]
-    return parts[0] in SPARKS and parts[0] not in columns and (len(parts) == 1 or parts[1:] in (["start"], ["end"]))
+    return parts[0] in COLUMNS and parts[0] not in columns and (len(parts) == 1 or parts[1:] in (["start"], ["end"]))
 
 
 MARKS = {"__window_start": WINDOW_START, "__window_end": WINDOW_END}
@@ -123,7 +125,9 @@ def called_window(call: exp.Expr, level: Scope, origin: FromReader, source: Sour
 
 def _clause(words: str, written: exp.Expr, known: WindowCall, source: SourceText) -> Clause:
     amount = amount_of(written)
-    if amount is None and words != "SESSION":
+    # Spark has no plain numbers here, whose unit would be left to guessing.
+    is_plain = known in SPARKS and isinstance(written, exp.Literal) and not written.is_string
+    if (amount is None and words != "SESSION") or is_plain:
         raise source.error(f"expected {known.written}", written)
     return Clause(this=words, expressions=[written if amount is None else amount])
 

@@ -43,7 +43,7 @@ from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.between_streams import BetweenStreams
-from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
@@ -336,5 +336,7 @@ def _simple(policy: Any, length: Length) -> str | None:
         case EstimatedSkew():
             return "by bounds between the sources that are estimated from the data"
         case DeclaredSkew():
-            return f"by declared bounds between {len(policy.skew.latency)} sources"
+            loss = declared_loss(policy)
+            may = f", losing at most {100 * loss:.4g} % of the rows of a source" if loss else ""
+            return f"by declared bounds between {len(policy.skew.latency)} sources{may}"
     return None

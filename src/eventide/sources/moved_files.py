@@ -96,41 +96,41 @@ def follow_moves(spark: SparkSession, storage: Storage, streams: Sequence[Stream
 
 
 @dataclass(frozen=True)
-class Noted:
+class SourceFolders:
     """The streams in their order, and the folders of those that read files, by the number of their source."""
 
     streams: tuple[str, ...] = ()
     folders: Mapping[str, str] = field(default_factory=dict)
 
-    def without(self, streams: Collection[str]) -> Noted:
+    def without(self, streams: Collection[str]) -> SourceFolders:
         """The same, where nothing that was read of some streams counts any more.
 
-        >>> Noted(("s", "r")).without(["r"])
-        Noted(streams=('s', ''), folders={})
+        >>> SourceFolders(("s", "r")).without(["r"])
+        SourceFolders(streams=('s', ''), folders={})
         """
         return replace(self, streams=tuple("" if name in streams else name for name in self.streams))
 
 
-def noted_text(noted: Noted) -> dict[str, str]:
+def noted_text(noted: SourceFolders) -> dict[str, str]:
     """The file that says what the log is about, by its name.
 
-    >>> noted_text(Noted(("s",), {"0": "file:/in"}))
+    >>> noted_text(SourceFolders(("s",), {"0": "file:/in"}))
     {'spark-inputs.json': '{"streams": ["s"], "folders": {"0": "file:/in"}}'}
     """
     return {NOTED: json.dumps({"streams": noted.streams, "folders": dict(noted.folders)})}
 
 
-def noted_in(storage: Storage) -> Noted:
+def noted_in(storage: Storage) -> SourceFolders:
     """What Spark's log of files in a checkpoint is about; nothing before the first start."""
     if not storage.exists(NOTED):
-        return Noted()
+        return SourceFolders()
     try:
         found = json.loads(storage.read(NOTED))
         folders = {str(number): str(folder) for number, folder in found["folders"].items()}
-        return Noted(tuple(map(str, found["streams"])), folders)
+        return SourceFolders(tuple(map(str, found["streams"])), folders)
     except (ValueError, KeyError, TypeError, AttributeError):
         log.warning("%s/%s is damaged, and is written anew", storage.where, NOTED)
-        return Noted()
+        return SourceFolders()
 
 
 class MovedInputs:
@@ -143,7 +143,7 @@ class MovedInputs:
 
     def follow(self, folders: Mapping[str, str]) -> None:
         """Let the log speak of these folders, by the number of the source; nothing is written where it does."""
-        before, now = noted_in(self._storage), Noted(self._streams, folders)
+        before, now = noted_in(self._storage), SourceFolders(self._streams, folders)
         if before == now:
             return
         if before.streams and before.streams != now.streams:

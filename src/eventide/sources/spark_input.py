@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream
@@ -127,6 +127,44 @@ def read_files(spark: SparkSession, stream: Stream, files: Sequence[str]) -> Dat
         if given.format in ("csv", "json"):
             return _text_files(spark, stream, given, {}, paths)
         return _files(spark, stream, given, {}, paths)
+
+
+def read_table(spark: SparkSession, table: Stream) -> DataFrame:
+    """The rows that a table has now."""
+    given = input_of(table)
+    path = needs_path(table, given)
+    with translated_errors(spark, f"table {table.name!r}", given.format, path):
+        if given.format == "postgres":
+            frame = spark.read.format("jdbc").options(**jdbc_options(table)).load()
+            return _conforming(table, frame, f"the table {path}")
+        read = _text_files if given.format in ("csv", "json") else _files
+        # Other tables than those of before may be there: Spark would remember them.
+        spark.catalog.refreshByPath(path)
+        return read(spark, table, given, {}, [path])
+
+
+def jdbc_options(table: Stream) -> dict[str, str]:
+    """How Spark reads a table of PostgreSQL, by JDBC.
+
+    >>> from eventide.plan.declared.stream import Table, Timestamps, columns
+    >>> given = Input("postgres", "cities", (("url", "postgresql://eve@db:5433/geo"), ("password", "p")))
+    >>> d = Stream("d", columns("k INT"), timestamps=Timestamps.INTERNAL, input=given, table=Table())
+    >>> found = jdbc_options(d)
+    >>> found["url"], found["dbtable"], found["user"]
+    ('jdbc:postgresql://db:5433/geo', 'cities', 'eve')
+    """
+    given = input_of(table)
+    options = {name.lower(): value for name, value in given.options}
+    parts = urlsplit(options.get("url", ""))
+    if parts.scheme not in ("postgresql", "postgres") or not parts.hostname:
+        raise DeclarationError(
+            f"table {table.name!r}: where is the database? Add OPTIONS (url 'postgresql://user@host:5432/database')"
+        )
+    place = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
+    user, password = options.get("user", parts.username), options.get("password", parts.password)
+    found = {"url": f"jdbc:postgresql://{place}{parts.path}", "dbtable": needs_path(table, given)}
+    found |= {"driver": "org.postgresql.Driver"}
+    return found | {name: unquote(one) for name, one in (("user", user), ("password", password)) if one}
 
 
 def _loaded(

@@ -45,7 +45,7 @@ from eventide.language.script import read_script
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query, order_by
 from eventide.plan.declared.rows import Queue, Sideline, queued
-from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps
+from eventide.plan.declared.stream import Future, Stream, Table, TimeKind, Timestamps
 from eventide.plan.declared.window import (
     TUMBLING,
     AnyWindow,
@@ -134,7 +134,8 @@ def _head(name: object) -> str:
 
 
 STREAM_KEYS = (
-    "columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation", "prods"
+    "columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation", "prods",
+    "table",
 )  # fmt: skip
 QUERY_KEYS = (
     "from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source", "prods",
@@ -206,7 +207,7 @@ def _stream(name: str, written: Any) -> Stream:
     known_keys(written, STREAM_KEYS, f"stream {name!r}")
     source = written.get("source", [])
     kinds = {kind.value: kind for kind in Timestamps}
-    timestamps = written.get("timestamps", "external")
+    timestamps = written.get("timestamps", "internal" if written.get("table") else "external")
     if timestamps not in kinds:
         raise DeclarationError(f"stream {name!r}: timestamps are {', '.join(kinds)}, not {timestamps!r}")
     stream = Stream(
@@ -220,6 +221,7 @@ def _stream(name: str, written: Any) -> Stream:
         known=tuple(map(str, written.get("known", ()))),
         punctuation=written.get("punctuation"),
         prods=written.get("prods"),
+        table=Table() if written.get("table") else None,
     )
     return stream if "future" not in written else _guarded(stream, written["future"])
 

@@ -25,12 +25,14 @@ from eventide.engine.round.engine import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
+from eventide.engine.tables import TableReads
 from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.evolution import QUERY, STREAM, Begin, Consent
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
 from eventide.sources.local_input import LocalInput, PartitionedInput, RereadableInput, open_input
+from eventide.sources.tables import read_table
 from eventide.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -73,10 +75,13 @@ class LocalEngine(Running):
         consent: Consent | None = None,
     ) -> None:
         given = dict(inputs or {})
-        self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in program.streams}
+        # What is given instead of a table are rows that come, each time all of it.
+        tables = [one for one in program.streams if one.table is not None and one.name not in given]
+        streams = [one for one in program.streams if one not in tables]
+        self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in streams}
         self._every = every
         self._tick = tick
-        self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in program.streams}
+        self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in streams}
         super().__init__(
             Engine(
                 program,
@@ -92,6 +97,7 @@ class LocalEngine(Running):
                 consent=consent,
             )
         )
+        self._tables = TableReads(self.engine, tables, read_table)
         try:
             positions, evolution = self.engine.state.positions, self.engine.evolution
             known = self._inputs.keys() - set(evolution.of(STREAM, Begin.BEGINNING, Begin.OTHER_INPUT))
@@ -144,6 +150,15 @@ class LocalEngine(Running):
 
     def recover(self) -> None:
         """Run the round that was meant, and not committed, when the engine died; let a change of the program happen."""
+        self._recover()
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Read the tables that are due."""
+        with self.exclusively():
+            self.noted(self._tables.refresh())
+
+    def _recover(self) -> None:
         with self.exclusively():
             if self.engine.evolution.history_of:
                 self.engine.backfill(self._history())
@@ -195,6 +210,7 @@ class LocalEngine(Running):
         """Run a round over what the inputs have now; False, and no round, if that is nothing."""
         rows = self._read(bounded)
         if rows:
+            self._refresh()
             self._run_round(rows, {name: one.portion() for name, one in self._inputs.items()})
         return bool(rows)
 

@@ -13,6 +13,7 @@ from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.per_source_aggregate import PerSourceAggregate
 from eventide.engine.operators.queue import QueueOperator
 from eventide.engine.operators.session_aggregate import SessionAggregate
+from eventide.engine.operators.table_join import TableJoinOperator
 from eventide.engine.operators.window_aggregate import WindowAggregate
 from eventide.engine.relations.executor import Executor
 from eventide.eventtime.instant import NEVER
@@ -42,5 +43,5 @@ def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = N
     return (
         JoinOperator.start(bound, executor, is_read, begins)
         if isinstance(bound, BoundJoin)
-        else LookupOperator.start(bound, executor, begins)
+        else (TableJoinOperator if bound.lookup.as_it_is else LookupOperator).start(bound, executor, begins)
     )

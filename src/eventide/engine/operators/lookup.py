@@ -163,7 +163,7 @@ class LookupOperator(Operator):
         found = Relation.nothing(pairs_layout(joined))
         if versions.parts:
             sides = met_text(joined, LEFT, "ready"), met_text(joined, RIGHT, "versions")
-            text = versions_text(self.bound, *sides)
+            text = self._matches(*sides)
             found = self.executor.relation(
                 Statement(text, self._portable), {"ready": ready, "versions": versions}, found.layout
             )
@@ -185,6 +185,10 @@ class LookupOperator(Operator):
             fail_safe=lambda: f"SELECT * FROM ({output_text(joined, f'({every})', fail_safe=True)})",
         )
         return Output.of(layout, self.executor.relation(statement, {"found": found, "ready": ready}, layout))
+
+    def _matches(self, rows: str, versions: str) -> str:
+        """The statement for each row with its version."""
+        return versions_text(self.bound, rows, versions)
 
     @property
     def _portable(self) -> bool:

@@ -63,6 +63,9 @@ def latest_of(name: str, program: Program, streams: Mapping[str, StreamProgress]
     """
     if name in streams:
         stream = streams[name]
+        if stream.stream.table is not None:
+            # It is read as it is, whenever that is.
+            return NEVER
         return stream.latest if stream.stream.timestamps is Timestamps.EXTERNAL else stream.heartbeat
     step = next(step for step in program.steps if step.name == name)
     if isinstance(step, Query) and name in kept:

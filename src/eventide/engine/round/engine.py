@@ -134,6 +134,10 @@ class Engine:
         """The queries, bound to what they read."""
         return self.plan.queries
 
+    def now(self) -> int:
+        """The wall clock of the engine, in microseconds."""
+        return self._now()
+
     @property
     def next_round(self) -> int:
         """The number of the round to come."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import RoundRecord, StateFile
-from eventide.engine.checkpoint.written_results import Written
+from eventide.engine.checkpoint.written_results import WrittenFiles
 from eventide.engine.common_time import restored as restored_streams
 from eventide.engine.common_time import started
 from eventide.engine.introspection.status import StreamStatus
@@ -105,7 +105,7 @@ class EngineState:
         """What a changed program does to the streams and queries of the record."""
         if self.record is not None:
             self._evolve(self.record, program, consent or Consent())
-        self.outputs: dict[str, Written] = {} if self.record is None else self.record.outputs
+        self.outputs: dict[str, WrittenFiles] = {} if self.record is None else self.record.outputs
         """Which rounds have written files of results, as far as they are still there."""
         self.streams: dict[str, StreamProgress] = {}
         self.stream_status: dict[str, StreamStatus] = {}
@@ -214,7 +214,7 @@ class EngineState:
         heartbeats: Mapping[str, int],
         operators: Mapping[str, Operator],
         saved: Mapping[str, Mapping[str, Any]],
-        outputs: dict[str, Written],
+        outputs: dict[str, WrittenFiles],
     ) -> None:
         """Make a round happen; `saved` is what else the record is to hold of operators, `outputs` of their files."""
         found = placed(operators, self._executor)

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from eventide.engine.operators.placement import DRIVER_MEMORY
@@ -23,6 +24,7 @@ from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
 from eventide.engine.spark.rearrangement import Rearrangement
+from eventide.engine.tables import TableReads
 from eventide.errors import DeclarationError, EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.evolution import QUERY, STREAM, Begin, Consent
@@ -32,7 +34,7 @@ from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.moved_files import follow_moves, noted_in
 from eventide.sources.spark_errors import missing_topics, of_spark, outage, refuse_connect, unreachable
-from eventide.sources.spark_input import read_files, read_stream
+from eventide.sources.spark_input import read_files, read_stream, read_table
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ class SparkEngine(Running):
         self._frames = {
             stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
             for stream in program.streams
+            if stream.table is None or stream.name in given
         }
         super().__init__(
             Engine(
@@ -105,6 +108,8 @@ class SparkEngine(Running):
                 consent=consent,
             )
         )
+        tables = [one for one in program.streams if one.name not in self._frames]
+        self._tables = TableReads(self.engine, tables, partial(read_table, spark))
         self._log = SparkLog(self.engine.checkpoint.storage)
         self._rearrangement = Rearrangement(self.engine.checkpoint.storage)
         # A frame of the user's may have done anything to the rows of its files.
@@ -138,7 +143,7 @@ class SparkEngine(Running):
     def _evolve(self) -> None:
         """Let a change of the program happen, and what a round without rows was to be that died."""
         storage, evolution = self.engine.checkpoint.storage, self.engine.evolution
-        noted, now = noted_in(storage), tuple(stream.name for stream in self.engine.program.streams)
+        noted, now = noted_in(storage), tuple(self._frames)
         noted = noted.without(evolution.of(STREAM, Begin.OTHER_INPUT))
         others = bool(noted.streams) and noted.streams != now and self._declared_alone
         if others:
@@ -148,6 +153,8 @@ class SparkEngine(Running):
             self.engine.backfill(self._history(noted.streams))
         self.noted(self.engine.resume())
         self.commit_evolution()
+        if self.engine.pending is None:
+            self.noted(self._tables.refresh())
         if others:
             read = [name for name, stream in self.engine.streams.items() if stream.losses.rows]
             self._rearrangement.begin(noted, now, read)
@@ -171,7 +178,8 @@ class SparkEngine(Running):
                 yield {stream.name: read_files(self.spark, stream, files)}
 
     def _follow_moves(self) -> None:
-        checkpoint, streams = self.engine.checkpoint.storage, self.engine.program.streams
+        checkpoint = self.engine.checkpoint.storage
+        streams = [one for one in self.engine.program.streams if one.name in self._frames]
         follow_moves(self.spark, checkpoint, streams, self._declared_alone)
 
     def _not_answering(self) -> list[str]:
@@ -259,6 +267,10 @@ class SparkEngine(Running):
                 # Returning would be a promise that the batch is done.
                 raise _StoppedError
             try:
+                pending = self.engine.pending
+                if pending is None or pending.batch != number:
+                    # A round that is run again has to see the tables that it saw.
+                    self.noted(self._tables.refresh())
                 self._log.confirm(number)
                 portions = {"spark": self._log.portion(number)}
                 self.noted(self.engine.round(self._rows(batch, number), batch=number, portions=portions))

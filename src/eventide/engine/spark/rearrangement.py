@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
 from eventide.errors import CheckpointError
-from eventide.sources.moved_files import SOURCES, Noted, noted_text
+from eventide.sources.moved_files import SOURCES, SourceFolders, noted_text
 from eventide.storage.storage import Storage
 
 OFFSETS = "spark/offsets"
@@ -55,7 +55,7 @@ class Rearrangement:
             self._storage.write(name, text.encode())
         self._storage.remove(CHANGE)
 
-    def begin(self, before: Noted, now: Sequence[str], read: Collection[str]) -> None:
+    def begin(self, before: SourceFolders, now: Sequence[str], read: Collection[str]) -> None:
         """Let the log speak of these streams; `read` are those of which rows have been read."""
         if lost := [name for name in read if name in now and name not in before.streams]:
             raise CheckpointError(
@@ -77,6 +77,6 @@ class Rearrangement:
                 write[f"{SOURCES}/{number}/{rest}"] = self._storage.read(name).decode()
             if place in before.folders:
                 folders[str(number)] = before.folders[place]
-        change = {"remove": old, "write": {**write, **noted_text(Noted(tuple(now), folders))}}
+        change = {"remove": old, "write": {**write, **noted_text(SourceFolders(tuple(now), folders))}}
         self._storage.write(CHANGE, json.dumps(change).encode())
         self.finish()

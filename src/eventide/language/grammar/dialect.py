@@ -42,8 +42,13 @@ from eventide.language.grammar.nodes import (
 from eventide.language.grammar.window_tables import WindowTableParser
 from eventide.plan.expressions.spark_dialect import Spark4
 
+TABLE_CLAUSES = {
+    **{words: STREAM_CLAUSES[words] for words in ("FROM", "OPTIONS", "FORMAT")},
+    "REFRESH EVERY": ("amount",),
+}
 STATEMENTS = (
     "CREATE STREAM",
+    "CREATE TABLE",
     "CREATE QUERY",
     "CREATE BOUNDS",
     "CREATE INTERFACE SET",
@@ -85,6 +90,9 @@ class Eventide(Spark4):
                 return CreateStream(
                     this=stream, columns=self._parse_columns(), clauses=self._parse_each(STREAM_CLAUSES)
                 )
+            if self._match_text_seq("CREATE", "TABLE"):
+                table, columns = self._parse_stream_name(), self._parse_columns()
+                return CreateStream(this=table, columns=columns, clauses=self._parse_each(TABLE_CLAUSES), kind="TABLE")
             if self._match_text_seq("CREATE", "BOUNDS"):
                 bounds = self._parse_list(lambda: self._parse_bound(self._parse_member))
                 return CreateBounds(expressions=bounds, clauses=self._parse_each(BOUNDS_CLAUSES))
@@ -104,7 +112,7 @@ class Eventide(Spark4):
                 return self._parse_query(name)
             if self._match_text_seq("DROP"):
                 return Order(
-                    this="DROP", kind=self._parse_word("QUERY", "STREAM"), expression=self._parse_stream_name()
+                    this="DROP", kind=self._parse_word("QUERY", "STREAM", "TABLE"), expression=self._parse_stream_name()
                 )
             if self._match_text_seq("SHOW"):
                 return Order(this="SHOW", kind=self._parse_word("STREAMS", "QUERIES"))
@@ -119,8 +127,8 @@ class Eventide(Spark4):
                 return self._parse_query(None)
             if self._match_text_seq("CREATE"):
                 self._refuse(
-                    "expected STREAM, QUERY, BOUNDS, INTERFACE SET or FUNCTION",
-                    ("STREAM", "QUERY", "BOUNDS", "INTERFACE", "FUNCTION"),
+                    "expected STREAM, TABLE, QUERY, BOUNDS, INTERFACE SET or FUNCTION",
+                    ("STREAM", "TABLE", "QUERY", "BOUNDS", "INTERFACE", "FUNCTION"),
                 )
             self._refuse(f"expected a statement: {', '.join(STATEMENTS)}", STATEMENTS)
 

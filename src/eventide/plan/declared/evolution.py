@@ -201,7 +201,10 @@ class _Comparison:
         ]
         order = {name: place for place, name in enumerate((*self._new["streams"], *queries))}
         kept = sorted(self._found.values(), key=lambda part: order[part.name])
-        return Evolution((*kept, *gone), inputs)
+        # Of a table there is no past: it is read as it is.
+        tables = {name for name, stream in self._new["streams"].items() if stream.get("table")}
+        streams = {name: tuple(read for read in reads if read not in tables) for name, reads in inputs.items()}
+        return Evolution((*kept, *gone), streams)
 
     # Streams
 

@@ -62,6 +62,8 @@ WORDS = {
     "input": "the format of its input",
     "punctuation": "the column of its promises",
     "prods": "the column of its prods",
+    "table": "how it is a table",
+    "table.refresh": "REFRESH EVERY",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
@@ -135,7 +137,9 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     data["policy"] = ADDRESS.sub("", repr(stream.policy))
     data["input"] = stream.input.format if stream.input else None
-    return data if stream.known else _without(data, "known")
+    for later in ("known", "table"):
+        data = data if getattr(stream, later) else _without(data, later)
+    return data
 
 
 def _step(step: Step) -> Json:

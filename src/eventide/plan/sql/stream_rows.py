@@ -45,7 +45,7 @@ from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, quoted
 from eventide.plan.expressions.parse import parsed
-from eventide.plan.sql.portable import FRACTION, Kinds
+from eventide.plan.sql.portable import FRACTION, ValueKinds
 
 MALFORMED = "_malformed"
 
@@ -214,7 +214,7 @@ def prods_text(stream: Stream, columns: tuple[str, ...], marked: bool) -> str:
 
 def patterns_portable(stream: Stream, columns: tuple[str, ...]) -> bool:
     """Whether any engine tells these patterns alike (see `plan.plain`)."""
-    kinds = Kinds(stream)
+    kinds = ValueKinds(stream)
     return all(kinds.of(exp.column(name)) not in (None, FRACTION) for name in columns)
 
 

@@ -78,7 +78,12 @@ def group(skew: Skew, assignment: Sequence[int]) -> SkewMatrix:
         [join_targets(join_senders(skew.bounds(i, j) for i in senders) for j in targets) for targets in members]
         for senders in members
     ]
-    return SkewMatrix.of(entries, [max(skew.latency[j] for j in targets) for targets in members])
+    longer = skew.latency_exceeded or (0.0,) * len(skew.latency)
+    return SkewMatrix.of(
+        entries,
+        [max(skew.latency[j] for j in targets) for targets in members],
+        [max(longer[j] for j in targets) for targets in members],
+    )
 
 
 def members_of(assignment: Sequence[int]) -> list[list[int]]:

@@ -200,6 +200,11 @@ class PerSourceSkew:
         return row_lags(self.own)
 
     @property
+    def latency_exceeded(self) -> tuple[float, ...]:
+        """Nothing is longer on its way than its latency."""
+        return ()
+
+    @property
     def longest_after(self) -> int:
         """The largest `after` of any time bound."""
         own = [int(after.max()) for after, _ in self._own_layers]
