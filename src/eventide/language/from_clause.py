@@ -150,7 +150,6 @@ NOT_YET = {
     "sort": "SORT BY",
     "cluster": "CLUSTER BY",
     "distribute": "DISTRIBUTE BY",
-    "qualify": "QUALIFY",
     "pivots": "PIVOT",
     "match": "MATCH_RECOGNIZE",
     "into": "SELECT INTO",
@@ -158,7 +157,7 @@ NOT_YET = {
 }
 """Parts of a SELECT that are read but cannot be run yet."""
 
-OWN = ("group", "having", "distinct", "order", "limit", "joins")
+OWN = ("group", "having", "distinct", "order", "limit", "joins", "qualify")
 """What makes a sub-query one of its own."""
 
 
@@ -233,9 +232,9 @@ class FromReader:
 
     def _add_window(self, select: exp.Select, level: Scope) -> None:
         for window in select.args.get("windows") or ():
-            if not isinstance(window, StreamWindow):
-                raise self.source.error("a WINDOW clause of rows cannot be run yet", window, "write WINDOW [RANGE ..]")
-            level.window = self._one_window(level.window, window)
+            # Others are named for OVER.
+            if isinstance(window, StreamWindow):
+                level.window = self._one_window(level.window, window)
 
     def _only_known(self, select: exp.Select) -> None:
         for key, words in NOT_YET.items():
@@ -333,7 +332,10 @@ class FromReader:
             below = below.this
         if isinstance(below, exp.SetOperation) or (
             isinstance(below, exp.Select)
-            and (any(below.args.get(key) for key in OWN) or any(aggregates_in(e) for e in below.expressions))
+            and (
+                any(below.args.get(key) for key in OWN)
+                or any(aggregates_in(e) or e.find(exp.Window) is not None for e in below.expressions)
+            )
         ):
             return over(self.made(below, ctes), set())
         select, level = self.read(below, ctes)

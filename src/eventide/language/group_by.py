@@ -6,12 +6,7 @@ numbers. *Window*: a query closes. It has a window over time or over a count of 
 time after the other (`time/60 AS tb`, `date_trunc('minute', ts)`), or it reads a query and takes over its windows. An
 aggregate with none of them is refused, because no heartbeat could ever say that it is complete. `GROUP BY window(ts,
 '5 minutes', '1 minute')` means the same as `[RANGE 5 minutes SLIDE 1 minute]` behind the stream; `window.start` and
-`window.end` are `window_start` and `window_end`. *OVER* looks at other rows than its own, and is refused: the first n
-of a window are chosen by ORDER BY and LIMIT, a value over all groups by a query over the query.
-
->>> import sqlglot
->>> hint_for(sqlglot.parse_one("rank() OVER (ORDER BY total DESC)"))
-'for the first n of each window: ORDER BY total DESC LIMIT n, behind GROUP BY'
+`window.end` are `window_start` and `window_end`.
 """
 
 from __future__ import annotations
@@ -154,7 +149,7 @@ def _in_stretches(group: Group, level: Scope) -> Group:
 
 
 def with_time(group: Group, node: exp.Expr, level: Scope) -> Group:
-    """The group with what it has to do with time, where `node` says how it is computed."""
+    """The group, which knows now how `node`, by which it is computed, depends on time."""
     found = level.clock.of(node)
     if found is not None:
         group.carries, group.bucket = level.clock.over_time(node), found.bucket
@@ -163,36 +158,19 @@ def with_time(group: Group, node: exp.Expr, level: Scope) -> Group:
     return group
 
 
-RANKS = ("rank", "row_number", "rownumber", "dense_rank", "denserank", "percent_rank", "percentrank", "ntile")
-NEIGHBOURS = ("lag", "lead")
-
-
-def refuse_over(query: exp.Expr, source: SourceText, apart_from: frozenset[str] = WINDOWS) -> None:
-    """An error for an OVER, or a function that looks across rows, in a query, wherever it stands."""
-    for over in query.find_all(exp.Window):
-        raise source.error("OVER cannot be run yet", over, hint_for(over))
-    if (refused := refused_call(query, apart_from)) is not None:
+def refuse_over(select: exp.Expr, source: SourceText, apart_from: frozenset[str] = WINDOWS) -> None:
+    """An error for an OVER where there can be none, or a function that looks across rows without one."""
+    for key in ("where", "group", "having", "order"):
+        part = select.args.get(key)
+        if part is not None and (over := part.find(exp.Window)) is not None:
+            words = "ORDER BY" if key == "order" else "GROUP BY" if key == "group" else key.upper()
+            raise source.error(
+                f"{words} sees no OVER",
+                over,
+                "choose by it in QUALIFY, behind the SELECT"
+                if key in ("where", "having")
+                else "select it in a sub-query",
+            )
+    if (refused := refused_call(select, apart_from, over=True)) is not None:
         at, wrong, instead = refused
         raise source.error(wrong, at, instead)
-
-
-def hint_for(over: exp.Expr) -> str:
-    """What to write in the place of an OVER.
-
-    >>> import sqlglot
-    >>> hint_for(sqlglot.parse_one("lag(speed) OVER (ORDER BY ts)"))
-    'to meet rows before it, join the stream with itself: ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE'
-    >>> hint_for(sqlglot.parse_one("sum(n) OVER (PARTITION BY k)"))
-    "aggregate in a window, FROM s [RANGE 5 minutes]; over all groups of a window, by a query over the query's name"
-    """
-    inner = over.this
-    name = (inner.name if isinstance(inner, exp.Anonymous) else inner.key).lower()
-    if name in RANKS:
-        order = over.args.get("order")
-        by = order.sql("spark") if isinstance(order, exp.Order) else "ORDER BY value"
-        return f"for the first n of each window: {by} LIMIT n, behind GROUP BY"
-    if name in NEIGHBOURS:
-        return "to meet rows before it, join the stream with itself: ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE"
-    return (
-        "aggregate in a window, FROM s [RANGE 5 minutes]; over all groups of a window, by a query over the query's name"
-    )

@@ -75,7 +75,7 @@ def keep(folder: Path) -> None:
 
 
 def remove_all() -> None:
-    """Before a process ends that does not wait for the end of anything."""
+    """Remove all temporary folders, before the process ends at once."""
     for folder in list(_there):
         _remove(folder)
 
@@ -120,7 +120,7 @@ def reads_standard_input(program: Program) -> bool:
 
 
 def chosen_engine(asked: str | None, program: Program) -> str:
-    """What was asked for; by default Spark, but the local engine for a filter, whose pipe Spark cannot read.
+    """The engine that was asked for; by default Spark, or the local engine for standard input.
 
     >>> chosen_engine(None, Program(()))
     'spark'
@@ -135,7 +135,7 @@ def chosen_engine(asked: str | None, program: Program) -> str:
 
 @contextmanager
 def checkpoint_at(given: str | None) -> Iterator[str | Storage]:
-    """The checkpoint that was given, or one that is gone afterwards."""
+    """The checkpoint that was given, or a temporary one."""
     if given is not None:
         yield given
         return

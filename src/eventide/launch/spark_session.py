@@ -155,7 +155,7 @@ def _cores(master: str) -> int:
 
 @contextlib.contextmanager
 def started_well(log_file: Path) -> Iterator[None]:
-    """Inside, the JVM that PySpark starts is one of these; leaving by an error before it can be talked to ends it."""
+    """A context for starting the JVM of PySpark: an error before the JVM answers ends it."""
     from pyspark import SparkContext, java_gateway
 
     started: list[subprocess.Popen[bytes]] = []

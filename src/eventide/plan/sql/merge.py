@@ -129,13 +129,15 @@ def _is_ranked(query: BoundQuery) -> bool:
 def _rank(query: BoundQuery) -> str:
     """The place of a result within its window."""
     both = zip(query.orders, query.query.order, strict=True)
-    order = [part for value, one in both for part in _ordered(_output(value.name), value.type, one)]
+    order = [part for value, one in both for part in ordered_words(_output(value.name), value.type, one)]
     # The groups of a window differ, so nothing is left to chance.
-    order += [part for j, key in enumerate(query.keys) for part in _ordered(f"__k{j}", key.type, OrderBy(key.name))]
+    order += [
+        part for j, key in enumerate(query.keys) for part in ordered_words(f"__k{j}", key.type, OrderBy(key.name))
+    ]
     return f"row_number() OVER (PARTITION BY __start, __end ORDER BY {', '.join(order) or ROWS}) AS {RANK}"
 
 
-def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:
+def ordered_words(sql: str, kind: str, one: OrderBy) -> list[str]:
     """The parts of an ORDER BY that order values of a type alike in both engines; none where all are NULL."""
     key = order_key(sql, kind)
     if key is None or key[0] == sql:
@@ -145,7 +147,7 @@ def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:
 
 
 def compact_text(query: BoundQuery, slices: str, *beside: str) -> str:
-    """The same slices, merged to one row for each pane and group; `beside`: columns that a group determines."""
+    """SQL that merges slices to one row for each pane and group; `beside`: columns that a group determines."""
     keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys))), *beside]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     source = slices
