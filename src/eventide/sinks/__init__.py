@@ -8,10 +8,11 @@ if TYPE_CHECKING:
     from eventide.sinks.callback import Callback, SparkWriter
     from eventide.sinks.console import Console
     from eventide.sinks.directory import Directory
+    from eventide.sinks.kafka import Kafka
     from eventide.sinks.postgres import Postgres
     from eventide.sinks.sink import Memory, Sink, sink_of
 
-__all__ = ["Callback", "Console", "Directory", "Memory", "Postgres", "Sink", "SparkWriter", "sink_of"]
+__all__ = ["Callback", "Console", "Directory", "Kafka", "Memory", "Postgres", "Sink", "SparkWriter", "sink_of"]
 
 __getattr__ = lazy_import(
     __name__,
@@ -19,6 +20,7 @@ __getattr__ = lazy_import(
         "Callback": "eventide.sinks.callback",
         "Console": "eventide.sinks.console",
         "Directory": "eventide.sinks.directory",
+        "Kafka": "eventide.sinks.kafka",
         "Memory": "eventide.sinks.sink",
         "Postgres": "eventide.sinks.postgres",
         "Sink": "eventide.sinks.sink",

@@ -63,6 +63,7 @@ INTO_CLAUSES: Mapping[str, Parts] = {
     "FORMAT": ("name",),
     "OPTIONS": ("pairs",),
     "EMIT IMMEDIATELY": (),
+    "EMIT IN ORDER OF TIME": (),
 }
 PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD EVERY": ("amount",),

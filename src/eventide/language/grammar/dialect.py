@@ -184,7 +184,8 @@ class Eventide(Spark4):
 
         def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
             word = self._curr.text.upper()
-            follows = (word, self._next.text.upper()) in (("EMIT", "IMMEDIATELY"), ("CLOSE", "BY")) or word == "LIMIT"
+            after = self._next.text.upper() if self._next else ""
+            follows = (word, after) in (("EMIT", "IMMEDIATELY"), ("EMIT", "IN"), ("CLOSE", "BY")) or word == "LIMIT"
             follows = follows or self._at_early_word(word)
             # On a line of its own, such a word begins the next statement.
             begins = word in BEGINNINGS and bool(self._prev) and self._curr.line > self._prev.line

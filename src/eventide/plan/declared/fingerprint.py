@@ -70,6 +70,7 @@ WORDS = {
     "stream": "what it reads",
     "inputs": "what it merges",
     "ordered": "whether it keeps the order of time",
+    "simultaneous": "whether simultaneous rows wait for each other",
     "left": "its left input",
     "right": "its right input",
     "kind": "the kind of the join",
@@ -147,7 +148,8 @@ def _step(step: Step) -> Json:
     data: Json = _as_data(step)
     for free in ("name", "prods", "room", "sideline"):
         data = _without(data, free)
-    return data
+    # Records of before this could be said do not have it.
+    return data if data.get("simultaneous") else _without(data, "simultaneous")
 
 
 def _as_data(value: Any) -> Any:
