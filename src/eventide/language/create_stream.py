@@ -20,7 +20,18 @@ from eventide.language.grammar.spelling import meant
 from eventide.language.kafka_records import NOTED, arrives_by_record, columns_of_records, options_of_topics
 from eventide.language.policies import WATERMARKS, PolicyReader
 from eventide.plan.declared.secrets import checked_secret
-from eventide.plan.declared.stream import Future, Input, Stream, Table, TimeKind, Timestamps, kind_of
+from eventide.plan.declared.stream import (
+    CHANGED_AT,
+    ENVELOPE,
+    REMOVED,
+    Future,
+    Input,
+    Stream,
+    Table,
+    TimeKind,
+    Timestamps,
+    kind_of,
+)
 from eventide.plan.expressions.columns import Column, spark_type
 
 TIME_NAMES = ("time", "timestamp", "ts", "t")
@@ -61,8 +72,10 @@ class StreamReader:
             return self._table(tree, clauses)
         columns = self._columns(tree)
         columns, partitions = columns_of_records(columns, clauses)
+        changes = self._of_changes(clauses, columns)
+        columns = (*columns, *changes)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
-        time, timestamps = self._time(tree, clauses, columns, arrival)
+        time, timestamps = self._time(tree, clauses, columns, arrival, next(iter(changes), None))
         if arrival is None and arrives_by_record(clauses, columns, time):
             declared_too = any(column.name.lower() == NOTED.name for column in columns)
             columns = columns if declared_too else (*columns, NOTED)
@@ -76,10 +89,28 @@ class StreamReader:
             arrival=arrival.name if arrival else None,
             timestamps=timestamps,
             input=self._input(tree, clauses),
+            removed=REMOVED if changes else None,
         )
         declared = DeclaredStream(stream, clauses, tree)
         declared.stream = replace(stream, future=self._future(clauses, stream))
         return self.with_policy(declared, clauses)
+
+    def _of_changes(self, clauses: dict[str, Clause], columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """The columns that change data has beside those of its table; none for other streams."""
+        for name, value in self._options(clauses.get("OPTIONS")):
+            if name.lower() != ENVELOPE:
+                continue
+            if value.lower() != "debezium":
+                raise self.source.error(
+                    f"there is no envelope {value!r}", clauses["OPTIONS"], "write envelope 'debezium'"
+                )
+            for column in columns:
+                if column.name.lower() in (CHANGED_AT, REMOVED):
+                    raise self.source.error(
+                        f"a change has a column {column.name!r} of its own", clauses["OPTIONS"], "leave it out"
+                    )
+            return Column(CHANGED_AT, "TIMESTAMP"), Column(REMOVED, "BOOLEAN")
+        return ()
 
     def _table(self, tree: CreateStream, clauses: dict[str, Clause]) -> DeclaredStream:
         given = self._input(tree, clauses)
@@ -178,7 +209,12 @@ class StreamReader:
         )
 
     def _time(
-        self, tree: CreateStream, clauses: dict[str, Clause], columns: tuple[Column, ...], arrival: Column | None
+        self,
+        tree: CreateStream,
+        clauses: dict[str, Clause],
+        columns: tuple[Column, ...],
+        arrival: Column | None,
+        changed_at: Column | None = None,
     ) -> tuple[Column | None, Timestamps]:
         by = self._named_by_watermark(clauses) or clauses.get("TIMESTAMP BY")
         if by is not None:
@@ -193,6 +229,8 @@ class StreamReader:
                     f"{column.name!r} is {column.type}, and time must be TIMESTAMP, DATE or a whole number", name
                 )
             return column, Timestamps.EXTERNAL
+        if changed_at is not None:
+            return changed_at, Timestamps.EXTERNAL
         return self._only_time(tree, tuple(c for c in columns if c is not arrival)), Timestamps.EXTERNAL
 
     def _only_time(self, tree: CreateStream, columns: tuple[Column, ...]) -> Column:
