@@ -157,7 +157,17 @@ def name_of(call: exp.Expr) -> str:
     if isinstance(call, exp.Binary | exp.Connector):
         # An operator's text starts with its first operand.
         return call.key
-    return call.sql(SPARK).split("(", 1)[0].strip().lower()
+    outline = type(call)(**{key: _outlined(value) for key, value in call.args.items()})
+    return outline.sql(SPARK).split("(", 1)[0].strip().lower()
+
+
+def _outlined(value: object) -> object:
+    """An argument, or a place for one: calls within calls are asked for their names one after the other."""
+    if isinstance(value, list):
+        return [_outlined(one) for one in value]
+    if isinstance(value, exp.Func | exp.Binary | exp.Unary):
+        return exp.column("x")
+    return value.copy() if isinstance(value, exp.Expr) else value
 
 
 def only_where(aggregate: str, condition: str) -> str:
