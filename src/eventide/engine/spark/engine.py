@@ -1,8 +1,11 @@
 """The Spark engine: one streaming query over all declared streams; each of its micro-batches is a round.
 
 Laws. All streams are one union, each row tagged with its stream: one offset log, one round. Spark runs a batch again
-after a crash with the same rows; a batch that is part of a committed round is not run twice. In silence the engine
-itself makes rounds, only when something waits for the clock, and without a Spark job."""
+after a crash with the same rows; a batch that is part of a committed round is not run twice. A round that failed before
+it was committed, and not by its rows or its declaration, is tried again with the same rows: four times in all, and for
+as long as a source does not answer. In silence the engine itself makes rounds, only when something waits for the clock,
+and without a Spark job.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,21 @@ from typing import TYPE_CHECKING
 
 from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.engine import Engine, Observer
+from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
-from eventide.errors import EngineError, EventideError
+from eventide.errors import EngineError, EventideError, first_line
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.moved_files import follow_moves
-from eventide.sources.spark_errors import missing_topics, of_spark, outage, refuse_connect, unreachable
+from eventide.sources.spark_errors import is_gone, missing_topics, of_spark, outage, refuse_connect, unreachable
 from eventide.sources.spark_input import read_stream
 from eventide.storage.storage import Storage
 
@@ -48,6 +52,9 @@ STOP_SECONDS = 10.0
 
 RETRY_SECONDS, REPEAT_SECONDS = 10.0, 60.0
 """Seconds before a source that did not answer is tried again, and before the same is said of it again."""
+
+WAITS = (0.1, 1.0, 4.0)
+"""Seconds before a round that failed is tried again: once, twice, three times."""
 
 
 class SparkEngine(Running):
@@ -105,12 +112,14 @@ class SparkEngine(Running):
         self._declared_alone = not given
         self._knows_files = by_files and self._declared_alone and self.engine.checkpoint.storage.near
         self._query: StreamingQuery | None = None
+        self._bounded = False
         self._outage = "", 0.0
         """What was said of sources that do not answer, and when."""
 
     def start(self, bounded: bool = False) -> SparkEngine:
         """Begin. `bounded`: take what is there now, close everything, and end."""
         self.begin()
+        self._bounded = bounded
         for sentence in self._not_answering():
             self._outage = sentence, time.monotonic()
             log.warning("%s; it goes on being tried", sentence)
@@ -219,11 +228,56 @@ class SparkEngine(Running):
             try:
                 self._log.confirm(number)
                 portions = {"spark": self._log.portion(number)}
-                self.noted(self.engine.round(self._rows(batch, number), batch=number, portions=portions))
+                self.noted(
+                    self._carried_out(
+                        lambda: self.engine.round(self._rows(batch, number), batch=number, portions=portions)
+                    )
+                )
+            except _StoppedError:
+                raise
             except BaseException as failure:
                 # Spark would tell it as a Java exception; what we know is kept for whoever waits.
                 self.failure = self.failure or failure
                 raise
+
+    def _carried_out(self, round: Callable[[], RoundReport | None]) -> RoundReport | None:
+        """A round; where it fails and nothing of it was committed, it is tried again."""
+        number, failed = self.engine.next_round, 0
+        while True:
+            try:
+                return round()
+            except Exception as failure:
+                wait = self._wait_after(failure, failed) if self.engine.next_round == number else None
+                if wait is None:
+                    raise
+                failed += wait != RETRY_SECONDS
+                if self.stopping.wait(wait):
+                    raise _StoppedError from failure
+
+    def _wait_after(self, failure: Exception, failed: int) -> float | None:
+        """Seconds before the round is tried again; None if that is no use."""
+        is_ours = isinstance(failure, EventideError) and type(failure) is not EngineError
+        if is_ours or is_gone(failure) or is_gone(failure.__cause__ or failure):
+            return None
+        missing = outage(failure.__cause__ or failure, self.engine.program.streams)
+        if missing is not None and not self._bounded:
+            self._tell_outage(missing)
+            return RETRY_SECONDS
+        if failed == len(WAITS):
+            return None
+        log.warning(
+            "round %d failed, and nothing of it was committed; it is tried again: %s",
+            self.engine.next_round,
+            first_line(failure),
+        )
+        return WAITS[failed]
+
+    def _tell_outage(self, reason: str) -> None:
+        reason = next(iter(self._not_answering()), reason)
+        last, at = self._outage
+        if reason != last or time.monotonic() > at + REPEAT_SECONDS:
+            self._outage = reason, time.monotonic()
+            log.warning("%s; it goes on being tried", reason)
 
     def _watch(self, bounded: bool) -> None:
         """Tick until the query has ended; then close what is open, if that was asked for."""
@@ -236,15 +290,15 @@ class SparkEngine(Running):
                 if not bounded and self.lock.acquire(blocking=False):
                     try:
                         with self.exclusively():
-                            self.noted(self.engine.tick())
+                            self.noted(self._carried_out(self.engine.tick))
                     finally:
                         self.lock.release()
             while bounded and self.engine.is_behind and not self.stopping.is_set():
                 with self.exclusively():
-                    self.noted(self.engine.tick())
+                    self.noted(self._carried_out(self.engine.tick))
             if bounded and not self.stopping.is_set() and not self.engine.ended:
                 with self.exclusively():
-                    self.noted(self.engine.end())
+                    self.noted(self._carried_out(self.engine.end))
         except BaseException as failure:
             if self.failure is None and not self.stopping.is_set():
                 self.failure = failure if isinstance(failure, EventideError) else of_spark(failure, "Spark failed")
@@ -265,13 +319,9 @@ class SparkEngine(Running):
             reason = None if self.failure is not None else outage(failure, self.engine.program.streams)
             if reason is None or self.stopping.is_set():
                 raise
-            reason = next(iter(self._not_answering()), reason)
             if bounded:
-                raise EngineError(f"Spark has given up: {reason}") from failure
-            last, at = self._outage
-            if reason != last or time.monotonic() > at + REPEAT_SECONDS:
-                self._outage = reason, time.monotonic()
-                log.warning("%s; it goes on being tried", reason)
+                raise EngineError(f"Spark has given up: {next(iter(self._not_answering()), reason)}") from failure
+            self._tell_outage(reason)
             if not self.stopping.wait(RETRY_SECONDS):
                 with self.exclusively():
                     self._query = self._started(bounded)

@@ -89,7 +89,7 @@ def _one_expression(sql: str, what: str) -> exp.Expression:
     return found.copy()
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def _statements(sql: str) -> list[exp.Expr | None]:
     """What was read, to be copied and not changed: every step from a text to a plan looks at the same expression."""
     return list(sqlglot.parse(f"SELECT {sql}", read=SPARK))
