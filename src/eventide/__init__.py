@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from eventide.api.sql import sql
     from eventide.api.start import start
     from eventide.api.stream import stream
+    from eventide.api.table import table
     from eventide.errors import DeclarationError, EventideError, InputError, LostRowsWarning, SnapshotError
     from eventide.eventtime.arrivals import Arrivals
     from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy, Snapshot
@@ -76,6 +77,7 @@ __all__ = [
     "sql",
     "start",
     "stream",
+    "table",
 ]
 
 # Nothing is loaded before it is asked for: commands pass through this door, too.
@@ -102,5 +104,6 @@ __getattr__ = lazy_import(
         "sql": "eventide.api.sql",
         "start": "eventide.api.start",
         "stream": "eventide.api.stream",
+        "table": "eventide.api.table",
     },
 )

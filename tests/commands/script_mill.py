@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from eventide.language.grammar.clauses import (
+    BOUNDS_CLAUSES,
     FUNCTION_CLAUSES,
     INTO_CLAUSES,
     PROD_CLAUSES,
@@ -135,6 +136,10 @@ class ScriptMill(QueryMill):
             )
         if pick < 0.38:
             return f"CREATE INTERFACE SET {self._name()} AS {self._name()}, {self._name()}"
+        if pick < 0.41:
+            names = [self._one(["S", "T", "S.k", "T.'x'", "ALL", *NAMES]) for _ in range(4)]
+            bounds = ", ".join(f"{a} TRAILS {b} BY {self._one(AMOUNTS)}" for a, b in (names[:2], names[2:]))
+            return f"CREATE BOUNDS ({bounds}) {self._clauses(BOUNDS_CLAUSES, 1)}"
         head = self._one(
             [f"CREATE QUERY q{number} AS ", f"CREATE QUERY q{number} AS ", f"Query q{number}: ", "", "EXPLAIN "]
         )

@@ -44,5 +44,7 @@ def write_rows(stream: Stream, folder: Path, number: int = 0, rows: int = ROWS) 
     assert (given.format, given.path is None) == ("json", False), f"write rows of {given} here"
     place = folder / str(given.path)
     place.mkdir(parents=True, exist_ok=True)
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows_of(stream, number, rows))
+    # A row of a table for each text.
+    count = 3 if stream.table is not None else rows
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows_of(stream, number, count))
     (place / "rows.json").write_text(lines, encoding="utf-8")

@@ -34,6 +34,18 @@ def people_at_doors() -> AbstractContextManager[None]:
     return running(STREAM.replace("'doors.csv'", "'in'") + "CREATE QUERY people AS " + QUERY)
 
 
+@contextmanager
+def a_run_that_was_stopped() -> Iterator[None]:
+    """The script `doors.sql`, and its checkpoint after one round."""
+    Path("in").mkdir()
+    Path("in/first.csv").write_text(ROWS, encoding="utf-8")
+    script = STREAM.replace("'doors.csv'", "'in'") + "CREATE QUERY people AS " + QUERY
+    Path("doors.sql").write_text(script, encoding="utf-8")
+    with running(script):
+        pass
+    yield
+
+
 def volumes_of_detectors() -> AbstractContextManager[None]:
     rows = [("09:10:20", "1045", 31), ("09:11:05", "1046", 12), ("09:12:40", "1045", 27), ("09:14:10", "1045", 34)]
     told = [{"ts": f"2026-01-31 {time}", "detector": detector, "volume": n} for time, detector, n in rows]
@@ -59,6 +71,8 @@ def ended_run() -> AbstractContextManager[None]:
 
 
 SCENES: dict[tuple[str, str], Callable[[], AbstractContextManager[None]]] = {
+    ("docs/changing-programs.md", "See it before"): a_run_that_was_stopped,
+    ("docs/changing-programs.md", "Copies, and the way back"): a_run_that_was_stopped,
     ("docs/commands.md", "`eventide checkpoint`"): ended_run,
     ("docs/commands.md", "`eventide prod`"): people_at_doors,
     ("docs/operations.md", "Why is it open?"): silent_device,

@@ -116,6 +116,7 @@ def _shape(question: Question, below: Window) -> Window:
     window = question.window
     if isinstance(window, SameWindow):
         return below
+    assert isinstance(window, Window | RowWindow)
     return Window(window.range, window.slide) if isinstance(window, RowWindow) else window
 
 

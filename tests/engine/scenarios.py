@@ -24,7 +24,7 @@ from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream, columns
-from eventide.plan.declared.window import RowWindow, Window
+from eventide.plan.declared.window import RowWindow, SessionWindow, Window
 from eventide.testing.oracle import Result, Round, answers
 from eventide.testing.questions import Aggregate, Condition, Question, Row
 from eventide.testing.trial import Trial, TrialOutput
@@ -121,6 +121,8 @@ CONDITIONS = st.builds(Condition, st.just("v"), st.sampled_from([">", ">=", "<",
 @st.composite
 def questions(draw: st.DrawFn, name: str) -> Question:
     """Windows that tumble, slide, do not divide each other, are shifted, leave gaps, count rows, are shown empty."""
+    if draw(st.sampled_from([False, False, False, False, True])):
+        return draw(sessions(name))
     shape = draw(st.sampled_from(["time", "time, retained", "time, shown empty", "rows"]))
     groups = draw(st.sampled_from([("k",), (), ("source",), ("k", "source"), ("v",)]))
     window: Window | RowWindow = RowWindow(draw(st.integers(1, 5)), draw(st.integers(1, 5)))
@@ -138,6 +140,19 @@ def questions(draw: st.DrawFn, name: str) -> Question:
     least = draw(st.sampled_from([0, 0, 2]))
     order, limit = draw(orders((*groups, *(aggregate.name for aggregate in aggregates))))
     return Question(name, "s", window, tuple(aggregates), groups, where, least, retain, order, limit)
+
+
+@st.composite
+def sessions(draw: st.DrawFn, name: str) -> Question:
+    """Sessions with one gap, or with one for each row, forgotten at once or retained."""
+    gap = draw(st.sampled_from([None, None, "v"]))
+    window = SessionWindow(draw(st.integers(1, 9))) if gap is None else SessionWindow(by="v")
+    groups = draw(st.sampled_from([("k",), (), ("source",), ("k", "source")]))
+    among = draw(st.sampled_from([REDUCIBLE, AGGREGATES]))
+    aggregates = tuple(draw(st.lists(st.sampled_from(among), min_size=1, max_size=3, unique=True)))
+    where, least = draw(st.none() | CONDITIONS), draw(st.sampled_from([0, 0, 2]))
+    retain = draw(st.sampled_from([0, 0, 3, 20]))
+    return Question(name, "s", window, aggregates, groups, where, least, retain, gap=gap)
 
 
 @st.composite

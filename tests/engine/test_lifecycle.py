@@ -192,8 +192,8 @@ def test_queries_come_and_go_while_it_runs_and_a_restart_has_to_know_them(
         running.add(tumbling("third"))
     with pytest.raises(CheckpointError) as refused:
         made(session, program, checkpoint, {})
-    assert "query 'second' is gone" in str(refused.value)
-    assert "query 'first' is new" in str(refused.value)
+    assert "query second: removed, its state is dropped" in str(refused.value)
+    assert "query first: added" in str(refused.value)
     assert "give the changed program another checkpoint" in str(refused.value)
     now = Program((stream(inputs),), (tumbling("second"),))
     made(session, now, checkpoint, {"second": sink}).start(bounded=True).await_end()

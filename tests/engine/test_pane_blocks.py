@@ -37,7 +37,7 @@ def test_every_pane_of_a_window_stands_once_for_it(
 
 def test_windows_of_many_panes_are_made_of_few_pieces() -> None:
     window = Window(600, 10)
-    pairs = closing(window, np.arange(0, 1200, 10), after=600, bound=1000)
+    pairs = closing(window, np.arange(0, 1200, 10), after=600, closed_before=1000)
     shared, blocks = in_blocks(pairs, 7)
     assert pairs.num_rows == 40 * 60
     assert shared.num_rows + blocks.num_rows < pairs.num_rows / 3

@@ -39,7 +39,8 @@ ALWAYS_ON_SPARK = {
     "in_sql", "internal_timestamps", "join_band", "join_full", "join_with_itself", "lookup_window", "merge_broken_rows",
     "merge_row_windows", "odd_names", "over_windows_of_rows", "overflow", "prods_by_source", "prods_of_groups", "queue",
     "refused_column_of_level", "rejects", "revise", "row_windows", "same_names_other_types", "sample",
-    "sideline_sliding", "slow_flush", "three_levels", "top_of_each_window", "wall_clock_times",
+    "session_revised", "sideline_sliding", "slow_flush", "table_left", "three_levels", "top_of_each_window",
+    "wall_clock_times",
 }  # fmt: skip
 ALWAYS_VARIED_ON_SPARK = {
     ("distinct", Variant.SPLIT),
@@ -51,6 +52,8 @@ ALWAYS_ON_THE_CLUSTER = {
     ("lookup_window", Variant.WRITTEN),
     ("merge_ordered", Variant.WRITTEN),
     ("row_windows", Variant.RESTARTED),
+    ("sessions", Variant.WRITTEN),
+    ("table_left", Variant.RESTARTED),
     ("top_revised", Variant.WRITTEN),
 }
 # Every transcript as it is written, with nothing left on the driver; some of them split into rounds, or restarted.
@@ -76,7 +79,7 @@ BY_SPARK_SQL = [
     (transcript, variant)
     for transcript, variant in ON_THE_CLUSTER
     if str(transcript) in SPLIT_ON_THE_CLUSTER | RESTARTED_ON_THE_CLUSTER
-    or str(transcript).startswith(("join", "lookup", "merge", "by_source", "sideline", "slow_flush"))
+    or str(transcript).startswith(("join", "lookup", "merge", "by_source", "session", "sideline", "slow_flush"))
 ]
 ALWAYS_BY_SPARK_SQL = {("lookup", Variant.WRITTEN)}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eventide.commands.checkpoint import state_words, states_of
+from eventide.commands.why import state_words, states_of
 from eventide.engine.introspection.status import Status
 from eventide.engine.local.backend import LocalBackend
 from eventide.engine.operators.placement import DRIVER_MEMORY

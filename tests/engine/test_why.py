@@ -56,7 +56,7 @@ POLICIES: Mapping[str, Policy] = {
     "idle on demand": Idle(OnDemand(max_skew=9), after=12),
     "timeout": Timeout(FixedDelay(10), after=15),
     "clock skew": ClockSkew(6),
-    "declared": DeclaredSkew(distributed_sensors(deviation=[1, 2, 3], latency=[2, 5, 0])),
+    "declared": DeclaredSkew(distributed_sensors(deviation=[1, 2, 3], latency=[2, 5, 0]), sources=("a", "b", "c")),
     "expected": Expected(OwnProgress(), sources=(0, 1, 2), wait=20),
     "expected for ever": Expected(ClockSkew(3), sources=(0, 1)),
 }

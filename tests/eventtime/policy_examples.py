@@ -15,6 +15,7 @@ from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.between_streams import BetweenStreams, Member
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
 from eventide.eventtime.policies.skew.grouping import group
@@ -51,6 +52,9 @@ EXAMPLES: dict[str, Policy] = {
     "punctuated, with nothing promised": Punctuated(OwnProgress()),
     "declared skew": DeclaredSkew(TEN_SENSORS),
     "declared skew of groups": MergedSources(DeclaredSkew(group(TEN_SENSORS, TWO_GROUPS)), TWO_GROUPS),
+    "one of two streams with bounds between them": BetweenStreams(
+        DeclaredSkew(TEN_SENSORS), (Member("t"), *(Member("s", str(n)) for n in range(8)), Member("s")), "s"
+    ),
     "estimated skew": EstimatedSkew(clock_unit=5, units_ahead=4),
     "drop ratio": DropRatio(0.01),
     "drop ratio of nearly all": DropRatio(0.9),

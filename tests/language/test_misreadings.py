@@ -39,7 +39,12 @@ MEANT: dict[str, tuple[int, int, str, str | None]] = {
     "SELECT max(v) FORM N [RANGE 5]": (2, 20, "not 'N'", "did you mean FROM?"),
     "SELECT max(v) FROM N [RANGE 5] EMIT CHANGES": (2, 37, "not 'CHANGES'", "PROD EVERY 10 seconds"),
     "SELECT max(v) FROM N WITH WATERMARK t 5": (2, 22, "not 'WITH'", "how time moves is said in CREATE STREAM"),
-    "SELECT max(v) FROM N GROUP BY TUMBLE(t, 5)": (2, 8, "could never close", "TUMBLE is not known here: write FROM N"),
+    "SELECT max(v) FROM N GROUP BY TUMBLING(t, 5)": (
+        2,
+        8,
+        "could never close",
+        "TUMBLING is not known here: write FROM N",
+    ),
     "SELECT max(v) FROM TABLE(HOP(TABLE N, DESCRIPTOR(t), 1, 5))": (2, 36, "expected )", "HOP is not known here"),
     "SELECT avrg(v) FROM N [RANGE 5]": (2, 8, "'avrg' is no aggregate", "did you mean avg?"),
     "SELECT k max(v) FROM N [RANGE 5] GROUP BY k": (2, 10, "unexpected 'max'", "put a comma before it"),

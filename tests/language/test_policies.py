@@ -15,7 +15,7 @@ from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.bounds import RowBound, TimeBound
-from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
 from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.eventtime.policies.slack import Slack
@@ -134,6 +134,52 @@ def test_all_stands_for_every_named_source() -> None:
     found = stream("BOUNDS (SOURCE a, SOURCE b, ALL TRAILS ALL BY 9, a TRAILS b BY 3 EXCEEDED 1%)")
     all_, one = TimeBound(0, 9 * SECOND), TimeBound(0, 3 * SECOND, 0.01)
     assert found.policy == DeclaredSkew(SkewMatrix.of([[[all_], [all_]], [[all_, one], [all_]]], [0, 0]))
+
+
+UNSURE = (
+    "BOUNDS (SOURCE a LATENCY 9 s, SOURCE a LATENCY 2 s EXCEEDED 1%, SOURCE a LATENCY 1 s EXCEEDED 2%, "
+    "a TRAILS a BY 8, a TRAILS a BY 5 EXCEEDED 1.5%, a TRAILS a BY 3 EXCEEDED 2%) {}"
+)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "latency", "lags", "loss"),
+    [
+        ("", 1, {8, 5, 3}, 0.055),
+        ("DRATIO 0.5%", 9, {8}, 0.0),
+        ("DRATIO 1.5%", 2, {8}, 0.01),
+        ("DRATIO 2.5%", 1, {8}, 0.02),
+        ("DRATIO 3.5%", 1, {8, 5}, 0.035),
+        ("DRATIO 6% TIMEOUT 5 s", 1, {8, 5, 3}, 0.055),
+    ],
+)
+def test_bounds_that_may_fail_are_used_as_far_as_the_drop_ratio_affords_them(
+    clauses: str, latency: int, lags: set[int], loss: float
+) -> None:
+    found = stream(UNSURE.format(clauses)).policy
+    assert declared_loss(found) == pytest.approx(loss)
+    skew = found.inner.skew if isinstance(found, Timeout) else found.skew  # type: ignore[attr-defined]
+    assert skew.latency == (latency * SECOND,)
+    assert {bound.lag // SECOND for bound in skew.bounds(0, 0)} == lags
+
+
+def test_bounds_that_are_not_used_are_told() -> None:
+    [one] = [told for told in warned(READ.format(UNSURE.format("DRATIO 3.5% TIMEOUT 5 s"))) if "not used" in told]
+    assert "a bound of 'a' behind 'a' is not used: it may fail for 2 % of the rows" in one
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        ("BOUNDS (SOURCE a LATENCY 1 s EXCEEDED 5%) DRATIO 1%", "every declared latency: declare a surer one"),
+        ("BOUNDS (SOURCE a EXCEEDED 5%)", "EXCEEDED of what"),
+        ("BOUNDS (SOURCE a LATENCY 1 s EXCEEDED 5%, a TRAILS a BY 0 AFTER 2 ROWS)", "and a bound counts them"),
+        ("BOUNDS (SOURCE a LATENCY 1 s) DRATIO 1% SLACK 5", "two ways to find heartbeats"),
+    ],
+)
+def test_shares_that_mean_nothing_are_refused(clauses: str, message: str) -> None:
+    with pytest.raises(LanguageError, match=message):
+        stream(clauses)
 
 
 def test_expected_sources_have_the_numbers_in_which_they_are_named_or_those_of_the_bounds() -> None:

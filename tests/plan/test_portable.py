@@ -6,7 +6,7 @@ import pytest
 
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.expressions.parse import parsed
-from eventide.plan.sql.portable import Kinds
+from eventide.plan.sql.portable import ValueKinds
 
 STREAM = Stream(
     "s",
@@ -35,7 +35,7 @@ STREAM = Stream(
     ],
 )
 def test_columns_choices_and_comparisons_of_like_with_like_are_plain(sql: str, kind: str) -> None:
-    assert Kinds(STREAM).of(parsed(sql, "q")) == kind
+    assert ValueKinds(STREAM).of(parsed(sql, "q")) == kind
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_columns_choices_and_comparisons_of_like_with_like_are_plain(sql: str, k
     ],
 )
 def test_whatever_engines_have_their_own_views_on_is_not_plain(sql: str) -> None:
-    assert Kinds(STREAM).of(parsed(sql, "q")) is None
+    assert ValueKinds(STREAM).of(parsed(sql, "q")) is None
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_whatever_engines_have_their_own_views_on_is_not_plain(sql: str) -> None
     ],
 )
 def test_counts_sums_minima_and_maxima_are_plain(sql: str, plain: bool) -> None:
-    assert Kinds(STREAM).is_aggregate(parsed(sql, "q")) == plain
+    assert ValueKinds(STREAM).is_aggregate(parsed(sql, "q")) == plain

@@ -105,7 +105,7 @@ def _text(given: Expression, owner: str) -> tuple[str | None, str]:
 
 
 def _ends_in_name(sql: str) -> bool:
-    """Whether AS at the end names the whole expression; what cannot be read is an error of whoever reads it next."""
+    """Whether the expression ends in `AS name`; text that cannot be read is refused later."""
     try:
         select = sqlglot.parse_one(f"SELECT {sql}", read=SPARK)
     except SqlglotError:

@@ -48,12 +48,12 @@ class HeartbeatReader(DataSourceStreamReader):
     def __init__(self, options: dict[str, str], column: str) -> None:
         self._options = options
         self._column = column
-        self._pace: Any = None
+        self._opened: Any = None
         self._asked_at = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         """Workers only read heartbeats: what finds them stays here."""
-        return {**self.__dict__, "_pace": None}
+        return {**self.__dict__, "_opened": None}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Where Spark's watermark begins."""
@@ -61,12 +61,12 @@ class HeartbeatReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         """The heartbeat now, or the last one when there is nothing new to tell."""
-        pace = self._generator()
+        generator = self._generator()
         now = time.monotonic()
-        if not pace.news() and now - self._asked_at < float(self._options["tick"]):
+        if not generator.news() and now - self._asked_at < float(self._options["tick"]):
             return start
         self._asked_at = now
-        found = pace.heartbeat(time.time_ns() // 1000)
+        found = generator.heartbeat(time.time_ns() // 1000)
         if found is None or found // MILLISECOND <= start["heartbeat"] // MILLISECOND:
             return start
         return {"heartbeat": found}
@@ -84,15 +84,15 @@ class HeartbeatReader(DataSourceStreamReader):
         yield pa.record_batch([moment], names=[self._column])
 
     def _generator(self) -> Any:
-        if self._pace is None:
+        if self._opened is None:
             where = self._options["eventide"]
             if where not in sys.path:
                 sys.path.insert(0, where)
-            from eventide.api.bridge_pace import Pace
+            from eventide.api.bridge_generator import BridgeGenerator
 
             policy = pickle.loads(base64.b64decode(self._options["policy"]))
-            self._pace = Pace(self._options["folder"], policy)
-        return self._pace
+            self._opened = BridgeGenerator(self._options["folder"], policy)
+        return self._opened
 
 
 class HeartbeatSource(DataSource):

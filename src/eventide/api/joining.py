@@ -45,7 +45,7 @@ def unfolded(node: Node) -> tuple[Node, list[exp.Expr]]:
 
 
 def merged(inputs: list[Node]) -> EventRows:
-    """The rows of all inputs, each once."""
+    """The merge of all inputs: every row of each."""
     if len({id(one) for one in inputs}) < len(inputs):
         raise DeclarationError("a stream cannot be merged with itself: its rows would be emitted twice; leave it out")
     levels = [one._scope() for one in inputs]
@@ -100,7 +100,7 @@ def _kind(how: str) -> JoinKind:
 
 
 def _equalities(left: Node, right: Node, on: str | Sequence[str], owner: str) -> tuple[tuple[str, ...], list[exp.Expr]]:
-    """The columns that both sides share, and all that `on` says."""
+    """The columns that `on` names, and the equalities that it says."""
     mine, theirs = left._alias, right._alias
     if mine.lower() == theirs.lower():
         raise DeclarationError(
@@ -207,7 +207,7 @@ class EventJoin(EventRows):
 
 
 def _within(left: Node, right: Node, within: Length, owner: str) -> exp.Expr:
-    """That the times of both sides lie no further apart."""
+    """The condition that the times of both sides are at most so far apart."""
     if left._scope().clock.kind is TimeKind.SEQUENCE:
         most: exp.Expr = exp.Literal.number(length(within, TimeKind.SEQUENCE, "within"))
     else:

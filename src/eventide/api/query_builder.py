@@ -31,7 +31,7 @@ from eventide.language.row_query import clock_of
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.declared.stream import TimeKind
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import check_columns, parsed
 from eventide.profile.amounts import spoken
@@ -50,7 +50,7 @@ class QueryBuilder(ReadableRows):
 
     stream: Node
     conditions: tuple[str, ...] = ()
-    windows: Window | RowWindow | None = None
+    windows: Window | RowWindow | SessionWindow | None = None
     groups: tuple[Named, ...] = ()
     on_groups: tuple[str, ...] = ()
     retain: int = 0
@@ -61,14 +61,12 @@ class QueryBuilder(ReadableRows):
         said = [f".where({condition!r})" for condition in (*self.conditions, *self.on_groups)]
         said += [] if self.share is None else [f".sample({self.share:g})"]
         if self.windows is not None:
-            plain = isinstance(self.windows, RowWindow) or self.stream.time_kind is TimeKind.SEQUENCE
-            long, step = (spoken(length, plain) for length in (self.windows.range, self.windows.slide))
-            said.append(f" in windows of {long} every {step}")
+            said.append(f" in {_spoken(self.windows, self.stream.time_kind is TimeKind.SEQUENCE)}")
         said += [f" by {', '.join(group.name for group in self.groups)}"] if self.groups else []
         return f"<not whole yet: {self.stream!r}{''.join(said)}; .agg(...) makes it a query, .select() rows>"
 
-    def _over(self, windows: Window | RowWindow, retain: int) -> QueryBuilder:
-        """The same with windows, which are given once."""
+    def _over(self, windows: Window | RowWindow | SessionWindow, retain: int) -> QueryBuilder:
+        """A copy with these windows; a second window is refused."""
         if self.windows is not None:
             raise DeclarationError(f"this query already has windows, {self.windows}: give them once")
         return replace(self, windows=windows, retain=retain)
@@ -104,8 +102,8 @@ class QueryBuilder(ReadableRows):
         windows = SameWindow() if self.windows is None and isinstance(self.stream, ContinuousQuery) else self.windows
         if windows is None:
             raise DeclarationError(
-                "an aggregate over a stream never ends without a window: add .window('5 minutes', '1 minute') or "
-                ".rows(100)"
+                "an aggregate over a stream never ends without a window: add .window('5 minutes', '1 minute'), "
+                ".sessions('10 minutes') or .rows(100)"
             )
         columns = (*self._known, *(Column(group.name, "") for group in self.groups))
         select = [value for each in aggregates for value in self._values(each, columns)]
@@ -128,7 +126,7 @@ class QueryBuilder(ReadableRows):
         return ContinuousQuery(self.stream, query)
 
     def distinct(self) -> ContinuousQuery:
-        """Give the groups of each window, each once, without aggregates, like SELECT DISTINCT.
+        """Give every group of a window once, without aggregates, like SELECT DISTINCT.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -188,6 +186,14 @@ class QueryBuilder(ReadableRows):
     def _owner(self) -> str:
         """Whose columns they are, in errors."""
         return f"{'query' if isinstance(self.stream, ContinuousQuery) else 'stream'} {self.stream._name!r}"
+
+
+def _spoken(windows: Window | RowWindow | SessionWindow, unitless: bool) -> str:
+    """Windows as one says them."""
+    if isinstance(windows, SessionWindow):
+        return f"sessions with a gap of {windows.by or spoken(windows.gap, unitless)}"
+    unitless = unitless or isinstance(windows, RowWindow)
+    return f"windows of {spoken(windows.range, unitless)} every {spoken(windows.slide, unitless)}"
 
 
 def _all_of(conditions: tuple[str, ...]) -> str | None:

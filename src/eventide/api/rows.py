@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from eventide.api.arguments import Expression, Length, condition_text, group_named, length, value_named
+from eventide.api.arguments import Expression, Length, condition_text, group_named, value_named
+from eventide.api.windowed_rows import WindowedRows
 from eventide.errors import DeclarationError
 from eventide.language.scope import Clock, Scope, ScopeRelation, over
 from eventide.plan.declared.program import NAME, Operator, Program
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind
-from eventide.plan.declared.window import RowWindow, Window
 from eventide.plan.expressions.columns import Column
 from eventide.sinks.sink import Sink
 
@@ -53,7 +53,7 @@ GivenSink: TypeAlias = "str | PathLike[str] | Callable[[pa.Table], object] | Sin
 """Where results go: a directory, a function of an Arrow table, any sink; None keeps them in memory."""
 
 
-class ReadableRows(ABC):
+class ReadableRows(WindowedRows):
     """The methods of everything that gives rows: streams, queries, merges, joins, and queries that are not complete."""
 
     def where(self, condition: Expression) -> QueryBuilder:
@@ -88,38 +88,6 @@ class ReadableRows(ABC):
         Law: each row keeps its own time, and rows come in the order of time.
         """
         return self._builder.select(*columns, **expressions)
-
-    def window(
-        self,
-        range: Length,
-        slide: Length | None = None,
-        *,
-        offset: Length | None = None,
-        empty: bool = False,
-        retain: Length | None = None,
-    ) -> QueryBuilder:
-        """Aggregate in windows of time, `range` long, one every `slide` (by default as long as `range`).
-
-        `offset` shifts the start of windows. `empty` gives results of windows without rows, too. `retain` is how long
-        after its end late rows still revise a window.
-
-        >>> import pyarrow as pa
-        >>> from eventide.api.stream import stream
-        >>> cars = stream(pa.table({"t": [1, 12, 18]}), time="t")
-        >>> cars.window(20, 10).agg(n="count(*)").run().column("n").to_pylist()
-        [1, 3, 2]
-        """
-        builder = self._builder
-        kind = builder.stream.time_kind
-        long = length(range, kind, "the range of the window")
-        step = long if slide is None else length(slide, kind, "the slide of the window")
-        moved = 0 if offset is None else length(offset, kind, "the offset of the window")
-        kept = 0 if retain is None else length(retain, kind, "how long windows are retained")
-        return builder._over(Window(long, step, moved, empty), kept)
-
-    def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
-        """Aggregate in windows over the last `range` rows in the order of time, one every `slide` rows."""
-        return self._builder._over(RowWindow(range, range if slide is None else slide), 0)
 
     def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
         """Give one result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
@@ -265,6 +233,8 @@ class Startable(ABC):
         bounded: bool | None = None,
         driver_memory: int | str | None = None,
         replace: bool = False,
+        accept: bool = False,
+        backfill: bool = False,
     ) -> RunningQuery:
         """Start the query; its results go to `sink`, or are kept in memory.
 
@@ -278,6 +248,8 @@ class Startable(ABC):
           (default 256 MiB); state above that is on the cluster.
         - `replace`: delete results of this query that another checkpoint has written to the directory `sink`. Without
           it, such a start is refused.
+        - `accept`: the query is not the one that the checkpoint was made by; drop the state of what changed.
+        - `backfill`: a query that changed reads all rows that its files have given, and not only those to come.
 
         >>> import pyarrow as pa
         >>> from eventide.api.stream import stream
@@ -298,6 +270,8 @@ class Startable(ABC):
             bounded=bounded,
             driver_memory=driver_memory,
             replace=replace,
+            accept=accept,
+            backfill=(one.called,) if backfill else (),
         )[one.called]
 
     def run(self) -> pa.Table:

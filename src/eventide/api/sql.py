@@ -16,7 +16,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from eventide.language.script import Script, read_script
 from eventide.launch.engines import chosen_engine
 from eventide.launch.settings import RunSettings, checked_engine
 from eventide.launch.user_functions import local_backend, register_on_spark, registered, with_comparisons
+from eventide.plan.declared.evolution import Consent
 from eventide.plan.declared.program import NAME, Program
 from eventide.profile.amounts import memory_bytes
 from eventide.sinks.sink import Sink, sink_of
@@ -94,12 +95,15 @@ class SqlScript:
         bounded: bool | None = None,
         driver_memory: int | str | None = None,
         replace: bool = False,
+        accept: bool = False,
+        backfill: Iterable[str] = (),
     ) -> RunningQueries:
         """Start all queries of the script together.
 
         `sinks` are given by the name of the query, and win over INTO in the script. By default the script runs on
         Spark: in the session `spark`, else in the active one, else in a new one. With `engine="local"`, or over streams
-        of Arrow data, it runs in this process. The other parameters are those of `ContinuousQuery.start`.
+        of Arrow data, it runs in this process. The other parameters are those of `ContinuousQuery.start`;
+        `backfill` names queries.
         """
         if not self.plan.steps:
             raise DeclarationError("this script has no query to start: add a SELECT")
@@ -119,6 +123,7 @@ class SqlScript:
         where = chosen_engine(chosen, self.plan)
         program = with_comparisons(self.plan, self.script.functions)
         functions = registered(self.script.functions, self.plan)
+        consent = Consent(accept, tuple(backfill))
 
         def made(folder: str | Storage) -> Running:
             tick, flush = settings.tick or TICK, settings.flush_rows
@@ -137,6 +142,7 @@ class SqlScript:
                     flush_rows=flush,
                     pace=settings.pace,
                     scheduling=settings.scheduling,
+                    consent=consent,
                 )
             from eventide.engine.operators.placement import DRIVER_MEMORY
             from eventide.engine.spark.engine import SparkEngine
@@ -156,6 +162,7 @@ class SqlScript:
                 flush_rows=flush,
                 pace=settings.pace,
                 scheduling=settings.scheduling,
+                consent=consent,
             )
 
         place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded

@@ -43,6 +43,7 @@ from eventide.errors import DeclarationError
 from eventide.language.expression_text import unused
 from eventide.launch.engines import IN_PYTHON, claim_outputs
 from eventide.plan.binding import through
+from eventide.plan.declared.evolution import Consent
 from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query
@@ -92,12 +93,16 @@ def start(
     bounded: bool | None = None,
     driver_memory: int | str | None = None,
     replace: bool = False,
+    accept: bool = False,
+    backfill: Iterable[str] = (),
     **named: Startable,
 ) -> RunningQueries:
     """Start several queries in one engine, which reads each row once.
 
     A keyword (`speeds=query`) names a query. `sinks` are given by the name of the query. `driver_memory` (such as
-    `'1 GB'`) is for the state of all queries together. The other parameters are those of a single query's `start`.
+    `'1 GB'`) is for the state of all queries together. `accept` drops the state of queries that changed or are gone
+    since the checkpoint was written; `backfill` names new or changed queries that read all rows of their files. The
+    other parameters are those of a single query's `start`.
 
     >>> import pyarrow as pa
     >>> from eventide.api.stream import stream
@@ -120,9 +125,10 @@ def start(
     given = {query.called: given.get(query.called) for query in asked}
     opened = {name: given_sink(sink, format) for name, sink in given.items()}
     memory = None if driver_memory is None else memory_bytes(driver_memory)
-    at_hand = all(isinstance(stream.given, ArrowData) for stream in streams)
+    # A table is there whenever it is read.
+    at_hand = all(isinstance(one.given, ArrowData) for one in streams if one.declared.table is None)
     return running_in(
-        lambda folder: _engine(streams, program, folder, opened, every, memory),
+        lambda folder: _engine(streams, program, folder, opened, every, memory, Consent(accept, tuple(backfill))),
         checkpoint,
         opened,
         given,
@@ -172,10 +178,11 @@ def _engine(
     sinks: Mapping[str, Sink],
     every: str | None,
     memory: int | None,
+    consent: Consent,
 ) -> Running:
     frames = {s.declared.name: s.given.frame for s in streams if isinstance(s.given, SparkRows)}
     if frames:
-        if len(frames) < len(streams):
+        if any(isinstance(one.given, ArrowData) for one in streams):
             raise DeclarationError(
                 "queries over DataFrames run on Spark and those over Arrow data in this process: start them apart"
             )
@@ -184,16 +191,16 @@ def _engine(
 
         spark = next(iter(frames.values())).sparkSession
         size = DRIVER_MEMORY if memory is None else memory
-        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_memory=size)
+        return SparkEngine(spark, program, checkpoint, sinks, frames, every=every, driver_memory=size, consent=consent)
     from eventide.engine.local.engine import LocalEngine
 
     seconds = 0.0 if every is None else length(every, TimeKind.TIMESTAMP, "every") / 1_000_000
     inputs = {s.declared.name: s.given.opened(s.declared) for s in streams if isinstance(s.given, ArrowData)}
-    return LocalEngine(program, checkpoint, sinks, inputs, every=seconds)
+    return LocalEngine(program, checkpoint, sinks, inputs, every=seconds, consent=consent)
 
 
 def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
-    """The streams that are read, and the program."""
+    """Collect the streams that the queries read, and their program."""
     results = [one for one in asked if isinstance(one, EventRows | ContinuousQuery)]
     placing = ProgramNames(frozenset(map(id, results)))
     if len(placing.results) < len(results):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from eventide.api.arguments import Length, length
 from eventide.api.inputs import ArrowData, Given, SparkRows, given_rows
@@ -35,6 +36,9 @@ from eventide.language.scope import Scope, over_stream
 from eventide.plan.declared.program import NAME
 from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps, kind_of
 from eventide.plan.expressions.columns import Column
+
+if TYPE_CHECKING:
+    from eventide.api.table import TablePlace
 
 UNNAMED = "stream"
 
@@ -85,7 +89,7 @@ class EventStream(NamedRows):
     """
 
     declared: Stream
-    given: SparkRows | ArrowData
+    given: SparkRows | ArrowData | TablePlace
     chosen: bool = False
     """Whether the user has declared a policy."""
 

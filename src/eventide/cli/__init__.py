@@ -14,7 +14,7 @@ import typer
 
 from eventide.cli import arguments
 
-COMMANDS = ("run", "check", "explain", "why", "prod", "init", "profile", "checkpoint", "version")
+COMMANDS = ("run", "plan", "check", "explain", "why", "prod", "init", "profile", "checkpoint", "version")
 """In the order in which help lists them."""
 
 ALLOCATIONS = 100_000
@@ -56,6 +56,15 @@ With Kafka: eventide run orders.sql --package org.apache.spark:spark-sql-kafka-0
 
 130, 143: Ctrl-C or SIGTERM before anything ran, or a second one. 141: nobody reads the output any more.
 """,
+    "plan": f"""
+[bold]Examples[/bold]
+
+What would change: eventide plan new.sql --checkpoint state
+
+With the past of its files for a new query: eventide plan new.sql --checkpoint state --backfill busy
+
+Then: eventide run new.sql --checkpoint state --accept
+{CODES}""",
     "check": """
 [bold]Examples[/bold]
 
@@ -115,9 +124,13 @@ eventide profile sensors.jsonl --time t --unit ms --run day --policy eventide --
 
 Before a copy is thrown away: eventide checkpoint verify state
 
+A copy of one moment, while a run goes on: eventide checkpoint copy state saved
+
+Back to a round that is kept: eventide checkpoint list state; eventide checkpoint rewind state --round 41
+
 [bold]Exit codes[/bold]
 
-0: all is as it was written. 2: something is damaged or missing, or there is no checkpoint.
+0: all is as it was written, or done. 2: something is damaged or missing, or there is no checkpoint.
 """,
 }
 """Below the arguments of a command: examples and exit codes."""

@@ -16,6 +16,10 @@ Script = Annotated[
     typer.Argument(metavar="FILE.sql", help="The script; - is standard input.", allow_dash=True, show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on one line, and nothing else.")]
+Backfill = Annotated[
+    list[str] | None,
+    typer.Option(metavar="QUERY", help="Let a new or changed query read all rows of its files; may be given again."),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -32,6 +36,9 @@ class EngineName(StrEnum):
 class Action(str, Enum):  # noqa: UP042 - typer shows the values of such
     """What can be done with a checkpoint."""
 
+    copy = "copy"
+    list = "list"
+    rewind = "rewind"
     verify = "verify"
 
 
@@ -65,6 +72,11 @@ def run(
             help="Where the state is kept: a later run goes on from it. Default: a temporary one, removed at the end.",
         ),
     ] = None,
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Drop state of queries that changed or are gone, as `eventide plan` tells."),
+    ] = False,
+    backfill: Backfill = None,
     replace: Annotated[
         bool,
         typer.Option(
@@ -104,8 +116,25 @@ def run(
             no_listen=no_listen,
             replace=replace,
             log=log,
+            accept=accept,
+            backfill=backfill or [],
         )
     )
+
+
+def plan(
+    file: Script,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="The checkpoint that it would go on from.", show_default=False)
+    ] = None,
+    backfill: Backfill = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Tell what a changed script would do to each stream and query of a checkpoint."""
+    from eventide.commands.checkpoint import plan_file
+
+    plan_file(str(file), checkpoint, backfill or [], json)
 
 
 def check(
@@ -146,7 +175,7 @@ def why(
     debug: Debug = False,
 ) -> None:
     """Tell why windows of a query are open: who holds them, by which rule, since when, and when they close."""
-    from eventide.commands.checkpoint import why_file
+    from eventide.commands.why import why_file
 
     why_file(str(file), query, window, checkpoint, json)
 
@@ -280,13 +309,27 @@ def profile(
 def checkpoint(
     action: Annotated[Action, typer.Argument(help="What to do with it.", show_default=False)],
     folder: Annotated[str, typer.Argument(metavar="DIR", help="The checkpoint.", show_default=False)],
+    to: Annotated[
+        str | None,
+        typer.Argument(metavar="OTHER", help="For copy: a folder that is not there yet.", show_default=False),
+    ] = None,
+    round: Annotated[int | None, typer.Option(metavar="N", help="For rewind: the round to go back to.")] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Look a checkpoint over: its records, its state files by their checksums, the files of results it stands for."""
-    from eventide.commands.checkpoint import verify_checkpoint
+    """Look a checkpoint over, file by file (verify); copy it, list its rounds, or go back to one of them (rewind)."""
+    if action is Action.verify:
+        from eventide.commands.checkpoint import verify_checkpoint
 
-    raise typer.Exit(verify_checkpoint(folder, json))
+        raise typer.Exit(verify_checkpoint(folder, json))
+    from eventide.commands.checkpoint import copy_checkpoint, list_checkpoint, rewind_checkpoint
+
+    if action is Action.copy:
+        copy_checkpoint(folder, to, json)
+    elif action is Action.list:
+        list_checkpoint(folder, json)
+    else:
+        rewind_checkpoint(folder, round, json)
 
 
 def version(

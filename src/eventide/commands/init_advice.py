@@ -112,7 +112,7 @@ def _checked_time(sample: Sample, name: str) -> SampleColumn:
 
 
 def _as_time(column: SampleColumn) -> int:
-    """How much speaks for a column as the time; 0 for nothing."""
+    """A score for a column as the time column; 0: it cannot be."""
     kind = kind_of(Column(column.name, column.type))
     if kind is None:
         return 0

@@ -172,7 +172,7 @@ def _scan(kind: str, parts: Sequence[str], options: tuple[tuple[str, str], ...])
 
 
 def _header(connection: duckdb.DuckDBPyConnection, part: str, options: tuple[tuple[str, str], ...]) -> list[str]:
-    """The names in the first line of a CSV file, as they stand there."""
+    """The names in the first line of a CSV file, unchanged."""
     sep = dict(options).get("sep", ",")
     scan = f"read_csv({text(part)}, header = false, all_varchar = true, delim = {text(sep)}, ignore_errors = true)"
     return [name or "" for name in only_row(connection, f"SELECT * FROM {scan} LIMIT 1")]
@@ -223,7 +223,7 @@ def _proposed(schema: pa.Schema, exact: bool) -> tuple[tuple[SampleColumn, ...],
 
 
 def _opened(sample: Sample) -> Sample:
-    """The same without the columns that our own reader cannot take from the files as they are."""
+    """A copy of the sample without the columns that our own reader cannot read from these files."""
     good = []
     for column in sample.columns:
         try:
@@ -238,7 +238,7 @@ def _opened(sample: Sample) -> Sample:
 
 
 def _tried(sample: Sample) -> Sample:
-    """The same with types that our own reader agrees to, for text formats."""
+    """A copy with types that our own reader can read, for text formats."""
     proposed = [_text_type(column.type) for column in sample.columns]
     texts = ["STRING"] * len(proposed)
     rows, broken = _broken(sample, texts)
@@ -268,7 +268,7 @@ def _exceptions(rows: int) -> int:
 def _mostly(
     connection: duckdb.DuckDBPyConnection, scan: str, columns: tuple[SampleColumn, ...]
 ) -> tuple[SampleColumn, ...]:
-    """The same, where a column of text that holds something else but for a few values is of that type."""
+    """A copy in which a column of text gets a narrower type if nearly all of its values have it."""
     texts = [column for column in columns if column.type == "STRING"]
     if not texts:
         return columns
@@ -320,7 +320,7 @@ def _broken(sample: Sample, types: Sequence[str]) -> tuple[int, int]:
 
 
 def _counted(connection: duckdb.DuckDBPyConnection, scan: str, sample: Sample) -> Sample:
-    """The same with the number of rows, and what there is to know of each column."""
+    """A copy with the number of rows and the statistics of each column."""
     asked = []
     for column in sample.columns:
         name = quoted(column.name)
@@ -338,7 +338,7 @@ def _counted(connection: duckdb.DuckDBPyConnection, scan: str, sample: Sample) -
 
 
 def _as_written(connection: duckdb.DuckDBPyConnection, part: str, sample: Sample) -> Sample:
-    """The same, where texts that were read as times are shown as they stand in the file."""
+    """A copy in which texts that were read as times are shown as the file has them."""
     times = {column.name for column in sample.columns if column.lost_time or column.type in TIMES}
     if not times:
         return sample

@@ -115,7 +115,7 @@ class ProfileRequest:
 
 
 def run_profile(request: ProfileRequest) -> None:
-    """Do what was asked, showing each recording as soon as it is done."""
+    """Profile the recordings one by one, and show each as soon as it is done."""
     check_names(request.policies)
     time_and_arrival_unit(request.unit)
     drawn_into = None if request.plot is None else _directory(request.plot)

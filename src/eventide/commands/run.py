@@ -45,6 +45,7 @@ from eventide.launch.engines import (
 from eventide.launch.logs import passing, say, say_warnings
 from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, script_of, shown_as
 from eventide.launch.user_functions import Failures
+from eventide.plan.declared.evolution import Consent
 from eventide.plan.declared.program import Program
 from eventide.report.status import LossReport, StatusLine, beyond_permitted, logging_of
 from eventide.report.why import window_words
@@ -161,6 +162,8 @@ class RunRequest:
     no_listen: bool = False
     replace: bool = False
     log: str | None = None
+    accept: bool = False
+    backfill: list[str] = field(default_factory=list)
 
 
 def run_file(request: RunRequest) -> None:
@@ -194,7 +197,7 @@ def _run(script: Script, request: RunRequest) -> None:
     where = _where(script, request, settings)
     given = non_empty("--checkpoint", request.checkpoint) or settings.checkpoint
     bounded = request.bounded or comes_to_an_end(script.program)
-    line, failures = StatusLine(), Failures()
+    line, failures, consent = StatusLine(), Failures(), Consent(request.accept, tuple(request.backfill))
     losses = LossReport(functions=[function.name for function in script.functions])
     if request.json and was_closed(sys.stdout):
         raise DeclarationError("--json has nowhere to write: standard output is closed")
@@ -211,7 +214,12 @@ def _run(script: Script, request: RunRequest) -> None:
         if given is None and not bounded:
             say("the checkpoint is temporary and removed in the end (--checkpoint DIR: a later run goes on from it)")
         trace = stack.enter_context(written_to(request.trace))
-        engine = stack.enter_context(engine_for(script, where, checkpoint, outputs.sinks, settings, trace, failures))
+        engine = stack.enter_context(
+            engine_for(script, where, checkpoint, outputs.sinks, settings, trace, failures, consent)
+        )
+        if not engine.engine.evolution.is_nothing:
+            for sentence in engine.engine.evolution.words():
+                say(sentence)
         ended_before = engine.engine.ended
         for watcher in (line, losses):
             watcher.watch(engine)
@@ -260,8 +268,9 @@ def comes_to_an_end(program: Program) -> bool:
     >>> comes_to_an_end(Program(()))
     False
     """
-    return bool(program.streams) and all(
-        stream.input is not None and _ends(stream.input.format.lower(), stream.input.path) for stream in program.streams
+    streams = [stream for stream in program.streams if stream.table is None]
+    return bool(streams) and all(
+        stream.input is not None and _ends(stream.input.format.lower(), stream.input.path) for stream in streams
     )
 
 
@@ -283,7 +292,7 @@ def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
 
 
 def listening(engine: Running, given: str | None, wanted: bool, quiet: bool) -> Endpoint | None:
-    """Let an engine be asked, and say how; `quiet` where nobody would have the time to."""
+    """Open the endpoint of an engine and print its address, unless `quiet`."""
     if not wanted:
         listen_not(engine)
         return None

@@ -63,7 +63,7 @@ class Macros:
             connection.create_function(name, function, parameters, result, type=ARROW, null_handling=SPECIAL)
 
     def ready(self, sql: str, connection: duckdb.DuckDBPyConnection | None = None) -> str:
-        """The same statement, whose macros are there now; they are made by this connection, or another of the same."""
+        """Create the macros that a statement calls, once per database, and give the statement back."""
         needed, waiting = set[str](), set(NAMES.findall(sql)) & BODIES.keys() - self.made
         while waiting:
             needed |= waiting

@@ -15,12 +15,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from eventide.endpoint.round_counts import BUCKETS, Counted, RoundCounts
+from eventide.endpoint.round_counts import BUCKETS, RoundCounts, RoundTotals
 from eventide.engine.introspection.status import Status, StreamStatus, source_times
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.running import Running
 from eventide.eventtime.instant import EDGE
 from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
+from eventide.eventtime.policies.skew.declared import declared_loss
 from eventide.plan.declared.stream import Stream, TimeKind
 
 SOURCES = 10
@@ -106,7 +107,8 @@ def _ratios(status: Status, streams: Mapping[str, Stream]) -> Iterator[Metric]:
     ):
         yield _gauge(name, words, "stream", {one.name: getattr(one, of) for one in status.streams})
     permitted = {name: permitted_ratio(stream.policy) for name, stream in streams.items()}
-    yield _gauge("permitted_drop_ratio", "Share of rows that may be late, by DRATIO.", "stream", permitted)
+    permitted |= {name: loss for name, one in streams.items() if (loss := declared_loss(one.policy)) is not None}
+    yield _gauge("permitted_drop_ratio", "Share of rows that may be late, by DRATIO or bounds.", "stream", permitted)
     errors = {one.name: (one.early or {}).get("recent") for one in status.queries}
     yield _gauge("early_error_ratio", "Mean error of recent early results, by the final ones.", "query", errors)
 
@@ -121,7 +123,7 @@ def _state(status: Status) -> Iterator[Metric]:
     yield _gauge("open_slices", "Panes that hold something and are not closed.", "operator", opened)
 
 
-def _rounds(status: Status, counted: Counted) -> Iterator[Metric]:
+def _rounds(status: Status, counted: RoundTotals) -> Iterator[Metric]:
     yield _counter("rounds", "Rounds committed.", (), {(): status.round + 1})
     words = "When the last round was committed, by the clock of this machine."
     yield _gauge("last_round_timestamp_seconds", words, (), {(): counted.last_round})

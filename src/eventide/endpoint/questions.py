@@ -5,11 +5,11 @@ of an answer are the objects that `eventide run --json` prints.
 
 An early answer is made of what the last committed round left, so until the next one the same prod has the same answer;
 it is given again without asking the engine, which would have to keep every answer until a round has scored it. A
-dashboard over a silent stream so costs nothing. What is remembered is of one round, and is bounded.
+dashboard over a silent stream so costs nothing. What is cached is of one round, and is bounded.
 
->>> remembered = Remembered()
->>> remembered.keep(3, "plan", "speeds", Prod(), Answered(3, Timing.TIMELY, b"{}"))
->>> remembered.find(3, "plan", "speeds", Prod()).timing.value, remembered.find(4, "plan", "speeds", Prod())
+>>> cache = AnswerCache()
+>>> cache.keep(3, "plan", "speeds", Prod(), ProdAnswer(3, Timing.TIMELY, b"{}"))
+>>> cache.find(3, "plan", "speeds", Prod()).timing.value, cache.find(4, "plan", "speeds", Prod())
 ('repeated', None)
 """
 
@@ -34,11 +34,11 @@ from eventide.plan.declared.query import Query
 from eventide.sinks.lines import LineWriter
 
 MOST, MOST_BYTES = 256, 4 << 20
-"""Answers that are remembered, and their size."""
+"""Answers that are cached, and their size."""
 
 
 @dataclass(frozen=True)
-class Answered:
+class ProdAnswer:
     """How a prod came in a round, and the rows of its answer as JSON, with commas between them."""
 
     round: int
@@ -46,23 +46,23 @@ class Answered:
     rows: bytes
 
 
-class Remembered:
+class AnswerCache:
     """Answers by query and prod; to be used by one thread at a time."""
 
     def __init__(self) -> None:
         self._round: int | None = None
         self._plan: object = None
-        self._answers: OrderedDict[Hashable, Answered] = OrderedDict()
+        self._answers: OrderedDict[Hashable, ProdAnswer] = OrderedDict()
         self._bytes = 0
 
-    def find(self, round: int, plan: object, query: str, prod: Prod) -> Answered | None:
+    def find(self, round: int, plan: object, query: str, prod: Prod) -> ProdAnswer | None:
         """The answer to the same prod after the same round, of the same plan."""
         found = self._answers.get(_key(query, prod)) if round == self._round and plan is self._plan else None
         if found is None or found.timing is not Timing.TIMELY:
             return found
         return replace(found, timing=Timing.REPEATED)
 
-    def keep(self, round: int, plan: object, query: str, prod: Prod, answer: Answered) -> None:
+    def keep(self, round: int, plan: object, query: str, prod: Prod, answer: ProdAnswer) -> None:
         """Remember an answer, and forget those of another round, and the oldest ones where there are too many."""
         if round != self._round or plan is not self._plan:
             self._answers.clear()
@@ -95,7 +95,7 @@ class Questions:
         self._running = running
         self._words = words
         self._turn = threading.Lock()
-        self._remembered = Remembered()
+        self._cache = AnswerCache()
         self._lines: dict[str, tuple[pa.Schema, LineWriter]] = {}
 
     def close(self) -> None:
@@ -120,11 +120,11 @@ class Questions:
         head = as_json({"query": name, "round": found.round, "timing": found.timing.value}).rstrip(b"}\n")
         return head + b',"rows":[' + found.rows + b"]}\n"
 
-    def _answered(self, name: str, prod: Prod) -> Answered:
+    def _answered(self, name: str, prod: Prod) -> ProdAnswer:
         """From the engine, or as it answered before if nothing has happened since."""
         running = self._running
         round, plan = running.engine.state.round, running.engine.plan
-        known = None if running.stopping.is_set() else self._remembered.find(round, plan, name, prod)
+        known = None if running.stopping.is_set() else self._cache.find(round, plan, name, prod)
         if known is not None:
             return known
         found = running.prod(name, prod)
@@ -134,9 +134,9 @@ class Questions:
                 f"the answer has {found.rows:,} rows, and {MOST_ROWS:,} are given at most",
                 "name groups, or an earlier up_to",
             )
-        answer = Answered(found.round, found.timing, self._rows(found))
+        answer = ProdAnswer(found.round, found.timing, self._rows(found))
         if found.round == round and running.engine.plan is plan:
-            self._remembered.keep(round, plan, name, prod, answer)
+            self._cache.keep(round, plan, name, prod, answer)
         return answer
 
     def _rows(self, found: EarlyResults) -> bytes:

@@ -19,7 +19,7 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 @dataclass(frozen=True)
-class Counted:
+class RoundTotals:
     """By step, how many rounds it took up to each edge of `BUCKETS` and no less, and its seconds in all; results by
     query since the start; when the last round was committed, in seconds since 1970."""
 
@@ -40,7 +40,7 @@ class RoundCounts:
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._lock, self._now = threading.Lock(), now
-        self._counted = Counted()
+        self._counted = RoundTotals()
 
     def __call__(self, work: RoundReport) -> None:
         """Take a committed round into account."""
@@ -53,7 +53,7 @@ class RoundCounts:
                 counted.results[query] += results.rows
             self._counted = replace(counted, last_round=self._now())
 
-    def now(self) -> Counted:
+    def now(self) -> RoundTotals:
         """What has been counted so far."""
         with self._lock:
             steps = {step: list(counts) for step, counts in self._counted.steps.items()}

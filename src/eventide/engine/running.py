@@ -34,7 +34,7 @@ from eventide.sinks.sink import Sink
 
 
 class ShutdownGate:
-    """Counts those who are inside."""
+    """Counts the threads that are inside; once it is shut, nobody gets in."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -56,7 +56,7 @@ class ShutdownGate:
                 self._changed.notify_all()
 
     def shut(self) -> None:
-        """Wait until nobody is inside; safe to call again."""
+        """Let nobody in any more, and wait until all have left; safe to call again."""
         with self._changed:
             self._shut = True
             self._changed.wait_for(lambda: self._inside == 0)
@@ -111,7 +111,7 @@ class Running(ABC):
         function()
 
     def status(self) -> Status:
-        """How the engine stands after its last round; never waits for the one under way."""
+        """The status after the last round; never waits for the round under way."""
         warnings = tuple(self.engine.checkpoint.warnings)
         return replace(self.engine.status(), rows_per_second=self._rows_per_second(), warnings=warnings)
 
@@ -226,7 +226,7 @@ class Running(ABC):
             log.warning("the engine could not be stopped at once: %s: %s", type(failure).__name__, message)
 
     def begin(self) -> None:
-        """What has to be done before the first round."""
+        """Prepare for the first round."""
         if self.begun:
             raise EngineError("this engine was started before: make a new one, it continues from the checkpoint")
         self.begun = True
@@ -245,7 +245,7 @@ class Running(ABC):
                 self._holder = before
 
     def in_thread(self, name: str, work: Callable[[], None]) -> None:
-        """Let a thread do something; who waits for the end waits until it has let go of everything."""
+        """Run something in a new thread; `await_end` waits until that thread has released everything."""
         thread = threading.Thread(target=work, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -273,7 +273,7 @@ class Running(ABC):
             function(work)
 
     def finish(self) -> None:
-        """What has to be done after the last round."""
+        """Clean up after the last round."""
         atexit.unregister(self.stop)
         if self.failure is None:
             log.info("ended", extra={"round": self.engine.state.round})
@@ -290,7 +290,7 @@ class Running(ABC):
 
     @abstractmethod
     def _stop(self) -> None:
-        """Make what runs end soon, after the round under way; `stopping` is set."""
+        """Have the engine end after the round under way; `stopping` is set."""
 
     @abstractmethod
     def _close(self) -> None:
@@ -305,6 +305,11 @@ class Running(ABC):
         # Before the first round there is nothing to say; and rows that are about to come again take it with them.
         if self.engine.state.record is not None and self.engine.pending is None:
             self.noted(self.engine.round({}, positions=self.engine.state.positions))
+
+    def commit_evolution(self) -> None:
+        """Let what a changed program did to the checkpoint happen at once: a later start knows that program."""
+        if not self.engine.evolution.is_nothing:
+            self._commit_change()
 
     def _give_back_signals(self) -> None:
         if threading.current_thread() is threading.main_thread():

@@ -42,7 +42,7 @@ def time_passed() -> int:
 
 
 class SteadyClock:
-    """Reads the wall clock; remembers how it stood to the time that passes when it was last believed."""
+    """Reads the wall clock, and compares it with the time that has passed since it was last believed."""
 
     def __init__(self, wall: Callable[[], int] = wall_clock, passed: Callable[[], int] = time_passed) -> None:
         self._wall, self._passed = wall, passed

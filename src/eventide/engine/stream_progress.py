@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy
-from eventide.eventtime.instant import NEVER
+from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.policies.punctuated import PunctuatedGenerator, punctuated_in, tell_heard
 from eventide.eventtime.policies.wrappers.expected_sources import tell_end
 from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
 from eventide.eventtime.punctuation import Punctuation
-from eventide.eventtime.reason import LeftOut, Reason, left_out_of, those
+from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, those
 from eventide.eventtime.sources import LastSeen, least_without
 from eventide.plan.declared.stream import Stream, Timestamps
 
@@ -83,7 +83,7 @@ def take_promises(
 
 
 def _matching(pattern: pa.Table, columns: tuple[str, ...], names: pa.Array) -> NDArray[np.intp]:
-    """The sources that have the values of a pattern; NULL in it stands for any."""
+    """The sources that match a pattern of values; NULL in it matches any value."""
     parts = pc.split_pattern(names, SEPARATOR)
     fits = np.ones(len(names), dtype=np.bool_)
     for place, name in enumerate(columns):
@@ -108,6 +108,8 @@ class StreamPoint:
 
 
 log = logging.getLogger(__name__)
+
+ALL_SILENT = Reason("timeout", "all streams that are read with it were silent")
 
 LEAP = 3_600_000_000
 """Microseconds by which the arrival time of a row may be ahead of the clock and be believed at once."""
@@ -151,7 +153,7 @@ class Losses:
 
 @dataclass
 class StreamProgress:
-    """The running time of a stream."""
+    """A stream while it runs: its sources, heartbeats, clock and losses."""
 
     stream: Stream
     generator: HeartbeatGenerator
@@ -167,8 +169,15 @@ class StreamProgress:
     """The clock at which the heartbeat moved last."""
     arrivals: Arrivals | None = None
     """The cells of the last round that had rows."""
+    moved_by: frozenset[str] = frozenset()
+    """The other streams whose rows move its time, by bounds between them."""
+    catches_up: Callable[[int], int] = lambda clock: NEVER
+    """How far a silence of all streams that are read with it lets time come at a clock."""
     leap: int | None = None
     """An arrival time far beyond the clock, which no later round has confirmed yet."""
+    _caught_up: int = field(default=NEVER, init=False)
+    _own: Instants = field(default_factory=lambda: np.zeros(0, dtype=np.int64), init=False)
+    """How far a common silence, and the sources themselves, had come when they were asked last."""
 
     @classmethod
     def start(cls, stream: Stream) -> StreamProgress:
@@ -264,8 +273,10 @@ class StreamProgress:
         external = self.stream.timestamps is Timestamps.EXTERNAL
         heartbeats = self.generator.heartbeats(clock) if external else Heartbeats(clock, np.zeros(0, dtype=np.int64))
         together = self._combined(heartbeats) if external else clock
-        combined = max(self.heartbeat, together, explicit if explicit is not None else NEVER)
-        own = grown(heartbeats.by_source, len(self.sources), NEVER)
+        self._caught_up = self.catches_up(clock) if external else NEVER
+        given = explicit if explicit is not None else NEVER
+        combined = max(self.heartbeat, together, self._caught_up, given)
+        own = self._own = grown(heartbeats.by_source, len(self.sources), NEVER)
         over = grown(self.over, len(own), False)
         return Heartbeats(combined, np.maximum(np.where(over, np.maximum(own, self.latest), own), combined))
 
@@ -301,7 +312,8 @@ class StreamProgress:
         """The sources that nobody waits for, and the rules; as of the last promise."""
         if self.stream.timestamps is not Timestamps.EXTERNAL:
             return ()
-        return (*those(Reason("over", "it was declared over"), self.over), *left_out_of(self.generator))
+        passed = beyond(ALL_SILENT, self._caught_up, self._own)
+        return (*those(Reason("over", "it was declared over"), self.over), *left_out_of(self.generator), *passed)
 
     def reach(self, heartbeat: int, clock: int) -> None:
         """A round is committed with this heartbeat."""
@@ -348,7 +360,9 @@ class StreamProgress:
     @classmethod
     def restored(cls, stream: Stream, saved: dict[str, Any], sources: pa.Array) -> StreamProgress:
         """Continue from what was saved."""
-        generator = policy_of(stream).resume(saved["pacemaker"])
+        # A stream whose policy became another one has its heartbeat, and learns anew.
+        snapshot = saved["pacemaker"]
+        generator = policy_of(stream).start() if snapshot is None else policy_of(stream).resume(snapshot)
         losses = Losses(**saved["losses"])
         # Rounds that were committed before these were kept do not have them.
         hearing = LastSeen.restored(saved["hearing"]) if "hearing" in saved else LastSeen()

@@ -79,7 +79,7 @@ def as_plain(value: Any) -> Any:
 
 
 def packed(array: NDArray[Any]) -> Packed:
-    """An array as it is now, for a snapshot."""
+    """A copy of an array, for a snapshot."""
     copy = np.array(array, order="C")
     copy.setflags(write=False)
     return Packed(copy)

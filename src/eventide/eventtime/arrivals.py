@@ -20,6 +20,7 @@ from looking like a whole late round.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -221,3 +222,33 @@ def selected(arrivals: Arrivals, cells: NDArray[Any], source: NDArray[np.intp] |
         delay_sum=arrivals.delay_sum[cells],
         delay_square_sum=arrivals.delay_square_sum[cells],
     )
+
+
+def together(parts: Sequence[Arrivals]) -> Arrivals:
+    """The cells of several rounds as one round, at the latest of their clocks.
+
+    >>> one = together([Arrivals.of_row(clock=8, source=3, time=4), Arrivals.of_row(clock=9, source=0, time=6)])
+    >>> one.clock, one.source.tolist(), one.latest.tolist()
+    (9, [0, 3], [6, 4])
+    """
+    source = np.concatenate([part.source for part in parts])
+    earliest = np.concatenate([part.earliest for part in parts])
+    order = np.lexsort((earliest, source))
+    return Arrivals(
+        max(part.clock for part in parts),
+        source[order],
+        np.concatenate([part.rows for part in parts])[order],
+        earliest[order],
+        np.concatenate([part.latest for part in parts])[order],
+        np.concatenate([part.delay_sum for part in parts])[order],
+        np.concatenate([part.delay_square_sum for part in parts])[order],
+    )
+
+
+def renumbered(arrivals: Arrivals, source: NDArray[np.intp]) -> Arrivals:
+    """The same round with another source number for each cell.
+
+    >>> renumbered(Arrivals.of_rows(clock=9, source=[0, 1], time=[4, 6]), np.array([5, 2])).source.tolist()
+    [2, 5]
+    """
+    return together([replace(arrivals, source=source)])

@@ -64,7 +64,7 @@ class Frontier:
         return cls(NEVER, np.zeros(0, dtype=np.int64))
 
     def advanced(self, heartbeats: Heartbeats) -> Frontier:
-        """Closed up to these heartbeats as well; a new source joins at the combined one."""
+        """A copy closed up to these heartbeats as well; a new source joins at the combined one."""
         sources = max(len(self.by_source), len(heartbeats.by_source))
         combined = max(self.combined, heartbeats.combined)
         here, there = grown(self.by_source, sources, NEVER), grown(heartbeats.by_source, sources, NEVER)
@@ -72,13 +72,13 @@ class Frontier:
         return replace(self, combined=combined, by_source=by_source)._absorbed()
 
     def closing(self, span: Span) -> Frontier:
-        """Closed in this span as well, wherever the heartbeats are (a range punctuation)."""
+        """A copy closed in this span as well, wherever the heartbeats are (a range punctuation)."""
         known = 0 if span.source is None else span.source + 1
         by_source = grown(self.by_source, known, self.combined)
         return replace(self, by_source=by_source, ahead=merged((*self.ahead, span)))._absorbed()
 
     def sidelining(self, span: Span) -> Frontier:
-        """With this span set aside: it stays open until it is settled. Only open time can be.
+        """A copy with this span set aside: it stays open until it is settled. Only open time can be set aside.
 
         >>> Frontier.start().advanced(Heartbeats(45, np.array([45]))).sidelining(Span(40, 50))
         Traceback (most recent call last):
@@ -103,7 +103,7 @@ class Frontier:
         return replace(self, by_source=by_source, sidelined=(*self.sidelined, span))
 
     def settled(self, span: Span) -> Frontier:
-        """With a sidelined span no longer set aside: it is closed as soon as the heartbeats say so, perhaps at once."""
+        """A copy with a span no longer set aside: it is closed as soon as the heartbeats say so, perhaps at once."""
         if span not in self.sidelined:
             raise DeclarationError(f"{span.start} to {span.end} is not sidelined: settle a span as it was set aside")
         return replace(self, sidelined=tuple(other for other in self.sidelined if other != span))

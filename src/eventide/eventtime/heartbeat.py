@@ -92,7 +92,7 @@ class Policy(Protocol):
 
 
 def check_snapshot(snapshot: Snapshot, kind: str, version: int) -> None:
-    """Refuse a snapshot of another kind or version, saying both.
+    """Refuse a snapshot of another kind or version; the error names both.
 
     >>> check_snapshot({"kind": "timeout", "version": 1}, "slack", 1)
     Traceback (most recent call last):

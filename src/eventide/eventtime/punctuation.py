@@ -66,7 +66,7 @@ class Span:
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The same time in as few spans as possible: those of one source that touch become one; sorted by start.
+    """Merge spans of one source that touch or overlap; sorted by start.
 
     >>> merged([Span(10, 20), Span(0, 10), Span(5, 8, source=1)])
     (Span(start=0, end=20, source=None), Span(start=5, end=8, source=1))

@@ -2,7 +2,7 @@
 
 Law: a reason is data, and changes nothing. Its text has places for amounts, each with its scale, so
 that whoever shows it can say them in his own units: a `length` or a `time` of the rows, a `wait` or a moment of the
-`clock`, a `source` by its number, a `count`, a `share`.
+`clock`, a `source` by its number, a `count`, a `share`; and for the `name` of who is no source of the stream.
 
 A generator may have two methods, `why` and `left_out`. One that has neither, and wraps another, is explained by that
 one; else by the least that is true of every policy.
@@ -80,7 +80,7 @@ class Reason:
 
     rule: str
     text: str
-    values: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, float | str] = field(default_factory=dict)
     common: bool = False
     lifted: tuple[Reason, ...] = ()
 
@@ -89,7 +89,7 @@ class Reason:
         return "; ".join((_filled(self, speaker), *(_filled(rule, speaker) for rule in self.lifted)))
 
     def unless(self, rule: Reason) -> Reason:
-        """The same, and a rule that would let time go on all the same."""
+        """A copy with one more rule that would let time go on all the same."""
         return replace(self, lifted=(*self.lifted, rule))
 
     def as_data(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def not_expected(heard: NDArray[np.bool_], known: int = 0) -> tuple[LeftOut, ...
 
 
 def beyond(reason: Reason, raised_to: int, promised: NDArray[np.int64]) -> tuple[LeftOut, ...]:
-    """The sources over whose heads a rule has raised the combined heartbeat.
+    """The sources that are behind the combined heartbeat, which a rule has raised.
 
     >>> beyond(NOT_HEARD, 7, np.array([9, 5]))[0].sources.tolist()
     [1]
@@ -188,7 +188,9 @@ def _filled(reason: Reason, speaker: AmountFormatter) -> str:
         parts.append(as_data)
         if name is not None:
             amount = reason.values[name]
-            if scale == "count":
+            if isinstance(amount, str):
+                parts.append(amount)
+            elif scale == "count":
                 parts.append(f"{amount:,}")
             elif scale == "share":
                 parts.append(f"{100 * amount:.4g} %")

@@ -89,7 +89,7 @@ def slowest(by_source: Instants, heard: NDArray[np.bool_], known: int = 0) -> in
 
 
 def least_without(heartbeats: Heartbeats, absent: NDArray[np.bool_]) -> int:
-    """What is promised for all together when nobody waits for the `absent`: the least over the others.
+    """The combined heartbeat without the `absent` sources: the least over the others.
 
     What was promised for everybody holds anyhow; where nobody is left, it is all there is.
 

@@ -32,7 +32,7 @@ from eventide.language.group_by import Group, GroupReader, WindowReader, WindowR
 from eventide.language.scope import TIME, Clock, Scope
 from eventide.plan.declared.query import Named, OrderBy, Query
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import AnyWindow, RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.columns import Column
 
 
@@ -120,8 +120,9 @@ class QueryReader:
                 self._take_item(item, reading)
         having = self._having(select, reading)
         order = OrderReader(self.source).read(select, lambda e: self._over_results(e, reading))
+        below = level.below.query if level.below is not None else None
         asked = WindowReader(
-            self.source, level.stream, level.times, level.below.query if level.below is not None else None
+            self.source, level.stream, level.times, below, lambda e: self.origin.spelled_out(e, level)
         ).read(level.window, groups.buckets, select)
         try:
             query = Query(
@@ -241,6 +242,8 @@ def clock_of_results(query: Query, level: Scope, groups: list[Group]) -> Clock:
     window = query.window
     kind = TimeKind.SEQUENCE if isinstance(window, RowWindow) else level.clock.kind
     carried: dict[str, exp.Expr] = {WINDOW_END: exp.column(TIME)}
+    if isinstance(window, SessionWindow):
+        return Clock(kind, carried)
     if isinstance(window, SameWindow):
         carried |= {e: resolved for e, resolved in level.clock.carried.items() if e == WINDOW_START}
     else:
@@ -254,10 +257,10 @@ def clock_of_results(query: Query, level: Scope, groups: list[Group]) -> Clock:
     return Clock(kind, carried, follow)
 
 
-def _is_same_all_through(window: Window | RowWindow | SameWindow, group: Group) -> bool:
+def _is_same_all_through(window: AnyWindow, group: Group) -> bool:
     if isinstance(window, SameWindow):
         return True
-    if isinstance(window, RowWindow) or group.bucket is None or window.slide < window.range:
+    if not isinstance(window, Window) or group.bucket is None or window.slide < window.range:
         return False
     # Windows with gaps between them are all the shorter.
     width, offset = group.bucket.width, group.bucket.offset

@@ -19,8 +19,17 @@ from eventide.language.create_stream import PLACES, DeclaredStream, OutputTarget
 from eventide.language.expression_text import in_spark_words, unused
 from eventide.language.from_clause import FromReader, Interfaces
 from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
-from eventide.language.grammar.nodes import Clause, CreateFunction, CreateInterfaces, CreateQuery, CreateStream, Order
+from eventide.language.grammar.nodes import (
+    Clause,
+    CreateBounds,
+    CreateFunction,
+    CreateInterfaces,
+    CreateQuery,
+    CreateStream,
+    Order,
+)
 from eventide.language.grammar.source_text import (
+    BoundsStatement,
     DropStatement,
     ExplainStatement,
     FunctionStatement,
@@ -37,7 +46,9 @@ from eventide.language.grammar.spelling import meant
 from eventide.language.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
 from eventide.language.row_query import RowsReader, UnionReader, gives_rows
 from eventide.language.scope import Clock, Scope, ScopeRelation
+from eventide.language.stream_bounds import relate_streams
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
+from eventide.language.window_policies import set_policy
 from eventide.plan.binding import through
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below
 from eventide.plan.declared.query import Query
@@ -61,7 +72,7 @@ class Function:
 
 @dataclass
 class Builder:
-    """What has been said so far."""
+    """The program that the statements so far declare."""
 
     source: SourceText
     streams: dict[str, DeclaredStream] = field(default_factory=dict)
@@ -71,6 +82,7 @@ class Builder:
     functions: dict[str, Function] = field(default_factory=dict)
     interfaces: Interfaces = field(default_factory=Interfaces)
     bare: int = 0
+    about_bounds: list[tuple[str, exp.Expr]] = field(default_factory=list)
 
     def know(self, streams: Iterable[Stream]) -> None:
         """Streams that were declared elsewhere: a policy of their own stays what it is."""
@@ -86,9 +98,11 @@ class Builder:
             return QueryStatement(piece.place, piece.text, self._query(tree), tree.this is not None)
         if isinstance(tree, CreateFunction):
             return FunctionStatement(piece.place, piece.text, self._function(tree))
+        if isinstance(tree, CreateBounds):
+            self.about_bounds += relate_streams(tree, self.streams, self.source)
+            return BoundsStatement(piece.place, piece.text)
         if isinstance(tree, CreateInterfaces):
-            name = self.interfaces.declare(tree, self.streams, self.source)
-            return InterfaceStatement(piece.place, piece.text, name)
+            return InterfaceStatement(piece.place, piece.text, self.interfaces.declare(tree, self.streams, self.source))
         if isinstance(tree, Order):
             return self._order(tree, piece)
         raise self.source.error("this statement cannot be read", piece.offset)
@@ -118,7 +132,7 @@ class Builder:
         )
 
     def warnings(self) -> tuple[Warning, ...]:
-        """What to say about all of it."""
+        """The warnings about the whole script."""
         read = {name for known in self.queries.values() for name in (*reads(known.query), *_asks(known))}
         found = [warning for one in self.streams.values() for warning in about_stream(one, one.stream.name in read)]
         streams = {key: declared.stream for key, declared in self.streams.items()}
@@ -127,7 +141,8 @@ class Builder:
                 found += about_query(known.query, known.tree)
             else:
                 found += about_operator(known.query, known.tree, streams)
-        return tuple(sorted((warning_at(*warning, self.source) for warning in found), key=lambda w: (w.line, w.column)))
+        said = (warning_at(*warning, self.source) for warning in (*found, *self.about_bounds))
+        return tuple(sorted(said, key=lambda w: (w.line, w.column)))
 
     def _stream(self, tree: CreateStream) -> str:
         name = name_of(tree.this)
@@ -263,7 +278,7 @@ class Builder:
         """SLACK and DRATIO in a window are about its stream."""
         first = next(iter(policy.values()))
         if level.below is None and level.pending is None:
-            self._set_policy(self.streams[level.stream.name.lower()], query, policy)
+            set_policy(self.streams[level.stream.name.lower()], query, policy, self.source)
             return
         what = "the query" if level.over_query is not None else "several streams"
         named = f" {level.stream.name!r}" if level.over_query is not None else ""
@@ -272,24 +287,6 @@ class Builder:
             first,
             "results of a query are never late" if level.over_query is not None else "say it in CREATE STREAM",
         )
-
-    def _set_policy(self, declared: DeclaredStream, query: str, asked: dict[str, Clause]) -> None:
-        reader = StreamReader(self.source)
-        first = next(iter(asked.values()))
-        before = declared.stream.policy
-        policy_of = declared.policy_of or ("the stream" if {"SLACK", "DRATIO"} & declared.clauses.keys() else None)
-        if policy_of is None:
-            reader.with_policy(declared, {**declared.clauses, **asked})
-        else:
-            kept = {name: clause for name, clause in declared.clauses.items() if name not in ("SLACK", "DRATIO")}
-            reader.with_policy(declared, {**kept, **asked})
-            if declared.stream.policy != before:
-                raise self.source.error(
-                    f"{policy_of} says something else of how stream {declared.stream.name!r} finds its heartbeats",
-                    first,
-                    "a stream has one policy: say it once, in CREATE STREAM",
-                )
-        declared.policy_of = f"query {query!r}"
 
     def _function(self, tree: CreateFunction) -> str:
         name = tree.this.name

@@ -19,10 +19,11 @@ from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
 from eventide.language.policies import WATERMARKS, PolicyReader
 from eventide.plan.declared.secrets import checked_secret
-from eventide.plan.declared.stream import Future, Input, Stream, TimeKind, Timestamps, kind_of
+from eventide.plan.declared.stream import Future, Input, Stream, Table, TimeKind, Timestamps, kind_of
 from eventide.plan.expressions.columns import Column, spark_type
 
 TIME_NAMES = ("time", "timestamp", "ts", "t")
+TABLE_FORMATS = ("parquet", "csv", "json", "orc", "postgres")
 LIMITS = {"file": "files", "offset": "offsets", "row": "rows", "tuple": "rows"}
 
 
@@ -37,6 +38,8 @@ class DeclaredStream:
 
     policy_of: str | None = None
     """Who said how its heartbeats are found, if not this statement: a query whose window said SLACK or DRATIO."""
+    unused: list[str] = field(default_factory=list)
+    """What is to be said of its bounds that have no effect."""
 
 
 def name_of(table: exp.Table) -> str:
@@ -53,6 +56,8 @@ class StreamReader:
     def read(self, tree: CreateStream) -> DeclaredStream:
         """The stream, or an error at the clause that is wrong."""
         clauses = {str(clause.this): clause for clause in tree.args["clauses"]}
+        if tree.is_table:
+            return self._table(tree, clauses)
         columns = self._columns(tree)
         columns, partitions = _of_records(columns, clauses)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
@@ -71,8 +76,27 @@ class StreamReader:
         declared.stream = replace(stream, future=self._future(clauses, stream))
         return self.with_policy(declared, clauses)
 
+    def _table(self, tree: CreateStream, clauses: dict[str, Clause]) -> DeclaredStream:
+        given = self._input(tree, clauses)
+        if given is None or given.format not in TABLE_FORMATS:
+            raise self.source.error(
+                f"a table comes from {', '.join(TABLE_FORMATS[:-1])} or {TABLE_FORMATS[-1]}",
+                clauses.get("FROM", tree),
+                "write FROM parquet 'path', for example",
+            )
+        every = clauses.get("REFRESH EVERY")
+        refresh = None if every is None else Amounts(self.source).length(every.expressions[0], "REFRESH EVERY")
+        if refresh is not None and refresh < 1:
+            raise self.source.error(
+                "this would read the table all the time", clauses["REFRESH EVERY"], "give 1 s or more"
+            )
+        stamped, declared = Timestamps.INTERNAL, Table(refresh)
+        name, columns = name_of(tree.this), self._columns(tree)
+        stream = Stream(name, columns, timestamps=stamped, input=given, table=declared)
+        return DeclaredStream(stream, {}, tree)
+
     def with_policy(self, declared: DeclaredStream, clauses: dict[str, Clause]) -> DeclaredStream:
-        """The same stream with the policy that these clauses tell."""
+        """A copy of the stream with the policy that these clauses declare."""
         stream = declared.stream
         clock = kind_of(stream.column(stream.arrival)) if stream.arrival else TimeKind.TIMESTAMP
         reader = PolicyReader(Amounts(self.source, stream.time_kind), Amounts(self.source, clock or TimeKind.TIMESTAMP))
@@ -91,6 +115,7 @@ class StreamReader:
                     "write SOURCE BY and one column",
                 )
         policy, known = reader.read(clauses)
+        declared.unused = reader.unused
         promised, prodded = clauses.get("PUNCTUATED BY"), clauses.get("PRODDED BY")
         punctuation = None if promised is None else self._marking(stream, promised, "promise", "promises")
         prods = stream.prods if prodded is None else self._marking(stream, prodded, "be prodded", "prods")
@@ -204,7 +229,7 @@ class StreamReader:
                 raise self.source.error("FORMAT goes with FROM 'path' or FROM STDIN", clauses["FORMAT"])
             kind = clauses["FORMAT"].expressions[0].name.lower()
         elif kind is None and path is not None:
-            kind = _by_ending(path)
+            kind = format_by_ending(path)
             if kind is None:
                 raise self.source.error(
                     "what is the format of this path?", origin, "write FROM json 'path', for example"
@@ -311,10 +336,10 @@ def option_pairs(clause: Clause | None, source: SourceText) -> tuple[tuple[str, 
     return tuple(found.values())
 
 
-def _by_ending(path: str) -> str | None:
+def format_by_ending(path: str) -> str | None:
     """The format that the ending of a path names.
 
-    >>> _by_ending("in/a.csv.gz"), _by_ending("in/*.jsonl"), _by_ending("in")
+    >>> format_by_ending("in/a.csv.gz"), format_by_ending("in/*.jsonl"), format_by_ending("in")
     ('csv', 'json', None)
     """
     endings = {"json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet", "orc": "orc"}

@@ -56,7 +56,7 @@ def spark_text(expression: exp.Expr) -> str:
 
 
 def wrapped(expression: exp.Expr) -> exp.Expr:
-    """The expression in parentheses, where others might be put beside it."""
+    """The expression, in parentheses if it needs them beside other operators."""
     simple = isinstance(expression, exp.Column | exp.Literal | exp.Paren | exp.Func)
     return expression if simple and not isinstance(expression, exp.Connector) else exp.Paren(this=expression)
 

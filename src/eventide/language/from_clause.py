@@ -194,6 +194,12 @@ class FromReader:
         if (word := origin.args.get("join_kind")) is not None:
             raise self.source.error(f"{word} joins two streams", origin, "write FROM a, b WHERE a.time = b.time")
         level = self._level(origin.this, ctes)
+        if level.stream.table is not None:
+            raise self.source.error(
+                f"{level.stream.name!r} is a table, and a query reads a stream",
+                origin.this,
+                f"join it to one: FROM stream AS s JOIN {level.stream.name} AS t ON s.key = t.key",
+            )
         self._add_window(select, level)
         if (where := select.args.get("where")) is not None:
             condition = self.spelled_out(where.this, level)
@@ -203,7 +209,7 @@ class FromReader:
         return select, level
 
     def settled(self, level: Scope, tree: exp.Expr) -> Scope:
-        """What is read; a join becomes an operator of its own, which an aggregate can read."""
+        """Make an operator of a join, so that an aggregate can read it; anything else unchanged."""
         if level.pending is None:
             return level
         return JoinReader(self.source, lambda table, computed: self._level(table, {}), self.hide).settled(level, tree)

@@ -16,59 +16,28 @@ of a window are chosen by ORDER BY and LIMIT, a value over all groups by a query
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.expression_text import has_aggregate, name_for, unused
+from eventide.language.expression_text import has_aggregate, name_for, spark_text, unused
 from eventide.language.from_clause import FromReader
 from eventide.language.grammar.nodes import Amount, Amounts, Clause, StreamWindow
-from eventide.language.grammar.source_text import SourceText, offset_of
+from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
 from eventide.language.scope import Scope
 from eventide.language.time_buckets import rounded_down
+from eventide.language.window_calls import called_window, is_part_of_window, is_window_call
+from eventide.plan.bound.session_gap import gap_number
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.program import Step
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Stream, Timestamps
 from eventide.plan.declared.temporal import FIXED, Bucket, Temporal, truncated
-from eventide.plan.declared.window import TUMBLING, RowWindow, SameWindow, Window
+from eventide.plan.declared.window import TUMBLING, AnyWindow, RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.parse import WINDOWS, refused_call
-
-CLAUSES = ("RANGE", "SLIDE", "OFFSET")
-
-
-def is_spark_window(node: exp.Expr) -> bool:
-    """Whether this is a call of `window`."""
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "window"
-
-
-def is_part_of_window(node: exp.Expr) -> bool:
-    """Whether this is `window`, `window.start` or `window.end`."""
-    if not isinstance(node, exp.Column):
-        return False
-    parts = [part.name.lower() for part in node.parts]
-    return parts[0] == "window" and (len(parts) == 1 or parts[1:] in (["start"], ["end"]))
-
-
-def stream_window(call: exp.Expr, level: Scope, origin: FromReader, source: SourceText) -> StreamWindow:
-    """The call as a window behind a stream."""
-    column, *lengths = call.expressions
-    time = level.clock.of(origin.spelled_out(column, level)) if isinstance(column, exp.Column) else None
-    if time is None or time.shifted != 0:
-        names = [name for name, one in level.times.items() if one.shifted == 0]
-        way = f"its time is {names[0]}" if names else "write WINDOW [RANGE ..] instead"
-        raise source.error("window() goes by the time of the stream", call, way)
-    if not 1 <= len(lengths) <= len(CLAUSES) or not all(isinstance(e, exp.Literal) and e.is_string for e in lengths):
-        raise source.error("expected window(time, '5 minutes' [, '1 minute' [, '30 seconds']])", call)
-    clauses = []
-    for name, written in zip(CLAUSES, lengths, strict=False):
-        number, _, unit = written.name.strip().partition(" ")
-        amount = Amount(this=number, unit=unit.strip().lower() or None)
-        amount.meta["start"] = offset_of(written)
-        clauses.append(Clause(this=name, expressions=[amount]))
-    return StreamWindow(expressions=clauses)
 
 
 @dataclass
@@ -136,14 +105,13 @@ class GroupReader:
             select = node.find_ancestor(exp.Select)
             named = {item.alias.lower(): item.this for item in select.expressions} if select is not None else {}
             call = named.get(call.name.lower(), call)
-        if is_spark_window(call):
+        if is_window_call(call):
             if level.called is None and level.window is None:
-                level.window, level.called = stream_window(call, level, self.origin, self.source), call
+                level.window, level.called = called_window(call, level, self.origin, self.source), call
             if call != level.called:
                 raise self.source.error("a query has one window, and this is its second", call)
             return True
-        called = is_part_of_window(node) and "window" not in level.columns
-        return called or _is_edge(node, level)
+        return is_part_of_window(node, level.columns) or _is_edge(node, level)
 
     def _written(self, select: exp.Select) -> list[exp.Expr]:
         group = select.args.get("group") or exp.Group(all=select.args.get("distinct") is not None)
@@ -220,7 +188,7 @@ COUNTED = ("ROWS", "TUPLES", "COUNT")
 class WindowRequest:
     """What a query asks of its window."""
 
-    window: Window | RowWindow | SameWindow
+    window: AnyWindow
     retain: int = 0
     policy: dict[str, Clause] = field(default_factory=dict)
     """SLACK and DRATIO, which are the stream's."""
@@ -236,6 +204,9 @@ class WindowReader:
     below: Step | None = None
     """The query or operator that is read; None where it is a stream."""
 
+    spelled_out: Callable[[exp.Expr], exp.Expr] = exp.Expr.copy
+    """An expression over the columns that the query sees, over those of the stream."""
+
     def read(self, written: StreamWindow | None, buckets: list[Bucket], select: exp.Expr) -> WindowRequest:
         """The window that is written, or that the groups make."""
         clauses = {str(clause.this): clause for clause in written.expressions} if written is not None else {}
@@ -250,7 +221,9 @@ class WindowReader:
 
     def _window(
         self, clauses: dict[str, Clause], buckets: list[Bucket], amounts: Amounts, shift: int | None
-    ) -> Window | RowWindow | SameWindow | None:
+    ) -> AnyWindow | None:
+        if "SESSION" in clauses:
+            return self._sessions(clauses, amounts, shift)
         empty = "EMPTY WINDOWS" in clauses
         if "RANGE" not in clauses:
             for name in ("SLIDE", "OFFSET"):
@@ -281,6 +254,30 @@ class WindowReader:
                 raise
             at = slide if "SLIDE" in str(error) and slide is not None else length
             raise self.source.error(str(error), at) from error
+
+    def _sessions(self, clauses: dict[str, Clause], amounts: Amounts, shift: int | None) -> SessionWindow:
+        for name in ("RANGE", "SLIDE", "OFFSET", "EMPTY WINDOWS"):
+            if name in clauses:
+                raise self.source.error(
+                    f"{name} does not go with SESSION", clauses[name], "a session is as long as rows come: drop it"
+                )
+        gap = clauses["SESSION"].expressions[0]
+        if shift is None or (isinstance(gap, Amount) and amounts.says_rows(gap)):
+            raise self.source.error("the gap of a session is a length of time", gap, "such as SESSION 10 minutes")
+        if shift:
+            raise self.source.error(
+                "sessions go by the time of what is read", clauses.get("WATTR", gap), "leave WATTR out"
+            )
+        try:
+            if isinstance(gap, Amount):
+                return SessionWindow(amounts.length(gap, "SESSION"))
+            by = spark_text(self.spelled_out(gap))
+            gap_number(by, self.stream.time_kind)
+            return SessionWindow(by=by)
+        except DeclarationError as error:
+            if hasattr(error, "line"):
+                raise
+            raise self.source.error(str(error), gap) from error
 
     def _shift(self, wattr: Clause | None) -> int | None:
         """By how much the attribute that windows go by is ahead of time; None for a count of rows."""
@@ -346,11 +343,11 @@ RANKS = ("rank", "row_number", "rownumber", "dense_rank", "denserank", "percent_
 NEIGHBOURS = ("lag", "lead")
 
 
-def refuse_over(query: exp.Expr, source: SourceText) -> None:
+def refuse_over(query: exp.Expr, source: SourceText, apart_from: frozenset[str] = WINDOWS) -> None:
     """An error for an OVER, or a function that looks across rows, in a query, wherever it stands."""
     for over in query.find_all(exp.Window):
         raise source.error("OVER cannot be run yet", over, hint_for(over))
-    if (refused := refused_call(query, WINDOWS)) is not None:
+    if (refused := refused_call(query, apart_from)) is not None:
         at, wrong, instead = refused
         raise source.error(wrong, at, instead)
 

@@ -99,7 +99,7 @@ def take_apart(
     conditions: Iterable[exp.Expr], left: JoinInput, right: JoinInput, by_time: bool = True
 ) -> ConditionParts:
     """The parts of conditions whose columns are qualified by the names of the two sides; bands only `by_time`."""
-    parts, found = ConditionParts(), Relations(left, right)
+    parts, found = ConditionParts(), TimeRelations(left, right)
     for condition in conditions:
         sides = tables_of(condition)
         if sides == {left.alias}:
@@ -150,7 +150,7 @@ def _key(condition: exp.Expr, left: str, right: str) -> tuple[exp.Expr, exp.Expr
 
 
 @dataclass
-class Relations:
+class TimeRelations:
     """Collects what comparisons say of the times of two sides."""
 
     left: JoinInput
@@ -278,7 +278,7 @@ def _counted(node: exp.Expr, level: Scope) -> ScaledTime | None:
 
 
 def _by_its_end(inner: exp.Expr, times: Temporal, level: Scope) -> tuple[exp.Expr, Fraction]:
-    """The start of a window is its end less its length: so bounds by both are bounds of one attribute."""
+    """Write bounds on a window's start as bounds on its end, so that they are bounds of one attribute."""
     starts = isinstance(inner, exp.Column) and inner.name.lower() == WINDOW_START
     if not starts or level.over_query is None or times.shifted is None:
         return inner, Fraction(0)

@@ -51,41 +51,46 @@ class LookupReader:
         right: tuple[str, Scope],
         kind: JoinKind,
         on: list[exp.Expr],
-        as_of: exp.Expr,
+        as_of: exp.Expr | None,
         where: list[exp.Expr],
         node: exp.Expr,
         joined: list[tuple[str, Scope]],
     ) -> Lookup:
-        """The lookup; the conditions `on` are spelled out, with the names of the two sides.
+        """The lookup; the conditions `on` are spelled out, with the names of the two sides. A table has no `as_of`.
 
         The left side are the inputs that are `joined` already, or one; errors speak of those.
         """
-        self._check_time(left, as_of, joined)
+        what = "join with a table" if as_of is None else "join AS OF"
+        if as_of is not None:
+            self._check_time(left, as_of, joined)
         if kind not in (JoinKind.INNER, JoinKind.LEFT):
-            raise self.source.error("a join AS OF is an inner or a LEFT join", node, "write JOIN or LEFT JOIN")
+            raise self.source.error(f"a {what} is an inner or a LEFT join", node, "write JOIN or LEFT JOIN")
         for _, level in (left, right):
             if level.window is not None:
-                raise self.source.error("a join AS OF has no windows", level.window, "leave the window out")
+                raise self.source.error(f"a {what} has no windows", level.window, "leave the window out")
         parts = take_apart(on, JoinInput(*left), JoinInput(*right), by_time=False)
         if not parts.keys:
             raise self.source.error(
-                "this join AS OF has no equal keys, so nothing says whose version is meant",
+                f"this {what} has no equal keys, so nothing says whose {'rows are' if as_of is None else 'version is'} "
+                "meant",
                 node,
                 f"add ON {joined[0][0]}.key = {right[0]}.key",
             )
         after = [*where]
+        # What is said of a table alone chooses its rows; a version must be known before it is judged.
+        of_table, of_version = (parts.right, []) if as_of is None else ([], parts.right)
         if kind is JoinKind.INNER:
-            after += [*parts.right, *parts.rest]
-        elif others := [*parts.left, *parts.right, *parts.rest]:
+            after += [*of_version, *parts.rest]
+        elif others := [*parts.left, *of_version, *parts.rest]:
             raise self.source.error(
-                "a LEFT JOIN AS OF has equal keys and no other condition", others[0], "put this into WHERE"
+                f"a LEFT {what} has equal keys and no other condition", others[0], "put this into WHERE"
             )
         sides = []
-        for (alias, level), number, asked in ((left, 0, parts.left), (right, 1, [])):
+        for (alias, level), number, asked in ((left, 0, parts.left), (right, 1, of_table)):
             conditions = all_of([*level.where, *(bare(one) for one in asked)])
             keys = tuple(spark_text(pair[number]) for pair in parts.keys)
             sides.append(Side(level.stream.name, alias, keys, conditions))
-        return Lookup("", sides[0], sides[1], kind is JoinKind.LEFT, where=all_of(after))
+        return Lookup("", sides[0], sides[1], kind is JoinKind.LEFT, where=all_of(after), as_it_is=as_of is None)
 
     def _check_time(self, left: tuple[str, Scope], as_of: exp.Expr, joined: list[tuple[str, Scope]]) -> None:
         alias, level = left

@@ -88,6 +88,9 @@ def joined_output(
 
 def kind_of(pending: Pending) -> TimeKind:
     """The kind of a pair's time."""
+    join = pending.join
+    if isinstance(join, Lookup) and join.as_it_is:
+        return pending.sides[join.rows.alias].clock.kind
     kinds = {level.clock.kind for level in pending.sides.values()}
     return TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
 
@@ -122,7 +125,7 @@ def _over_time(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
 
 
 def _following(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
-    """How a column follows the time of its own side: rows of a side come no later than their partners can."""
+    """How a column follows the time of a pair, known from the time of its own side."""
     owner = tables_of(expression)
     if len(owner) != 1 or (isinstance(pending.join, Lookup) and owner != {pending.join.rows.alias}):
         return None
@@ -132,7 +135,7 @@ def _following(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
 
 
 def _equal_time(band: Band, join: Join, pending: Pending) -> exp.Expr | None:
-    """How the attribute that both sides share is computed from time; None where they are not equal, or not alike."""
+    """How an attribute that is equal on both sides is computed from time; None where there is none."""
     if band.low or band.high:
         return None
     sides = ((join.left.alias, band.left), (join.right.alias, band.right))

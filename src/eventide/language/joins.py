@@ -93,7 +93,7 @@ class JoinReader:
         return self._joined(first, inputs, steps, rest, preferred, used)
 
     def settled(self, scope: Scope, tree: exp.Expr) -> Scope:
-        """What the SELECT sees when the join has become an operator of its own."""
+        """Make an operator of the join, and give what the SELECT sees then."""
         level, inputs = self._hidden(scope, tree)
         assert scope.pending is not None
         unwrapped = [replace(one, columns={k: (n, bare(e)) for k, (n, e) in one.columns.items()}) for one in inputs]
@@ -144,11 +144,22 @@ class JoinReader:
         resolver = Resolver(self.source)
         on = [resolver.spelled_out(one, scope) for one in step.on]
         on += [self._equal(name, scope, step.input) for name in step.using]
-        if (version := version_of(step.node)) is not None:
+        if left[1].stream.table is not None:
+            raise self.source.error(
+                f"{left[0]!r} is a table, and stands on the left", step.node, "let the stream stand first"
+            )
+        if (version := version_of(step.node)) is not None and right[1].stream.table is not None:
+            raise self.source.error(
+                f"{right[0]!r} is a table without versions", version, "leave FOR SYSTEM_TIME AS OF out"
+            )
+        if version is not None:
             chosen = [resolver.spelled_out(one, scope) for one in where]
             as_of = resolver.spelled_out(version, scope)
             reader = LookupReader(self.source)
             return reader.read(left, right, step.kind, on, as_of, chosen, step.node, joined or [left])
+        if right[1].stream.table is not None:
+            chosen = [resolver.spelled_out(one, scope) for one in where]
+            return LookupReader(self.source).read(left, right, step.kind, on, None, chosen, step.node, joined or [left])
         parts = take_apart(on, JoinInput(*left), JoinInput(*right))
         if (band := window_band(left[1], right[1], step.node, self.source)) is not None:
             parts.bands.append(band)
@@ -170,7 +181,7 @@ class JoinReader:
         return Join("", sides[0], sides[1], tuple(parts.bands), step.kind, all_of(parts.rest), after)
 
     def _hidden(self, scope: Scope, tree: exp.Expr) -> tuple[Scope, list[NamedInput]]:
-        """The join as an operator of its own, and the inputs over its columns."""
+        """The join as an operator, and its inputs with expressions over its columns."""
         pending = scope.pending
         assert pending is not None
         outputs: list[tuple[str, exp.Expr]] = []

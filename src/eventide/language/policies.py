@@ -1,4 +1,4 @@
-"""Read the clauses that name a heartbeat policy, bounds between sources among them.
+"""Read the clauses that name a heartbeat policy.
 
 | clauses | policy |
 |---|---|
@@ -14,28 +14,19 @@
 | `DRATIO p% ESTIMATOR QUANTILE` | `DelayQuantile(1 - p)` |
 | `CLOCK SKEW length` | `ClockSkew(length)` |
 | `ON DEMAND length` | `OnDemand(length)` |
-| `BOUNDS (...)` | `DeclaredSkew(matrix)` |
+| `BOUNDS (...) [DRATIO p%]` | `DeclaredSkew(matrix)`, of the bounds that may fail for p of the rows together |
 | `ESTIMATED BOUNDS (...)` | `EstimatedSkew(...)` |
 | `OWN PROGRESS [SLACK length]` | `OwnProgress(length)` |
 | `... PUNCTUATED BY column` | `Punctuated(...)`; `Punctuated()` without any other clause of these |
 | `... IDLE AFTER length` | `Idle(..., length)` |
 | `... EXPECTING (a, b) [GIVE UP AFTER length]` | `Expected(..., sources, length)` |
 | `... TIMEOUT length` | `Timeout(..., length)` |
-
-*Bounds.* `BOUNDS (SOURCE A LATENCY 2 s, B TRAILS A BY 5 s AFTER 1 s, ...)` declares bounds between named sources. `B
-TRAILS A BY x` says that once A has sent a row with time T, B sends only rows with times above T - x; with `AFTER y`,
-from y later on; with `AFTER n ROWS`, once n more rows of B have come. ALL stands for every source that is named, a
-source and itself included. LATENCY is how long a row may be on its way. Sources have the numbers in which they are
-named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
-
-from sqlglot import exp
 
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
@@ -46,87 +37,16 @@ from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
-from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
-from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
+from eventide.language.bounds import SkewClauses, silence
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
 from eventide.language.grammar.spelling import meant
-
-ALL = "ALL"
-
-
-@dataclass
-class SkewClauses:
-    """Bounds while they are read."""
-
-    amounts: Amounts
-    clock: Amounts
-    sources: dict[str, int] = field(default_factory=dict)
-    latency: dict[str, int] = field(default_factory=dict)
-    pairs: list[tuple[str, str, SkewBound]] = field(default_factory=list)
-
-    def read(self, clause: Clause) -> tuple[SkewMatrix, tuple[str, ...]]:
-        """The matrix, and the names of the sources in the order of their numbers."""
-        for item in clause.expressions:
-            self._take(item)
-        if not self.sources:
-            raise self.amounts.source.error("BOUNDS names no source", clause, "add SOURCE name for each of them")
-        names = tuple(self.sources)
-        entries: list[list[list[SkewBound]]] = [[[] for _ in names] for _ in names]
-        for target, sender, bound in self.pairs:
-            for i in self._numbers(sender):
-                for j in self._numbers(target):
-                    entries[i][j].append(bound)
-        return SkewMatrix.of(entries, [self.latency.get(name, self.latency.get(ALL, 0)) for name in names]), names
-
-    def _take(self, item: Clause) -> None:
-        parts = dict(_parts_of(item))
-        if item.this == "SOURCE":
-            name = self._source(item.expressions[0])
-            if "LATENCY" in parts:
-                self.latency[name] = self._positive(parts["LATENCY"], "LATENCY")
-            return
-        target, sender = self._source(item.expressions[0]), self._source(item.expressions[2])
-        lag = self.amounts.length(parts["BY"], "BY")
-        if lag < 0:
-            raise self.amounts.source.error("a source cannot trail by less than 0", parts["BY"])
-        exceeded = self.amounts.share(parts["EXCEEDED"], "EXCEEDED") if "EXCEEDED" in parts else 0.0
-        after = parts.get("AFTER")
-        if after is not None and self.amounts.says_rows(after):
-            self.pairs.append((target, sender, RowBound(self.amounts.rows(after, "AFTER"), lag, exceeded)))
-        else:
-            wait = self._positive(after, "AFTER") if after is not None else 0
-            self.pairs.append((target, sender, TimeBound(wait, lag, exceeded)))
-
-    def _positive(self, amount: Amount, what: str) -> int:
-        length = self.clock.length(amount, what)
-        if length < 0:
-            raise self.clock.source.error(f"{what} cannot be below 0", amount)
-        return length
-
-    def _source(self, name: exp.Expr) -> str:
-        if name.name.upper() == ALL and isinstance(name, exp.Identifier) and not name.args.get("quoted"):
-            return ALL
-        self.sources.setdefault(name.name, len(self.sources))
-        return name.name
-
-    def _numbers(self, name: str) -> list[int]:
-        return list(self.sources.values()) if name == ALL else [self.sources[name]]
-
-
-def _parts_of(item: Clause) -> Iterator[tuple[str, Amount]]:
-    """Each word and the amount behind it."""
-    parts = item.expressions
-    for word, amount in pairwise(parts):
-        if isinstance(word, exp.Var) and isinstance(amount, Amount):
-            yield word.name, amount
-
 
 WATERMARKS = ("WATERMARK FOR", "WATERMARK")
 """DELAY as Flink and Spark spell it, with the name of the column that tells the time."""
@@ -153,10 +73,15 @@ class PolicyReader:
 
     amounts: Amounts
     clock: Amounts
+    unused: list[str] = field(default_factory=list)
+    """What is to be said of bounds that have no effect."""
 
     def read(self, clauses: Mapping[str, Clause]) -> tuple[Policy, tuple[str, ...]]:
         """The policy, and the names of sources that it numbers."""
         given = [name for name in POLICIES if name in clauses]
+        if "BOUNDS" in given and "DRATIO" in given and not {"SLACK", "ESTIMATOR"} & clauses.keys():
+            # How many rows the bounds may lose.
+            given.remove("DRATIO")
         if len(given) > 1:
             raise self.amounts.source.error(
                 f"{given[0]} and {given[1]} are two ways to find heartbeats: keep one of them", clauses[given[1]]
@@ -168,7 +93,10 @@ class PolicyReader:
             raise self.amounts.source.error("ESTIMATOR without DRATIO", clauses["ESTIMATOR"], "add DRATIO and a share")
         known: tuple[str, ...] = ()
         if chosen == "BOUNDS":
-            matrix, known = SkewClauses(self.amounts, self.clock).read(clauses["BOUNDS"])
+            bounds, ratio = clauses["BOUNDS"], clauses.get("DRATIO")
+            budget = None if ratio is None else self.amounts.share(ratio.expressions[0], "DRATIO")
+            reader = SkewClauses(self.amounts, self.clock, unused=self.unused)
+            matrix, known = reader.read(bounds, bounds.expressions, budget)
             policy: Policy = DeclaredSkew(matrix)
         else:
             policy = self._simple(chosen, clauses)
@@ -284,8 +212,4 @@ class PolicyReader:
         return found
 
     def _silence(self, clauses: Mapping[str, Clause], name: str) -> int:
-        amount = clauses[name].expressions[0]
-        found = self.clock.length(amount, name)
-        if found < 1:
-            raise self.amounts.source.error(f"{name} {amount.sql()} would never wait: give more than 0", amount)
-        return found
+        return silence(self.clock, clauses[name].expressions[0], name)

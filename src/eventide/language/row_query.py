@@ -70,7 +70,7 @@ class RowsReader:
         return rows, columns, clock_of(outputs, level)
 
     def _check(self, select: exp.Select, level: Scope) -> None:
-        refuse_over(select, self.source)
+        refuse_over(select, self.source, frozenset())
         if not select.expressions:
             raise self.source.error("this SELECT has no columns", select, "write SELECT *, or name columns")
         if (having := select.args.get("having")) is not None:

@@ -155,7 +155,7 @@ class _Reader:
             raise source.error(message, piece.offset) from error
 
     def script(self) -> Script:
-        """All of it."""
+        """The whole script, when its last statement was read."""
         try:
             return replace(_so_far(self.builder, self.statements), questions=tuple(self.questions))
         except LanguageError:

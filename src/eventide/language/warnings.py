@@ -1,4 +1,4 @@
-"""What is no mistake but may not be meant.
+"""Warnings: what runs, but is probably not meant.
 
 Law: a warning names what will happen and the clause that prevents it. A script with warnings runs.
 """
@@ -18,9 +18,10 @@ from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.skew.between_streams import between_streams
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
-from eventide.eventtime.policies.skew.matrix import timeout_needed
+from eventide.eventtime.policies.skew.matrix import SHOWN, Skew, Stall, timeout_needed
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
@@ -34,10 +35,10 @@ from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.declared.window import SameWindow, Window
+from eventide.plan.declared.window import SameWindow, SessionWindow, Window
 
 MANY_PANES = 1000
-POLICIES = {*POLICY_CLAUSES, "SLACK", "TIMEOUT", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER"}
+POLICIES = (*POLICY_CLAUSES, "SLACK", "PUNCTUATED BY", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER", "TIMEOUT")
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,15 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
     if stream.input is None:
         yield f"stream {stream.name!r} does not say where its rows come from: add FROM format 'path'", declared.tree
     if stream.timestamps is not Timestamps.EXTERNAL:
-        for name in POLICIES & clauses.keys():
+        for name in POLICIES:
+            if name not in clauses or name == "PUNCTUATED BY":
+                continue
             yield f"{name} has no effect: rows are stamped as they arrive, so none is late", clauses[name]
         return
     policy = stream.policy
+    if between_streams(policy) is not None:
+        # What there is to say of them is said at the bounds.
+        return
     has_timeout = isinstance(policy, Timeout)
     inner = policy.inner if isinstance(policy, Timeout) else policy
     if isinstance(inner, Expected):
@@ -87,7 +93,9 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
             return
         inner = inner.inner or inner
     if isinstance(inner, DeclaredSkew):
-        for message in _about_bounds(inner, stream.known, has_timeout):
+        for message in declared.unused:
+            yield message, clauses["BOUNDS"]
+        for message in about_bounds(inner.skew, stream.known, has_timeout):
             yield message, clauses["BOUNDS"]
     elif not has_timeout and (reason := _rests(inner)):
         yield f"{reason}: when the stream falls silent, they wait for ever; add TIMEOUT", declared.tree
@@ -114,9 +122,9 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
 
 
 def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    """What to say about a query."""
+    """The warnings about a query."""
     window = query.window
-    if isinstance(window, SameWindow):
+    if isinstance(window, SameWindow | SessionWindow):
         return
     if window.slide > window.range:
         yield "SLIDE is longer than RANGE: rows between two windows are in none", tree
@@ -129,7 +137,7 @@ def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Str
     """What to say about a merge or join: it waits for the slowest of its inputs (STREAM paper, section 5)."""
     for name in operator.inputs:
         stream = streams.get(name.lower())
-        if stream is None or len(operator.inputs) < 2 or not _stands_still(stream):
+        if stream is None or stream.table is not None or len(operator.inputs) < 2 or not _stands_still(stream):
             continue
         waits = _waiting(operator, name)
         if waits is not None:
@@ -158,20 +166,28 @@ def _stands_still(stream: Stream) -> bool:
     return moves_by_rows and stream.timestamps is Timestamps.EXTERNAL
 
 
-def _about_bounds(policy: DeclaredSkew, names: tuple[str, ...], has_timeout: bool) -> Iterator[str]:
-    skew, n = policy.skew, range(len(names))
+def about_bounds(skew: Skew, names: tuple[str, ...], has_timeout: bool) -> Iterator[str]:
+    """What to say about bounds between sources, or streams, of these names: theorem 3.3 of the STREAM paper."""
+    n = range(len(names))
     for j in n:
         if not any(skew.bounds(i, j) for i in n):
             yield f"no bound covers source {names[j]!r}, so nothing says how far it is; add {names[j]} TRAILS ... BY"
     need = timeout_needed(skew)
-    if need and not has_timeout:
-        stall = need.stalls[0]
-        sender, target = names[stall.sender], names[stall.target]
-        trails = "nothing bounds" if stall.lag is None else "nothing but a lag that never ends bounds"
-        yield (
-            f"when all sources pause, rows of {sender!r} may wait for ever for {target!r}, which {trails}: "
-            f"add TIMEOUT, or {target} TRAILS {sender} BY 0 AFTER some time"
-        )
+    if not need or has_timeout:
+        return
+    pairs = [_stalled(stall, names) for stall in need.stalls[:SHOWN]]
+    if len(need.stalls) > SHOWN:
+        pairs.append(f"and {len(need.stalls) - SHOWN} more pairs")
+    example = f"{names[need.stalls[0].target]} TRAILS {names[need.stalls[0].sender]} BY 0 AFTER some time"
+    yield (
+        f"when all sources pause, rows may wait for ever: {'; '.join(pairs)}. Add TIMEOUT, or for each pair a bound "
+        f"such as {example}"
+    )
+
+
+def _stalled(stall: Stall, names: tuple[str, ...]) -> str:
+    trails = "nothing bounds in time" if stall.lag is None else "may trail them for ever"
+    return f"those of {names[stall.sender]!r} for {names[stall.target]!r}, which {trails}"
 
 
 ENDS_BY_ITSELF = re.compile(r"\.\w+$")
@@ -195,7 +211,7 @@ def _learns_from_rows(policy: Policy) -> bool:
 
 
 def _rests(policy: Policy) -> str | None:
-    """What stays open in silence."""
+    """Which rows a policy holds back for ever in a silence of all sources, in words; None where there are none."""
     if isinstance(policy, Slack) and policy.rows:
         return f"the last {policy.rows} rows are held back"
     if isinstance(policy, FixedDelay) and policy.delay:

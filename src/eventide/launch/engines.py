@@ -39,6 +39,7 @@ from eventide.language.script import Script
 from eventide.launch.logs import under_way
 from eventide.launch.settings import RunSettings
 from eventide.launch.user_functions import Failures, local_backend, register_on_spark, registered, with_comparisons
+from eventide.plan.declared.evolution import Consent
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import OwnedSink, Owner, Sink
 from eventide.sources.spark_errors import gone, is_gone
@@ -99,13 +100,14 @@ class Where:
 
 
 class EngineOptions(TypedDict):
-    """What both engines are given."""
+    """The options that both engines take."""
 
     tick: float
     scheduling: Scheduling
     trace: Trace | None
     flush_rows: int | None
     pace: QueuePace
+    consent: Consent | None
 
 
 def reads_standard_input(program: Program) -> bool:
@@ -151,10 +153,12 @@ def engine_for(
     settings: RunSettings,
     trace: Trace | None = None,
     failures: Failures | None = None,
+    consent: Consent | None = None,
 ) -> Iterator[Running]:
     """An engine for the program of a script that has not started yet; it is stopped in the end.
 
-    `failures` collects what functions of the user raise, on the local engine.
+    `failures` collects what functions of the user raise, on the local engine; `consent` says what a changed program may
+    do to the checkpoint.
     """
     program = with_comparisons(script.program, script.functions)
     functions = registered(script.functions, script.program)
@@ -164,6 +168,7 @@ def engine_for(
         "trace": trace,
         "flush_rows": settings.flush_rows,
         "pace": settings.pace,
+        "consent": consent,
     }
     if where.engine == "local":
         backend = local_backend(functions, run=True, failures=failures)

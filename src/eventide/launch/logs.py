@@ -85,7 +85,7 @@ class JsonFormatter(KeyValueFormatter):
 
 
 def figures_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What was given beside the text."""
+    """The values that a log record has besides its text."""
     return {name: value for name, value in vars(record).items() if name not in ORDINARY}
 
 

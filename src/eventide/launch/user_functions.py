@@ -150,7 +150,7 @@ class Failures:
         return noting
 
     def sentences(self) -> list[str]:
-        """What to tell in the end."""
+        """What functions of the user raised, in sentences."""
         return [f"the function {name} failed, first with {raised}" for name, raised in self.first.items()]
 
 

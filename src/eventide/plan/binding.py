@@ -120,7 +120,7 @@ BoundOperator = BoundRows | BoundJoin | BoundLookup
 
 
 class TypeResolver(Protocol):
-    """Tells the types of expressions."""
+    """Finds the types of expressions."""
 
     def declare(self, stream: Stream) -> None:
         """Make the columns of a stream known."""

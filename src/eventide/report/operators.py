@@ -42,7 +42,8 @@ from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
-from eventide.eventtime.policies.skew.declared import DeclaredSkew
+from eventide.eventtime.policies.skew.between_streams import BetweenStreams
+from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
@@ -282,6 +283,8 @@ def _words(policy: Any, length: Length) -> str:
     if isinstance(policy, Punctuated):
         inner = "" if policy.inner is None else f", and where that says more, {_words(policy.inner, length)}"
         return f"as far as promises in the data say{inner}"
+    if isinstance(policy, BetweenStreams):
+        return f"{_words(policy.inner, length)}: {', '.join(map(str, policy.members))}"
     if isinstance(policy, MergedSources | PerGroup):
         return f"for groups of sources: {_words(policy.inner, length)}"
     simple = _simple(policy, length)
@@ -333,5 +336,7 @@ def _simple(policy: Any, length: Length) -> str | None:
         case EstimatedSkew():
             return "by bounds between the sources that are estimated from the data"
         case DeclaredSkew():
-            return f"by declared bounds between {len(policy.skew.latency)} sources"
+            loss = declared_loss(policy)
+            may = f", losing at most {100 * loss:.4g} % of the rows of a source" if loss else ""
+            return f"by declared bounds between {len(policy.skew.latency)} sources{may}"
     return None

@@ -47,10 +47,11 @@ from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.query import in_words as prods_in_words
 from eventide.plan.declared.secrets import masked, masked_text
 from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps
-from eventide.plan.declared.window import RowWindow, SameWindow
+from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.sql.merge import merge_text
 from eventide.plan.sql.reduce import kept_text
+from eventide.plan.sql.sessions import final_text
 from eventide.profile.amounts import size_words, spoken
 from eventide.report.operators import attributes, described_operator, in_words, is_same_in, of_stream
 
@@ -288,6 +289,11 @@ def _window(query: Query, bound: BoundQuery | Unbound) -> dict[str, Any]:
     if isinstance(window, SameWindow):
         return {"words": f"those of {query.stream}, each once more", "panes": None}
     unitless = isinstance(bound, BoundQuery) and bound.window_kind is TimeKind.SEQUENCE
+    if isinstance(window, SessionWindow):
+        gap = spoken(window.gap, unitless) if window.by is None else f"a gap of their own, {window.by},"
+        words = f"sessions: rows of a group with {gap} or less from one to the next"
+        unit = "numbers" if unitless else "microseconds"
+        return {"gap": window.gap or None, "gap_by": window.by, "unit": unit, "words": words, "panes": None}
 
     def length(amount: int) -> str:
         return spoken(amount, unitless)
@@ -312,7 +318,7 @@ def _window(query: Query, bound: BoundQuery | Unbound) -> dict[str, Any]:
 def _temporal(bound: BoundQuery) -> list[dict[str, Any]]:
     """The groups that carry time: one that changes inside a window is known from the start of the first open one on."""
     window = bound.query.window
-    if isinstance(window, RowWindow):
+    if isinstance(window, RowWindow | SessionWindow):
         return []
     keys = [(key.name, key.sql) for key in bound.keys]
     exact = attributes(keys, bound.stream)
@@ -336,7 +342,8 @@ def _slices(bound: BoundQuery) -> dict[str, Any]:
         }
     partials = [{"name": p.name, "type": p.type, "reduce": p.reduce, "merge": p.merge} for p in bound.partials]
     kept = ["the number of rows", *(p.reduce for p in bound.partials)]
-    words = f"partials, for each pane and group: {', '.join(kept)}"
+    each = "stretch of a session" if bound.of_sessions else "pane and group"
+    words = f"partials, for each {each}: {', '.join(kept)}"
     return {"keep": "partials", "words": words, "partials": partials}
 
 
@@ -350,7 +357,9 @@ def _merge(bound: BoundQuery, memory: int | None) -> dict[str, Any]:
         place = f"the driver, in DuckDB; {on_cluster}"
     else:
         place = f"Spark, since DuckDB would give other digits; {on_cluster}"
-    return {"place": place, "sql": _pretty(merge_text(bound, "slices", "windows", by_source=bound.query.by_source))}
+    by_source = bound.query.by_source
+    sql = final_text(bound) if bound.of_sessions else merge_text(bound, "slices", "windows", by_source=by_source)
+    return {"place": place, "sql": _pretty(sql)}
 
 
 def _pretty(sql: str) -> str:

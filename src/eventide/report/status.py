@@ -44,6 +44,8 @@ from eventide.engine.running import Running
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
+from eventide.eventtime.policies.skew.confidence import is_broken
+from eventide.eventtime.policies.skew.declared import declared_loss
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.profile.amounts import percent, size_words, spoken
 
@@ -245,10 +247,19 @@ class LossReport:
 
 def beyond_permitted(streams: Iterable[Stream], status: Iterable[StreamStatus]) -> list[str]:
     """What to tell of streams that lost more rows than their declaration permits, and what to do about it."""
+    streams = list(streams)
     permitted = {stream.name: permitted_ratio(stream.policy) for stream in streams}
+    by_bounds = {stream.name: declared_loss(stream.policy) for stream in streams}
     parts_of = []
     for one in status:
         ratio, share = permitted.get(one.name), one.late / max(1, one.rows)
+        loss = by_bounds.get(one.name)
+        if loss is not None and is_broken(one.late, one.rows, loss):
+            parts_of.append(
+                f"stream {one.name!r}: {one.late:,} of {_rows(one.rows)} came too late ({100 * share:.1f} %), and its "
+                f"bounds say that at most {100 * loss:.4g} % do: they do not hold. `eventide why` names the sources "
+                "that break them; widen BY, AFTER or LATENCY"
+            )
         if ratio is not None and one.late > 1 and share > ratio:
             parts_of.append(
                 f"stream {one.name!r}: {one.late:,} of {_rows(one.rows)} came too late ({100 * share:.1f} %), and "

@@ -16,6 +16,8 @@ eventide.errors.CheckpointError: there is no committed round in ...no-such-check
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -28,7 +30,7 @@ from eventide.engine.checkpoint.checkpoint import INTENTS, NUMBERED, ROUNDS, TAI
 from eventide.engine.checkpoint.record import DamagedError, Intent, RoundRecord, StateFile, checksum, read_document
 from eventide.engine.checkpoint.written_results import missing_words, rounds_of
 from eventide.engine.introspection.why import ProgressReport
-from eventide.engine.operators.open_windows import OpenQuery, OpenRows, OpenTime
+from eventide.engine.operators.open_windows import OpenQuery, OpenRows, OpenSessions, OpenTime
 from eventide.engine.operators.windows import first_start, needed_from
 from eventide.engine.round.side_tables import LATE, REJECTS
 from eventide.errors import CheckpointError, EngineError
@@ -41,7 +43,8 @@ from eventide.plan.declared.fingerprint import described, refuse_changes
 from eventide.plan.declared.join import Lookup
 from eventide.plan.declared.program import Program, reads
 from eventide.plan.declared.query import Query
-from eventide.plan.declared.window import RowWindow, SameWindow
+from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow
+from eventide.plan.sql.sessions import LIVE, spans_text
 from eventide.sinks.directory import Directory
 from eventide.storage.storage import MissingFileError, Storage, line
 
@@ -133,6 +136,9 @@ def _progress(
     def column(file: str, name: str) -> pa.ChunkedArray:
         return _table(storage, files[file], [name]).column(name)
 
+    def whole(file: str) -> pa.Table:
+        return _table(storage, files[file], None)
+
     def times(operator: str, kind: str) -> Instants:
         """The times of rows that an operator keeps, as the record has them."""
         parts = record.queries[operator]["state"].get(kind, ())
@@ -143,7 +149,11 @@ def _progress(
     for query in program.queries:
         if query.name in way:
             saved = record.queries[query.name]
-            opened[query.name] = _opened(program, query, saved, times(query.name, "waiting"))
+            if isinstance(query.window, SessionWindow):
+                find = partial(_sessions, [file for part in saved["state"]["slices"] for file in part["files"]], whole)
+                opened[query.name] = OpenSessions(query.name, program.times_of(query.name), find, saved["passed"])
+            else:
+                opened[query.name] = _opened(program, query, saved, times(query.name, "waiting"))
     names: dict[str, pa.Array] = {}
     for stream in program.streams:
         # By some schedules a query goes by streams that it does not read.
@@ -157,6 +167,20 @@ def _progress(
             every = times(operator.name, SIDES[LEFT])
             waiting[operator.name] = every[every > record.queries[operator.name]["frontiers"][1]["time"]]
     return ProgressReport(program, record, names.__getitem__, opened.__getitem__, waiting.__getitem__, scheduling)
+
+
+def _sessions(names: list[str], table: Callable[[str], pa.Table]) -> list[tuple[int, int]]:
+    """The spans of the open sessions in the files of a record."""
+    if not names:
+        return []
+    # Of all that is asked of a stopped run, only this is computed by a statement.
+    from eventide.duckdb.executor import DuckDBExecutor
+
+    stretches = pa.concat_tables([table(name) for name in names])
+    keys = [name for name in stretches.column_names if name.startswith("__k")]
+    with closing(DuckDBExecutor()) as executor:
+        found = executor.ask(spans_text(keys, LIVE), {LIVE: stretches})
+    return list(zip(*(found.column(name).to_pylist() for name in ("__start", "__end")), strict=True))
 
 
 def _opened(program: Program, query: Query, saved: dict[str, Any], times: Instants) -> OpenQuery:

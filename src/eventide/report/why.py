@@ -87,12 +87,11 @@ def window_words(window: OpenWindow) -> str:
     unitless = window.query.kind is TimeKind.SEQUENCE
     start, end = moment(window.start, unitless), moment(window.end, unitless)
     day = "" if unitless else start[: start.index(" ") + 1]
-    unit = "rows" if hasattr(window.query, "numbered") else "window"
     steps, way = window.wait.path
     chain_of = [step.title for step in steps]
     rows = max(window.rows, window.wait.rows_missing)
     telling = StreamAmounts(way.stream, way.names, day, several=any(step.many_streams for step in steps))
-    opening = f"{unit} {start} to {end.removeprefix(day) if day else end} "
+    opening = f"{window.query.noun} {start} to {end.removeprefix(day) if day else end} "
     if rows:
         more = f"{rows:,} more row{'' if rows == 1 else 's'}"
         return opening + f"waits for {', which waits for '.join([*chain_of, more])} of stream {way.stream.name}"
@@ -184,7 +183,7 @@ class WhyOpen:
 
     @classmethod
     def of(cls, window: OpenWindow) -> WhyOpen:
-        """From what the engine knows."""
+        """From an open window of the engine."""
         waits = window.wait.as_data()
         return cls(window.start, window.end, window.closes_at, waits, window_words(window))
 

@@ -41,7 +41,7 @@ MANY = 4096
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredWindows:
     """Windows that were scored: their ends, the points at which they were asked for, and mean errors by column."""
 
     ends: NDArray[np.int64]
@@ -133,7 +133,7 @@ class Accuracy:
 
     # Final rows
 
-    def settle(self, final: pa.Table | None, closed: int, clock: int) -> Scored:
+    def settle(self, final: pa.Table | None, closed: int, clock: int) -> ScoredWindows:
         """Score early rows against the final ones of a round.
 
         Windows with their last instant at or before `closed` are over. Rows of others that have not met their final row
@@ -161,7 +161,7 @@ class Accuracy:
         asked, closing = numbered([early, final], list(WINDOW))
         self._counts["unforeseen"] += int((np.isin(closing, asked) & ~np.isin(true, emitted)).sum())
 
-    def _score(self, early: pa.Table, final: pa.Table, clock: int) -> Scored:
+    def _score(self, early: pa.Table, final: pa.Table, clock: int) -> ScoredWindows:
         if early.num_rows == 0:
             return self._nothing()
         found = np.column_stack(
@@ -194,7 +194,7 @@ class Accuracy:
         self.by_group.add(early.filter(pa.array(known)), worst[known], ends[known])
         self._learn(by_window, worst[known], mean(gains))
         order = np.argsort(ends[first], kind="stable")
-        return Scored(ends[first][order], mean(points)[order], by_window[order], self._judged)
+        return ScoredWindows(ends[first][order], mean(points)[order], by_window[order], self._judged)
 
     def _learn(self, by_window: Floats, worst: Floats, gains: Floats) -> None:
         means, sums = _worst(by_window[:, self._judged]), self._sums
@@ -208,8 +208,8 @@ class Accuracy:
         sums["recent"] = sums["recent"] * fading + float(means.sum())
         sums["recently"] = sums["recently"] * fading + len(means)
 
-    def _nothing(self) -> Scored:
-        return Scored(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, len(self.values))), self._judged)
+    def _nothing(self) -> ScoredWindows:
+        return ScoredWindows(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, len(self.values))), self._judged)
 
     # What is known
 

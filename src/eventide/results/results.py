@@ -106,7 +106,7 @@ class Results:
 
     @classmethod
     def of_table(cls, query: str, round: int, table: pa.Table) -> Results:
-        """Results that are at hand."""
+        """Results from a table in memory."""
         return cls(query, round, table.num_rows, table.schema, lambda: iter(table.to_batches()))
 
     def table(self) -> pa.Table:

@@ -325,7 +325,7 @@ def _spans(table: pa.Table, window: str = "", pair: str = "") -> list[str]:
 
 
 def _span(start: str, end: str) -> str:
-    """A window, its day said once.
+    """A window in words; a day that both ends share is written once.
 
     >>> _span("2026-01-31 09:00:00", "2026-01-31 09:05:00"), _span("100", "150")
     ('2026-01-31 09:00:00 - 09:05:00', '100 - 150')

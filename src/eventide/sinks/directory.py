@@ -332,7 +332,7 @@ class PartWriter:
     what: str
 
     def write(self, parts: Parts) -> None:
-        """Have Spark's tasks write all parts."""
+        """Have Spark's tasks write all parts of the results."""
         try:
             answers = parts.map(self)
         except EngineError as error:

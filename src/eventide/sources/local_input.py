@@ -91,6 +91,15 @@ class LocalInput(Protocol):
 
 
 @runtime_checkable
+class RereadableInput(Protocol):
+    """An input that can be read again from its beginning."""
+
+    def history(self, position: dict[str, Any]) -> Iterator[pa.Table]:
+        """All rows before a position, some at a time; what was taken so far is not touched."""
+        ...
+
+
+@runtime_checkable
 class PartitionedInput(Protocol):
     """An input that knows how much waits for it: a topic."""
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
@@ -43,7 +43,7 @@ PATTERN = re.compile(r"[*?{\[]")
 
 
 class FileTimes(Protocol):
-    """Tells when files were modified."""
+    """Knows when files were modified."""
 
     def modified(self, uri: str) -> int | None:
         """The time of a file in milliseconds; None where there is none."""
@@ -96,11 +96,41 @@ def follow_moves(spark: SparkSession, storage: Storage, streams: Sequence[Stream
 
 
 @dataclass(frozen=True)
-class Noted:
+class SourceFolders:
     """The streams in their order, and the folders of those that read files, by the number of their source."""
 
     streams: tuple[str, ...] = ()
     folders: Mapping[str, str] = field(default_factory=dict)
+
+    def without(self, streams: Collection[str]) -> SourceFolders:
+        """The same, where nothing that was read of some streams counts any more.
+
+        >>> SourceFolders(("s", "r")).without(["r"])
+        SourceFolders(streams=('s', ''), folders={})
+        """
+        return replace(self, streams=tuple("" if name in streams else name for name in self.streams))
+
+
+def noted_text(noted: SourceFolders) -> dict[str, str]:
+    """The file that says what the log is about, by its name.
+
+    >>> noted_text(SourceFolders(("s",), {"0": "file:/in"}))
+    {'spark-inputs.json': '{"streams": ["s"], "folders": {"0": "file:/in"}}'}
+    """
+    return {NOTED: json.dumps({"streams": noted.streams, "folders": dict(noted.folders)})}
+
+
+def noted_in(storage: Storage) -> SourceFolders:
+    """What Spark's log of files in a checkpoint is about; nothing before the first start."""
+    if not storage.exists(NOTED):
+        return SourceFolders()
+    try:
+        found = json.loads(storage.read(NOTED))
+        folders = {str(number): str(folder) for number, folder in found["folders"].items()}
+        return SourceFolders(tuple(map(str, found["streams"])), folders)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        log.warning("%s/%s is damaged, and is written anew", storage.where, NOTED)
+        return SourceFolders()
 
 
 class MovedInputs:
@@ -113,10 +143,10 @@ class MovedInputs:
 
     def follow(self, folders: Mapping[str, str]) -> None:
         """Let the log speak of these folders, by the number of the source; nothing is written where it does."""
-        before, now = self._noted(), Noted(self._streams, folders)
+        before, now = noted_in(self._storage), SourceFolders(self._streams, folders)
         if before == now:
             return
-        if before.streams != now.streams and sorted(before.streams) == sorted(now.streams):
+        if before.streams and before.streams != now.streams:
             raise CheckpointError(
                 f"Spark knows streams by their order, and the checkpoint {self._storage.where} was begun with "
                 f"{', '.join(before.streams)}: declare them in that order, not as {', '.join(now.streams)}"
@@ -130,18 +160,8 @@ class MovedInputs:
             self._storage.remove(f"{place}/.{entry}.crc")
             self._storage.write(name, text.encode())
         # Last: whoever dies before begins again, and finds some names done.
-        self._storage.write(NOTED, json.dumps({"streams": now.streams, "folders": dict(folders)}).encode())
-
-    def _noted(self) -> Noted:
-        if not self._storage.exists(NOTED):
-            return Noted()
-        try:
-            found = json.loads(self._storage.read(NOTED))
-            folders = {str(number): str(folder) for number, folder in found["folders"].items()}
-            return Noted(tuple(map(str, found["streams"])), folders)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            log.warning("%s/%s is damaged, and is written anew", self._storage.where, NOTED)
-            return Noted()
+        for name, text in noted_text(now).items():
+            self._storage.write(name, text.encode())
 
     def _renamed(self, number: str, before: str | None, folder: str) -> dict[str, str]:
         """The entries of a source's log in which files have other names now."""

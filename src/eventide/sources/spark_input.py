@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream
@@ -93,6 +93,8 @@ EVERY_AGE = {"maxFileAge": "1000000d"}
 """Spark passes over files that are older than another one by seven days, without a word: all that come after one whose
 time, by somebody's wrong clock, is in the future. Its log names every file for ever; to remember them costs no more."""
 
+Files = Sequence[str] | None
+
 LOCAL = "file:"
 """How Spark begins the name of a file that the driver can see itself."""
 
@@ -117,7 +119,66 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
         return _by_name(spark, stream, given, limits)
 
 
-def _text_files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+def read_files(spark: SparkSession, stream: Stream, files: Sequence[str]) -> DataFrame:
+    """The rows of files that the stream has read, once more, as a DataFrame with the same columns."""
+    given = input_of(stream)
+    paths = [unquote(file) for file in files]
+    with translated_errors(spark, f"stream {stream.name!r}", given.format, given.path):
+        if given.format in ("csv", "json"):
+            return _text_files(spark, stream, given, {}, paths)
+        return _files(spark, stream, given, {}, paths)
+
+
+def read_table(spark: SparkSession, table: Stream) -> DataFrame:
+    """The rows that a table has now."""
+    given = input_of(table)
+    path = needs_path(table, given)
+    with translated_errors(spark, f"table {table.name!r}", given.format, path):
+        if given.format == "postgres":
+            frame = spark.read.format("jdbc").options(**jdbc_options(table)).load()
+            return _conforming(table, frame, f"the table {path}")
+        read = _text_files if given.format in ("csv", "json") else _files
+        # Other tables than those of before may be there: Spark would remember them.
+        spark.catalog.refreshByPath(path)
+        return read(spark, table, given, {}, [path])
+
+
+def jdbc_options(table: Stream) -> dict[str, str]:
+    """How Spark reads a table of PostgreSQL, by JDBC.
+
+    >>> from eventide.plan.declared.stream import Table, Timestamps, columns
+    >>> given = Input("postgres", "cities", (("url", "postgresql://eve@db:5433/geo"), ("password", "p")))
+    >>> d = Stream("d", columns("k INT"), timestamps=Timestamps.INTERNAL, input=given, table=Table())
+    >>> found = jdbc_options(d)
+    >>> found["url"], found["dbtable"], found["user"]
+    ('jdbc:postgresql://db:5433/geo', 'cities', 'eve')
+    """
+    given = input_of(table)
+    options = {name.lower(): value for name, value in given.options}
+    parts = urlsplit(options.get("url", ""))
+    if parts.scheme not in ("postgresql", "postgres") or not parts.hostname:
+        raise DeclarationError(
+            f"table {table.name!r}: where is the database? Add OPTIONS (url 'postgresql://user@host:5432/database')"
+        )
+    place = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
+    user, password = options.get("user", parts.username), options.get("password", parts.password)
+    found = {"url": f"jdbc:postgresql://{place}{parts.path}", "dbtable": needs_path(table, given)}
+    found |= {"driver": "org.postgresql.Driver"}
+    return found | {name: unquote(one) for name, one in (("user", user), ("password", password)) if one}
+
+
+def _loaded(
+    spark: SparkSession, kind: str, schema: str, options: Mapping[str, str], path: str, files: Files
+) -> DataFrame:
+    """Files as a stream; where they are named, just these, once."""
+    if files is None:
+        return spark.readStream.format(kind).schema(schema).options(**options).load(path)
+    return spark.read.format(kind).schema(schema).options(**options).load(list(files))
+
+
+def _text_files(
+    spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str], files: Files = None
+) -> DataFrame:
     path = needs_path(stream, given)
     options = text_options(given)
     if reserved := OURS & options.keys():
@@ -134,8 +195,8 @@ def _text_files(spark: SparkSession, stream: Stream, given: Input, limits: Mappi
         # compare names only, and not such as are none, or twice there.
         comparable = header is None or [n.lower() for n in header] == [column.name.lower() for column in columns]
         options.setdefault("enforceschema", "false" if comparable else "true")
-    reader = spark.readStream.format(given.format).schema(corrupt_ddl(columns))
-    parsed = reader.options(**options, **limits, **PARSING).load(_streamable(path, first))
+    every = {**options, **limits, **PARSING}
+    parsed = _loaded(spark, given.format, corrupt_ddl(columns), every, _streamable(path, first), files)
     return kept_aside(parsed, stream.columns, [column.name for column in columns])
 
 
@@ -193,7 +254,9 @@ def _in_the_order_of(stream: Stream, header: Sequence[str], file: str) -> tuple[
     return tuple(found)
 
 
-def _files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
+def _files(
+    spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str], files: Files = None
+) -> DataFrame:
     """Files that know their schema: they are read with it, as far as it was declared."""
     path = needs_path(stream, given)
     options = dict(given.options)
@@ -207,8 +270,7 @@ def _files(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[st
         schema = ddl([Column(name, _types(there)[name]) for name, _ in found])
     if given.format == "text":
         schema = "value STRING"
-    reader = spark.readStream.format(given.format).schema(schema).options(**options, **limits)
-    frame = reader.load(_streamable(path, first))
+    frame = _loaded(spark, given.format, schema, {**options, **limits}, _streamable(path, first), files)
     return _one_text(stream, frame) if given.format == "text" else _conforming(stream, frame, path)
 
 

@@ -172,7 +172,7 @@ class LocalStorage(Storage):
             return found.st_size
 
     def modified(self, name: str) -> float | None:
-        """By the clock of this machine."""
+        """When a file was modified, by the clock of this machine."""
         with self.translated_errors("read", name):
             return os.stat(self.path(name)).st_mtime
 

@@ -41,7 +41,7 @@ FOLDER = "lock"
 
 
 class Lock(ABC):
-    """Held from `take` to `release`."""
+    """A lock on a folder: held from `take` to `release`."""
 
     @staticmethod
     def take(storage: Storage) -> Lock:
@@ -85,7 +85,7 @@ class _FileLock(Lock):
         """The operating system does not take a lock away."""
 
     def release(self) -> None:
-        """Closing the file is letting go."""
+        """Close the file, which releases the lock."""
         self._file.close()
 
 

@@ -143,7 +143,7 @@ class RemoteStorage(Storage):
         return int(self._info(name).size)
 
     def modified(self, name: str) -> float | None:
-        """By the clock of the store."""
+        """When a file was modified, by the clock of the store."""
         nanoseconds = self._info(name).mtime_ns
         return None if nanoseconds is None else nanoseconds / 1e9
 

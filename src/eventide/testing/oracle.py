@@ -16,6 +16,12 @@ bounded run ends).
 - **Row windows**: rows with time <= h' get their numbers, after all that have one, in the order of time, then of the
   groups, then of the other columns that the query speaks of, NULL first; a row with time <= h is late. Window k is
   final when its last row has a number; at the end, all are.
+- **Sessions**: rows of a group with overlapping or touching spans, [t, t + gap], taken together until nothing changes.
+  A row whose gap is NULL, 0 or less is nobody's. The rows of a round are put to those of all sessions that are not
+  forgotten; they are late if their session ends at or before h - RETAIN, else they count. A session is final in the
+  round with h < end <= h'; then it is retained, if at all, until h' reaches end + RETAIN. One that has new rows and
+  ends at or before h is revised; those that were emitted and are part of it, with another span, are emitted with no
+  rows.
 
 >>> from eventide.testing.questions import Aggregate
 >>> ask = Question("q", "s", Window(10), (Aggregate("sum", "v"),))
@@ -50,7 +56,7 @@ from math import gcd
 from typing import Any
 
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
 from eventide.testing.questions import Question, Row
 
 
@@ -85,7 +91,7 @@ class OracleAnswer:
 
 def answers(question: Question, time: str, rounds: Sequence[Round], over_results: bool = False) -> list[OracleAnswer]:
     """The answer of every round; `time` is the column that tells the time, a whole number."""
-    oracle: _OverTime | _OverRows | _OverSame
+    oracle: _OverTime | _OverRows | _OverSessions | _OverSame
     oracle = ORACLES[type(question.window)](question, time)
     before, latest, given = NEVER, NEVER, []
     for one in rounds:
@@ -202,6 +208,69 @@ class _OverRows:
         return tuple((row[name] is not None, 0 if row[name] is None else row[name]) for name in columns)
 
 
+Spans = dict[tuple[int, int], list[Row]]
+"""The sessions of a group: their rows, by their spans."""
+
+
+class _OverSessions:
+    def __init__(self, question: Question, time: str) -> None:
+        assert isinstance(question.window, SessionWindow)
+        self.question, self.window, self.time = question, question.window, time
+        self.live: dict[tuple[Any, ...], list[Row]] = {}
+        self.told: dict[tuple[Any, ...], Spans] = {}
+
+    def answer(self, rows: Sequence[Row], before: int, after: int, latest: int) -> OracleAnswer:
+        found = OracleAnswer()
+        gone = before if before in (NEVER, FOREVER) else before - self.question.retain
+        new: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            if (self._gap(row) or 0) > 0:
+                new.setdefault(tuple(row[name] for name in self.question.groups), []).append(row)
+        for group in sorted({*self.live, *self.told, *new}, key=repr):
+            self._answer_group(found, group, new.get(group, []), (before, after, gone))
+        return found
+
+    def _answer_group(
+        self, found: OracleAnswer, group: tuple[Any, ...], new: list[Row], times: tuple[int, int, int]
+    ) -> None:
+        before, after, gone = times
+        told = {span: held for span, held in self.told.get(group, {}).items() if span[1] > gone}
+        retained = [row for held in told.values() for row in held]
+        sessions = self._sessions([*self.live.get(group, []), *retained, *new])
+        self.live[group], self.told[group] = [], {}
+        for span, held in sessions.items():
+            fresh = any(row is one for row in new for one in held)
+            if span[1] <= gone:
+                found.late += held
+                continue
+            inside = [one for one in told if span[0] <= one[0] and one[1] <= span[1]]
+            if span[1] > after:
+                self.live[group] += held
+            elif span[1] > before:
+                found.final += _results(self.question, span, held)
+            elif fresh:
+                found.revised += _results(self.question, span, held)
+            if inside and (fresh or span[1] > before):
+                none = (None,) * len(self.question.aggregates)
+                found.revised += [Result(*one, group, none, 0) for one in inside if one != span]
+            if span[1] <= after and self.question.retain:
+                self.told[group][span] = held
+
+    def _gap(self, row: Row) -> int | None:
+        gap: int | None = self.window.gap if self.question.gap is None else row[self.question.gap]
+        return gap
+
+    def _sessions(self, rows: list[Row]) -> Spans:
+        found: Spans = {}
+        for row in rows:
+            start, end, together = row[self.time], row[self.time] + (self._gap(row) or 0), [row]
+            while meeting := [span for span in found if span[0] <= end and start <= span[1]]:
+                start, end = min(start, *(s for s, _ in meeting)), max(end, *(e for _, e in meeting))
+                together = [row for span in meeting for row in found.pop(span)] + together
+            found[start, end] = together
+        return found
+
+
 class _OverSame:
     """The windows of the question below: its rows tell them."""
 
@@ -217,9 +286,10 @@ class _OverSame:
         )
 
 
-ORACLES: dict[type, Callable[[Question, str], _OverTime | _OverRows | _OverSame]] = {
+ORACLES: dict[type, Callable[[Question, str], _OverTime | _OverRows | _OverSessions | _OverSame]] = {
     Window: _OverTime,
     RowWindow: _OverRows,
+    SessionWindow: _OverSessions,
     SameWindow: _OverSame,
 }
 

@@ -4,6 +4,7 @@ Law: `Question.query()` and the methods of its parts mean the same. Only what ca
 here: a few aggregates over one column, groups by columns, one condition on rows and one on the number of rows, an order
 by columns of the results.
 
+>>> from eventide.plan.declared.window import Window
 >>> ask = Question("q", "s", Window(10), (Aggregate("sum", "v"),), groups=("k",), where=Condition("v", ">", 2))
 >>> ask.query().where, ask.aggregates[0].sql, ask.aggregates[0].of([{"v": 3}, {"v": None}])
 ('v > 2', 'sum(v)', 3)
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from eventide.plan.declared.query import Named, OrderBy, Query, named_as
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import AnyWindow
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
@@ -96,6 +97,7 @@ class Question:
 
     `order` has names of groups and aggregates, each with whether it goes down; `limit` shows the first so many.
 
+    >>> from eventide.plan.declared.window import Window
     >>> ask = Question("q", "s", Window(10), (), ("k",), order=(("k", True),))
     >>> ask.in_order([("a",), (None,), ("b",)], lambda group: group)
     [('b',), ('a',), (None,)]
@@ -103,7 +105,7 @@ class Question:
 
     name: str
     stream: str
-    window: Window | RowWindow | SameWindow
+    window: AnyWindow
     aggregates: tuple[Aggregate, ...]
     groups: tuple[str, ...] = ()
     where: Condition | None = None
@@ -111,6 +113,8 @@ class Question:
     retain: int = 0
     order: tuple[tuple[str, bool], ...] = ()
     limit: int | None = None
+    gap: str | None = None
+    """The column with the gap of each row, of a question over sessions whose rows have one each."""
 
     def in_order(self, results: Sequence[T], values: Callable[[T], Sequence[Any]]) -> list[T]:
         """Results of one window in their order; `values` gives the groups and values of one. NULL is least."""

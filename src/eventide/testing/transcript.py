@@ -251,7 +251,7 @@ def _splittable(transcript: Transcript) -> bool:
     if any(query.prods is not None and query.prods.by is not None for query in transcript.program.queries):
         return False
     return all(
-        stream.policy == Punctuated() and not (stream.arrival or stream.punctuation or stream.prods)
+        stream.policy == Punctuated() and not (stream.arrival or stream.punctuation or stream.prods or stream.table)
         for stream in transcript.program.streams
     )
 

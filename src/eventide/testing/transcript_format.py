@@ -79,6 +79,7 @@ def _row(written: Any, stream: Stream) -> dict[str, Any]:
 TRANSCRIPT_KEYS = (
     "name",
     "note",
+    "script",
     "streams",
     "queries",
     "query",
@@ -179,7 +180,7 @@ class Transcript:
         Traceback (most recent call last):
             ...
         eventide.errors.DeclarationError: a transcript has no 'round': did you mean 'rounds'? It may have name, note, \
-streams, queries, query, operators, scheduling, rounds, splittable, refused, fails, flush_rows
+script, streams, queries, query, operators, scheduling, rounds, splittable, refused, fails, flush_rows
         """
         known_keys(written, TRANSCRIPT_KEYS, "a transcript")
         options = {key: written[key] for key in ("splittable", "refused", "fails", "flush_rows") if key in written}

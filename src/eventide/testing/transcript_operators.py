@@ -5,7 +5,8 @@ with `lookup`, the names of a stream and of the stream of a table's versions. A 
 `ordered`; a join `kind`, `keys` (pairs of equal expressions, or one name for both), `bands`, `condition`, `where`,
 `select`, and `as` and `only`, each a pair: names for the inputs, and conditions on their rows. A band is `[left,
 right]`, or `[left, right, low, high]`; its edges are numbers, or lengths like `5 s`. A lookup has what a join has, but
-`keeps_all` and `removed` in the place of `kind`, `bands` and `condition`.
+`keeps_all` and `removed` in the place of `kind`, `bands` and `condition`; with `as_it_is` it is a join with a table,
+a stream with `table: true`, whose rows of a step are all that it holds from then on.
 
 >>> operator_of("all", {"merge": ["north", "south"], "ordered": False}, {}).ordered
 False
@@ -44,7 +45,7 @@ from eventide.testing.transcript_values import instant, length
 
 MERGE_KEYS = ("merge", "select", "where", "ordered")
 JOIN_KEYS = ("join", "kind", "keys", "bands", "condition", "where", "select", "as", "only")
-LOOKUP_KEYS = ("lookup", "keys", "keeps_all", "removed", "where", "select", "as", "only")
+LOOKUP_KEYS = ("lookup", "keys", "keeps_all", "removed", "where", "select", "as", "only", "as_it_is")
 
 
 def operator_of(name: str, written: Any, kinds: Mapping[str, TimeKind]) -> Operator:
@@ -83,7 +84,8 @@ def _sides(name: str, written: dict[str, Any]) -> tuple[Side, Side]:
 def _lookup(name: str, written: dict[str, Any]) -> Lookup:
     select = named_of(name, "select", written.get("select", []))
     keeps_all, removed, where = bool(written.get("keeps_all", False)), written.get("removed"), written.get("where")
-    return Lookup(name, *_sides(name, written), keeps_all, removed, where, select)
+    as_it_is = bool(written.get("as_it_is", False))
+    return Lookup(name, *_sides(name, written), keeps_all, removed, where, select, as_it_is)
 
 
 def _join(name: str, written: dict[str, Any], kinds: Mapping[str, TimeKind]) -> Join:

@@ -45,8 +45,8 @@ from eventide.language.script import read_script
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query, order_by
 from eventide.plan.declared.rows import Queue, Sideline, queued
-from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps
-from eventide.plan.declared.window import TUMBLING, RowWindow, SameWindow, Window
+from eventide.plan.declared.stream import Future, Stream, Table, TimeKind, Timestamps
+from eventide.plan.declared.window import TUMBLING, AnyWindow, RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.columns import Column, columns, spark_type
 from eventide.profile.amounts import duration
 from eventide.testing.transcript_operators import declared_prods, inputs_of, known_keys, named_of, operator_of
@@ -126,17 +126,23 @@ def _head(name: object) -> str:
 
 
 STREAM_KEYS = (
-    "columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation", "prods"
+    "columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation", "prods",
+    "table",
 )  # fmt: skip
 QUERY_KEYS = (
     "from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source", "prods",
     "queue",
 )  # fmt: skip
-WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows")
+WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows", "session", "session_by")
 
 
 def program_of(written: dict[str, Any]) -> Program:
-    """The streams and queries of a transcript; `query` alone is one query of the name `query`."""
+    """The streams and queries of a transcript, or its `script`; `query` alone is one query of the name `query`."""
+    if "script" in written:
+        beside = [key for key in ("streams", "queries", "query", "operators") if key in written]
+        if beside:
+            raise DeclarationError(f"`script` declares everything, and {beside[0]!r} is given too: keep one of them")
+        return read_script(str(written["script"])).program
     declared = written.get("streams")
     if not isinstance(declared, dict) or not declared:
         raise DeclarationError("a transcript needs `streams`: a mapping of names to declarations")
@@ -193,7 +199,7 @@ def _stream(name: str, written: Any) -> Stream:
     known_keys(written, STREAM_KEYS, f"stream {name!r}")
     source = written.get("source", [])
     kinds = {kind.value: kind for kind in Timestamps}
-    timestamps = written.get("timestamps", "external")
+    timestamps = written.get("timestamps", "internal" if written.get("table") else "external")
     if timestamps not in kinds:
         raise DeclarationError(f"stream {name!r}: timestamps are {', '.join(kinds)}, not {timestamps!r}")
     stream = Stream(
@@ -207,6 +213,7 @@ def _stream(name: str, written: Any) -> Stream:
         known=tuple(map(str, written.get("known", ()))),
         punctuation=written.get("punctuation"),
         prods=written.get("prods"),
+        table=Table() if written.get("table") else None,
     )
     return stream if "future" not in written else _guarded(stream, written["future"])
 
@@ -267,12 +274,16 @@ def _query(
     )
 
 
-def _window(query: str, written: Any, kind: TimeKind) -> Window | RowWindow:
+def _window(query: str, written: Any, kind: TimeKind) -> AnyWindow:
     known_keys(written, WINDOW_KEYS, f"the window of query {query!r}")
+    if "session" in written:
+        return SessionWindow(length(written["session"], kind))
+    if "session_by" in written:
+        return SessionWindow(by=written["session_by"])
     if "rows" in written:
         return RowWindow(written["rows"], written.get("slide", TUMBLING))
     if "range" not in written:
-        raise DeclarationError(f"the window of query {query!r} needs `range`, or `rows` for a count of rows")
+        raise DeclarationError(f"the window of query {query!r} needs `range`, `session`, or `rows` for a count of rows")
     shape = length(written["range"], kind)
     slide = length(written["slide"], kind) if "slide" in written else TUMBLING
     return Window(shape, slide, instant(written.get("offset", 0), kind), bool(written.get("empty", False)))

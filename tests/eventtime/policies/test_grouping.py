@@ -12,9 +12,10 @@ from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
+from eventide.eventtime.policies.skew.confidence import loss_at_most
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.grouping import group
-from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix, loss_at_most
+from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix
 from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 from tests.eventtime.policies.skew_environment import drive, emissions, matrices, per_source_skews, round_clocks
 

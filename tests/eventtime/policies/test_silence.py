@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.heartbeat import resumed
 from eventide.eventtime.instant import EDGE
-from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, Stamped
+from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, StampStatistics
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ def chance(sources: list[Source], bad_ends: int, good_ends: int) -> float:
 
 def trusted(silence: Silence, sources: list[Source], reserve: float, rare: float = 0.0) -> list[int]:
     """What is trusted of each source; the last place has one row and is not silent."""
-    stamped = Stamped(
+    stamped = StampStatistics(
         rows=np.array([*(source.rows for source in sources), 1]),
         crowd=np.array([*(source.crowd for source in sources), 1.0]),
         extent=np.array([*(source.extent for source in sources), 1]),
     )
     silent = np.array([*(source.silent for source in sources), 0])
-    purse = LossBudget(reserve, np.array([*(source.may_lose for source in sources), 0.0]), rare)
-    answer: list[int] = silence.trusted(silent, stamped, purse, np.ones(len(silent), dtype=np.bool_))[:-1].tolist()
+    budget = LossBudget(reserve, np.array([*(source.may_lose for source in sources), 0.0]), rare)
+    answer: list[int] = silence.trusted(silent, stamped, budget, np.ones(len(silent), dtype=np.bool_))[:-1].tolist()
     return answer
 
 
@@ -171,11 +171,11 @@ def test_a_source_is_gone_after_ten_of_its_longest_silences_and_as_long_as_it_wa
 
 def test_a_source_that_is_gone_stakes_nothing() -> None:
     silence = Silence(places=2)
-    stamped = Stamped(rows=np.array([50, 50]), crowd=np.array([1.0, 1.0]), extent=np.array([100, 100]))
-    silent, purse = np.array([90, 90]), LossBudget(30.0, np.array([60.0, 60.0]), 0.0)
+    stamped = StampStatistics(rows=np.array([50, 50]), crowd=np.array([1.0, 1.0]), extent=np.array([100, 100]))
+    silent, budget = np.array([90, 90]), LossBudget(30.0, np.array([60.0, 60.0]), 0.0)
     both, one = np.array([True, True]), np.array([False, True])
-    assert silence.trusted(silent, stamped, purse, both).tolist() == [90, 50]
-    assert silence.trusted(silent, stamped, purse, one).tolist() == [90, 90]
+    assert silence.trusted(silent, stamped, budget, both).tolist() == [90, 50]
+    assert silence.trusted(silent, stamped, budget, one).tolist() == [90, 90]
 
 
 @pytest.mark.parametrize("length", [1, 10**6, EDGE])

@@ -18,7 +18,8 @@ from eventide.eventtime.policies.skew.bounds import (
     join_targets,
     simplified,
 )
-from eventide.eventtime.policies.skew.matrix import SkewMatrix, loss_at_most
+from eventide.eventtime.policies.skew.confidence import loss_at_most
+from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.eventtime.policies.skew.per_source import PerSourceSkew, RowTerm, TimeTerm
 from tests.eventtime.policies.skew_environment import any_bounds, time_bounds
 

@@ -90,7 +90,7 @@ class Checkpoint:
         return cls(Storage.at(place), keep)
 
     def close(self) -> None:
-        """Let another engine have it."""
+        """Release the lock, so that another engine can open it."""
         self._garbage.close()
         self._lock.release()
 
@@ -178,7 +178,7 @@ class Checkpoint:
             del intents[number]
 
     def intend(self, intent: Intent) -> Intent:
-        """Say what a round is going to be; if that was already said, before a crash, what was said then holds."""
+        """Write the intent of a round; one that was written before a crash is kept and given back."""
         intents = self._intended()
         if intent.round not in intents:
             self.storage.write(_numbered(INTENTS, intent.round), write_document(intent.to_json()))
@@ -232,7 +232,7 @@ class Checkpoint:
         return tuple(files)
 
     def holding(self, names: frozenset[str], folder: str) -> AbstractContextManager[None]:
-        """While someone reads these files beside the rounds, and writes in a folder: they stay, also as garbage."""
+        """Keep these files, and a folder to write into, while a reader outside of the rounds needs them."""
         return self._garbage.holding(names, folder)
 
     def _nothing_good(self, sentences: Iterable[str]) -> CheckpointError:
@@ -326,7 +326,7 @@ class Checkpoint:
 
 
 def _by_damage(damage: Mapping[int, str]) -> list[str]:
-    """A sentence for each thing that is wrong, with the rounds that stand on it.
+    """A sentence for each damage, with the rounds that need the damaged file.
 
     >>> _by_damage({4: "slices/a is missing", 3: "slices/a is missing", 2: "rounds/2.json is damaged"})
     ['rounds 3 and 4: slices/a is missing', 'round 2: rounds/2.json is damaged']

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-Written = dict[str, Any]
+WrittenFiles = dict[str, Any]
 """The directory, the format, and the stretches of rounds that have files there, as plain data."""
 
 STRETCHES = 100
@@ -25,8 +25,8 @@ STRETCHES = 100
 
 
 def noted(
-    before: Mapping[str, Written], directories: Mapping[str, tuple[str, str]], gave: Collection[str], round: int
-) -> dict[str, Written]:
+    before: Mapping[str, WrittenFiles], directories: Mapping[str, tuple[str, str]], gave: Collection[str], round: int
+) -> dict[str, WrittenFiles]:
     """What is known after a round, in which the queries `gave` have written a file each."""
     found = dict(before)
     for query in gave:
@@ -44,13 +44,13 @@ def _longer(rounds: list[list[int]], round: int) -> list[list[int]]:
     return [*rounds, [round, round]][-STRETCHES:]
 
 
-def rounds_of(written: Written) -> Iterator[int]:
+def rounds_of(written: WrittenFiles) -> Iterator[int]:
     """The rounds that have written results, one by one."""
     for first, last in written["rounds"]:
         yield from range(first, last + 1)
 
 
-def without(written: Written, missing: Collection[int]) -> Written:
+def without(written: WrittenFiles, missing: Collection[int]) -> WrittenFiles:
     """The note on written results, without some rounds."""
     rounds: list[list[int]] = []
     for round in _others(rounds_of(written), missing):
@@ -62,8 +62,8 @@ def _others(rounds: Iterable[int], missing: Collection[int]) -> Iterator[int]:
     return (round for round in rounds if round not in missing)
 
 
-def missing_words(query: str, written: Written, names: list[str]) -> str:
-    """What to say of files that are gone.
+def missing_words(query: str, written: WrittenFiles, names: list[str]) -> str:
+    """The warning about files of results that are gone.
 
     >>> missing_words("q", {"directory": "out"}, ["q-0000000003.csv"])
     "out has lost 1 file of results of query 'q' (q-0000000003.csv): its rounds are committed, and are not written \

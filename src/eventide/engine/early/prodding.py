@@ -36,7 +36,6 @@ from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.plan.binding import BoundProgram
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.window import RowWindow
 from eventide.results.accuracy import filtered
 from eventide.results.results import Kind, Results
 
@@ -105,8 +104,8 @@ class EarlyEvaluation:
         self, name: str, bound: BoundQuery | None, prod: Prod, held: Instants, before: tuple[Prod, ...]
     ) -> Timing:
         """By the windows that hold a row of the groups that are asked for."""
-        if bound is None or isinstance(bound.query.window, RowWindow):
-            # The numbers of rows, by which such windows close, are no times.
+        if bound is None or not bound.query.has_known_ends:
+            # The numbers of rows are no times, and where an open session ends nobody knows.
             return Prod(groups=prod.groups).timing(NEVER, held, before)
         closed = self.snapshot.time(name)
         # The last window that it can ask for may end before its time.
@@ -150,9 +149,9 @@ def _lasts(table: pa.Table) -> Instants:
 
 
 def _asked(bound: BoundQuery | None, prod: Prod, lasts: Instants) -> NDArray[np.bool_]:
-    """Which windows are asked for; those over counts of rows all are."""
-    over_rows = bound is not None and isinstance(bound.query.window, RowWindow)
-    return np.ones(len(lasts), dtype=bool) if over_rows else prod.asks_for(lasts)
+    """Which windows are asked for; those over counts of rows, and sessions, all are."""
+    every = bound is not None and not bound.query.has_known_ends
+    return np.ones(len(lasts), dtype=bool) if every else prod.asks_for(lasts)
 
 
 def _check_groups(name: str, bound: BoundQuery | None, groups: Mapping[str, Any]) -> None:
@@ -180,7 +179,7 @@ class PlanSnapshot:
 
     @classmethod
     def after(cls, engine: Engine) -> PlanSnapshot:
-        """After the last round; to be taken by whoever runs rounds, between two of them."""
+        """A snapshot after the last round; called between two rounds, by the thread that runs them."""
         state, points = engine.state, {name: stream.point() for name, stream in engine.streams.items()}
         beats = {name: point.heartbeat for name, point in points.items()}
         plan = engine.plan, engine.feeds, points, beats

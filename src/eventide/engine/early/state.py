@@ -29,8 +29,7 @@ from eventide.eventtime.early.triggers import EarlinessControl, EarlyTrigger, Mo
 from eventide.eventtime.instant import FOREVER, NEVER, shift
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.query import ESTIMATE, Prods, Query, extrapolated
-from eventide.plan.declared.window import RowWindow
-from eventide.results.accuracy import Accuracy, Scored
+from eventide.results.accuracy import Accuracy, ScoredWindows
 from eventide.results.breakdown import place_of
 from eventide.results.error import Comparison
 
@@ -40,7 +39,7 @@ MOST_WINDOWS = 64
 
 @dataclass
 class EarlyState:
-    """The early answers of one query."""
+    """What one query has learned from its early answers, and when it asks again."""
 
     accuracy: Accuracy
     ends: WindowEnds
@@ -103,7 +102,7 @@ class EarlyState:
                 # The final answer was there before the early one was asked for: no error, and time to spare.
                 self.control.score(0.0)
 
-    def learn(self, scored: Scored, closed: int, answered: set[int]) -> None:
+    def learn(self, scored: ScoredWindows, closed: int, answered: set[int]) -> None:
         """Let the control know of windows that it asked for, and that are over now; `answered` have a final answer."""
         if self.control is None:
             return
@@ -208,15 +207,16 @@ class EarlyEmission:
     up_to: int = FOREVER
 
     def is_of(self, query: Query) -> bool:
-        """Whether it is that query's: one of the same name may have taken its place."""
+        """Whether it belongs to this query, and not to an earlier one of the same name."""
         return self.query is query
 
     def still_open(self, operator: Operator, round: int) -> pa.Table:
         """The rows that wait for their final ones after a round that left the query so."""
         if self.round == round:
             return self.table
-        if self.query.by_source or isinstance(self.query.window, RowWindow):
-            # Windows that close by source, or over counts of rows, are emitted group by group: no one time says which.
+        if self.query.by_source or not self.query.has_known_ends:
+            # Windows that close by source, over counts of rows, or over sessions, are emitted group by group: no one
+            # time says which.
             return self.table.slice(0, 0)
         lasts = pc.subtract(self.table.column("window_end").cast(pa.int64()), 1)
         return self.table.filter(pc.greater(lasts, operator.frontier.time))

@@ -65,7 +65,7 @@ class EarlyOutcome:
 
 @dataclass
 class EarlyStep:
-    """Asks the queries of an engine."""
+    """Asks queries for early answers that are due, or that somebody wants, and scores earlier ones."""
 
     engine: Engine
     states: Mapping[str, EarlyState] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class EarlyStep:
         self.states = states
 
     def publish(self) -> None:
-        """From now on answers are those of the plan as it stands."""
+        """Take a new snapshot, from which later questions are answered."""
         self.snapshot = PlanSnapshot.after(self.engine)
 
     def run(self, given: RoundInput, reductions: Mapping[str, Reduction], advanced: RunningOperators) -> EarlyOutcome:
@@ -284,14 +284,16 @@ class EarlyStep:
         answers = [answered(prod) for prod in prods]
         if marked is not None:
             table = answered(Prod(widest(marked)))
-            by_time = not isinstance(bound.query.window, RowWindow)
+            by_time = bound.query.has_known_ends
             answers.append(table.filter(pa.array(asked_for(table, marked, by_time))))
         tables = []
         for table in answers:
             if table.num_rows:
                 points = _points(bound, state, table, now)
                 tables.append(self._dressed(table, bound, state, points))
-                state.accuracy.emitted(tables[-1], points, now.clock)
+                if not bound.of_sessions:
+                    # An early session has another span than the final one, so no two of them can be compared.
+                    state.accuracy.emitted(tables[-1], points, now.clock)
         state.fresh = state.fresh and not prods
         return asked, tables
 
@@ -321,7 +323,7 @@ def moment(snapshot: PlanSnapshot, name: str, clock: int) -> Moment:
 
 def _points(bound: BoundQuery, state: EarlyState, table: pa.Table, now: Moment) -> Floats:
     """The point of the slide at which each row was emitted; 1 where windows have no points."""
-    if isinstance(bound.query.window, RowWindow):
+    if not bound.query.has_known_ends:
         return np.ones(table.num_rows)
     ends = table.column("window_end").cast(pa.int64()).to_numpy()
     points: Floats = np.maximum(0.0, 1.0 - (ends - np.float64(state.hand(now))) / state.ends.slide)

@@ -51,7 +51,7 @@ class ProdRows:
         return tuple(dict.fromkeys(column for one in self.asked for column in one.columns.values()))
 
     def collected(self, engine: Engine, clock: int) -> tuple[pa.Table, int]:
-        """The patterns of a round's prods, each once, with the time up to which it asks; how many prods there are."""
+        """The distinct patterns of a round's prods, each with the time up to which it asks, and the number of prods."""
         columns = self.columns
         answer = self._ask(engine, columns)
         found = _latest(answer.drop_columns(["__n"]).rename_columns([*columns, UP_TO]), columns)

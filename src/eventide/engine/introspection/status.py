@@ -156,7 +156,7 @@ class Status:
     scheduling: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data: instants in microseconds, and beside those of streams and the clock what a person reads.
+        """Plain data: instants in microseconds, those of streams and the clock in ISO 8601 as well.
 
         >>> cars = StreamStatus("cars", 1, 1, 0, 0, 0, 0.0, 0.0, 1, 60_000_000, 62_500_000, 2_500_000)
         >>> data = Status("local", 3, 63_000_000, False, (cars,), ()).as_json()
@@ -246,7 +246,7 @@ class SourceTimes:
 
     @cached_property
     def waited_for(self) -> NDArray[np.bool_]:
-        """Which sources somebody waits for."""
+        """Which sources are waited for, as truth values."""
         found: NDArray[np.bool_] = self.left_out == 0
         return found
 
@@ -281,7 +281,7 @@ LARGE = 64 * 1024 * 1024
 
 
 class StateGrowth:
-    """Remembers at which size it will speak next."""
+    """Warns when state is large and waits for an idle source, and again each time the state has doubled."""
 
     def __init__(self, large: int = LARGE) -> None:
         self._large = self._next = large

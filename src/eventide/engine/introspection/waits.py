@@ -114,7 +114,7 @@ class StreamWait(Wait):
 
     @property
     def path(self) -> tuple[tuple[StepWait, ...], StreamWait]:
-        """Nothing is between."""
+        """No step, and the stream itself."""
         return (), self
 
     @property
@@ -174,7 +174,7 @@ class QueryWait(StepWait):
 
     @property
     def ends(self) -> tuple[StreamWait, ...]:
-        """Those of what it reads."""
+        """The ends of what it reads."""
         return self.below.ends
 
     @property
@@ -185,7 +185,7 @@ class QueryWait(StepWait):
 
     @property
     def rows_missing(self) -> int:
-        """Its own, or those of what it reads."""
+        """How many rows it needs, or what it reads needs, whichever is more."""
         return max(self.rows, self.below.rows_missing)
 
     @property
@@ -211,7 +211,7 @@ class QueryWait(StepWait):
 class OperatorWait(StepWait):
     """What is waited for in a merge or join: that its inputs, the slowest first, have all come up to `needed`.
 
-    The kind `schedule` is no operator: someone goes by the time of streams that he does not read (`holding`).
+    The kind `schedule` is no operator: a reader goes by the time of streams that it does not read.
     `partners`: it is an outer join, which holds time back until no partner can come any more for the rows it keeps.
     `queued`: so many rows wait in it for an expensive function, `aside` of them set aside in a burst.
     """
@@ -226,7 +226,7 @@ class OperatorWait(StepWait):
 
     @property
     def ends(self) -> tuple[StreamWait, ...]:
-        """Those of all inputs."""
+        """The ends of all inputs, the slowest first."""
         return tuple(sorted((end for one in self.inputs for end in one.ends), key=lambda end: end.least))
 
     @property
@@ -237,7 +237,7 @@ class OperatorWait(StepWait):
 
     @property
     def rows_missing(self) -> int:
-        """The most of any input."""
+        """The largest number of rows that any input needs."""
         return max(one.rows_missing for one in self.inputs)
 
     @property
@@ -265,7 +265,7 @@ class OperatorWait(StepWait):
 
     @property
     def many_streams(self) -> bool:
-        """It may."""
+        """True: inputs may be different streams."""
         return True
 
     def closes_at(self, of_stream: Callable[[StreamWait], int | None]) -> int | None:

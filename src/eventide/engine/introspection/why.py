@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engine.checkpoint.record import RoundRecord
+from eventide.engine.common_time import restored
 from eventide.engine.introspection.waits import Json, OperatorWait, QueryWait, SlowSource, StreamWait, Wait
 from eventide.engine.operators.open_windows import Need, OpenQuery, known
 from eventide.engine.scheduling.frontier_limits import others_of, shape_of
 from eventide.engine.stream_progress import StreamProgress
-from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.reason import EXPECTED, Reason, reason_of
 from eventide.eventtime.scheduling.expensive import SelectivityTracker
@@ -100,9 +100,7 @@ class ProgressReport:
     def window(self, query: str, start: int) -> OpenWindow | None:
         """The window that starts there, with rows or without; None if it is closed."""
         opened = self.open(self.program.query(query).name)
-        end = start + opened.length
-        if (end - opened.window.offset - opened.window.range) % opened.window.slide:
-            raise DeclarationError(f"no window of query {query!r} starts there: its windows are aligned otherwise")
+        end = opened.end_of(start)
         return None if opened.is_closed(end) or self.record.ended else self._window(opened, start, end)
 
     def next_data(self, query: str) -> Json | None:
@@ -137,7 +135,7 @@ class ProgressReport:
         return OpenWindow(opened, start, end, need.rows, wait, closes)
 
     def _reading(self, query: str, need: Need) -> Wait:
-        """What stands between a query and the heartbeat it needs; it may read through a merge to the inputs."""
+        """What a query waits for, to have the heartbeat it needs; it may read through a merge to the inputs."""
         reads = self.program.query(query).stream
         sources = through(self.program, self.program.query(query))
         own = self.wait(reads, need) if sources == (reads,) else self._of_merge(reads, sources, need)
@@ -163,7 +161,7 @@ class ProgressReport:
         return others_of(program, shape, level, SelectivityTracker(self.record.queries).ratios())
 
     def wait(self, reads: str, need: Need) -> Wait:
-        """What stands between a reader and the heartbeat it needs of a stream, a query or an operator."""
+        """What a reader waits for, to have the heartbeat it needs of a stream, a query or an operator."""
         operator = self.program.operator(reads)
         if operator is not None:
             return self._of_operator(operator, need)
@@ -295,7 +293,7 @@ class ProgressReport:
 
     def stream_time(self, stream: Stream) -> StreamProgress:
         """The time of a stream as it was committed, anew each time."""
-        return StreamProgress.restored(stream, self.record.streams[stream.name], self.names(stream.name))
+        return restored(self.program, self.record.streams, self.names, only=(stream.name,))[stream.name]
 
 
 def name_of(time: StreamProgress, source: int) -> str | None:

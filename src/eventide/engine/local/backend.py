@@ -104,7 +104,7 @@ class LocalBackend:
         return [one() for one in work]
 
     def close(self) -> None:
-        """Nothing will be asked any more."""
+        """Release everything: no more statements come."""
         self.duckdb_executor.close()
 
     def release(self) -> None:

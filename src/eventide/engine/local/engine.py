@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,11 +25,14 @@ from eventide.engine.round.engine import Engine, Observer
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
-from eventide.errors import CheckpointError
+from eventide.engine.tables import TableReads
+from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.evolution import QUERY, STREAM, Begin, Consent
 from eventide.plan.declared.program import Program
 from eventide.sinks.sink import Sink
-from eventide.sources.local_input import LocalInput, PartitionedInput, open_input
+from eventide.sources.local_input import LocalInput, PartitionedInput, RereadableInput, open_input
+from eventide.sources.tables import read_table
 from eventide.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -48,7 +51,7 @@ class LocalEngine(Running):
     alone may close windows. `backend`: one that knows more functions than DuckDB. `flush_rows`: about so many results
     of a query are emitted in one round. `scheduling`: when silent streams are asked, and by which heartbeats operators
     go; `trace` is called with every decision about that. `pace`: how much goes through queues in a round. `now`: the
-    wall clock in microseconds.
+    wall clock in microseconds. `consent`: what a changed program may do to the state of the checkpoint.
 
     `start` and `run` do all that a run needs. Who steers by hand, as a simulation does, begins with `recover`, and then
     calls `step`, `tick` and `end`.
@@ -69,12 +72,16 @@ class LocalEngine(Running):
         trace: Trace | None = None,
         pace: QueuePace | None = None,
         now: Callable[[], int] | None = None,
+        consent: Consent | None = None,
     ) -> None:
         given = dict(inputs or {})
-        self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in program.streams}
+        # What is given instead of a table are rows that come, each time all of it.
+        tables = [one for one in program.streams if one.table is not None and one.name not in given]
+        streams = [one for one in program.streams if one not in tables]
+        self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in streams}
         self._every = every
         self._tick = tick
-        self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in program.streams}
+        self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in streams}
         super().__init__(
             Engine(
                 program,
@@ -87,16 +94,21 @@ class LocalEngine(Running):
                 scheduling=scheduling,
                 trace=trace,
                 pace=pace,
+                consent=consent,
             )
         )
+        self._tables = TableReads(self.engine, tables, read_table)
         try:
-            positions = self.engine.state.positions
-            if self.engine.last_batch >= 0 and positions.keys() != self._inputs.keys():
+            positions, evolution = self.engine.state.positions, self.engine.evolution
+            known = self._inputs.keys() - set(evolution.of(STREAM, Begin.BEGINNING, Begin.OTHER_INPUT))
+            if self.engine.last_batch >= 0 and positions.keys() != known:
                 where = self.engine.checkpoint.storage.where
                 raise CheckpointError(
                     f"the checkpoint {where} does not tell how far its inputs were read: it was made by the Spark "
                     "engine. Continue with that, or start anew with another checkpoint"
                 )
+            for name in evolution.history_of:
+                self._check_history(name)
             for name, position in positions.items():
                 self._inputs[name].seek(position)
         except BaseException:
@@ -104,7 +116,7 @@ class LocalEngine(Running):
             raise
 
     def start(self, bounded: bool = False) -> LocalEngine:
-        """Begin, in a thread of its own. `bounded`: take what is there now, close everything, and end."""
+        """Start in a new thread. `bounded`: take what is there now, close everything, and end."""
         self.begin()
         self.in_thread("eventide", lambda: self._work(bounded))
         return self
@@ -137,16 +149,30 @@ class LocalEngine(Running):
             self.finish()
 
     def recover(self) -> None:
-        """Run the round that was meant, and not committed, when the engine died."""
+        """Run the round that was meant, and not committed, when the engine died; let a change of the program happen."""
+        self._recover()
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Read the tables that are due."""
         with self.exclusively():
+            self.noted(self._tables.refresh())
+
+    def _recover(self) -> None:
+        with self.exclusively():
+            if self.engine.evolution.history_of:
+                self.engine.backfill(self._history())
             self.noted(self.engine.resume())
         meant = self.engine.pending
         if meant is None or meant.batch is None:
+            with self.exclusively():
+                self.commit_evolution()
             return
         found: dict[str, pa.Table] = {}
         changed = []
+        added = self.engine.evolution.of(STREAM, Begin.BEGINNING)
         for name, one in self._inputs.items():
-            rows, exact = one.repeat(meant.portions[name]) if name in meant.portions else (None, False)
+            rows, exact = one.repeat(meant.portions[name]) if name in meant.portions else (None, name in added)
             if rows is not None and rows.num_rows:
                 found[name] = rows
             if not exact:
@@ -163,10 +189,28 @@ class LocalEngine(Running):
         if found:
             self._run_round(found, {} if changed else meant.portions)
 
+    def _history(self) -> Iterator[dict[str, pa.Table]]:
+        """All rows that were read before the last round, of the streams whose past is wanted."""
+        for name in self.engine.evolution.history_of:
+            position = self.engine.state.positions.get(name)
+            given = self._inputs[name]
+            if position is not None and isinstance(given, RereadableInput):
+                for table in given.history(position):
+                    yield {name: table}
+
+    def _check_history(self, name: str) -> None:
+        if not isinstance(self._inputs[name], RereadableInput):
+            wanted = ", ".join(self.engine.evolution.of(QUERY, Begin.BEGINNING))
+            raise DeclarationError(
+                f"stream {name!r} cannot be read again from its beginning, as a backfill of {wanted} would have to: "
+                "only files can. Let it begin at the present"
+            )
+
     def step(self, bounded: bool) -> bool:
         """Run a round over what the inputs have now; False, and no round, if that is nothing."""
         rows = self._read(bounded)
         if rows:
+            self._refresh()
             self._run_round(rows, {name: one.portion() for name, one in self._inputs.items()})
         return bool(rows)
 

@@ -150,7 +150,7 @@ class CountWindowAggregate(SliceAggregate):
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows."""
+        """What is saved besides the rows, as plain data."""
         return {
             "closed_before": self.closed_before,
             "begins": self.begins,

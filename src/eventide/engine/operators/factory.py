@@ -12,6 +12,8 @@ from eventide.engine.operators.merge import Merge
 from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.per_source_aggregate import PerSourceAggregate
 from eventide.engine.operators.queue import QueueOperator
+from eventide.engine.operators.session_aggregate import SessionAggregate
+from eventide.engine.operators.table_join import TableJoinOperator
 from eventide.engine.operators.window_aggregate import WindowAggregate
 from eventide.engine.relations.executor import Executor
 from eventide.eventtime.instant import NEVER
@@ -24,7 +26,7 @@ from eventide.plan.declared.window import RowWindow
 
 
 def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = NEVER, is_read: bool = True) -> Operator:
-    """An operator that has seen nothing; rows before `begins` are not for it, where it is an aggregate.
+    """An operator that has seen nothing; rows before `begins` are not for it.
 
     `is_read`: another operator reads it.
     """
@@ -33,11 +35,13 @@ def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = N
             return PerSourceAggregate.start(bound, executor, begins)
         if isinstance(bound.query.window, RowWindow):
             return CountWindowAggregate.start(bound, executor, begins)
+        if bound.of_sessions:
+            return SessionAggregate.start(bound, executor, begins)
         return WindowAggregate.start(bound, executor, begins)
     if isinstance(bound, BoundRows):
-        return (QueueOperator if isinstance(bound.rows, Queue) else Merge).start(bound, executor)
+        return (QueueOperator if isinstance(bound.rows, Queue) else Merge).start(bound, executor, begins)
     return (
-        JoinOperator.start(bound, executor, is_read)
+        JoinOperator.start(bound, executor, is_read, begins)
         if isinstance(bound, BoundJoin)
-        else LookupOperator.start(bound, executor)
+        else (TableJoinOperator if bound.lookup.as_it_is else LookupOperator).start(bound, executor, begins)
     )

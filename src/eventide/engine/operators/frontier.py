@@ -43,7 +43,7 @@ class OperatorFrontier:
         return self.time == FOREVER
 
     def further(self, now: OperatorFrontier) -> OperatorFrontier:
-        """What both say: no frontier goes back.
+        """The further of two frontiers, field by field: no frontier goes back.
 
         >>> OperatorFrontier(5, {"t": 6}).further(OperatorFrontier(7, {"t": 4})) == OperatorFrontier(7, {"t": 6})
         True

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier
 from eventide.engine.operators.join_sides import FIRST, MATCHED, Floors, JoinSide, JoinStatements, least_value
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
-from eventide.engine.operators.time_range import known_times
+from eventide.engine.operators.time_range import from_time, known_times
 from eventide.engine.relations.executor import Executor, Statement, StatementStep, StepResults, one_row
 from eventide.engine.relations.relation import SEQUENCE, Layout, Relation
 from eventide.engine.relations.segments import Segments
@@ -60,16 +60,17 @@ class JoinOperator(Operator):
     """By side and sequence, what the driver has to know of the rows that are held."""
     is_read: bool = True
     """Whether an operator reads its rows, and so wants to know what columns have at least."""
+    begins: int = NEVER
 
     @classmethod
-    def start(cls, bound: BoundJoin, executor: Executor, is_read: bool = True) -> JoinOperator:
-        """A join that has seen nothing."""
+    def start(cls, bound: BoundJoin, executor: Executor, is_read: bool = True, begins: int = NEVER) -> JoinOperator:
+        """A join that has seen nothing; rows before `begins` are not for it."""
         left, right = (Segments(side_layout(bound, side)) for side in (LEFT, RIGHT))
         never = (NEVER,) * len(bound.bands)
         nobody = Segments(MATCHED)
-        return cls(
-            bound, executor, (left, right), (left, right), (nobody, nobody), floors=(never, never), is_read=is_read
-        )
+        nothing = (left, right)
+        run = cls(bound, executor, nothing, nothing, (nobody, nobody), floors=(never, never), is_read=is_read)
+        return replace(run, begins=begins)
 
     @property
     def name(self) -> str:
@@ -103,6 +104,10 @@ class JoinOperator(Operator):
         return JoinStatements(self.bound)
 
     # Rows come in
+
+    def own(self, rows: Relation) -> Relation:
+        """The rows whose time is not before it began."""
+        return from_time(self.executor, rows, self.begins)
 
     def layout(self, port: str) -> Layout:
         """The columns of the rows of a side."""
@@ -313,16 +318,18 @@ class JoinOperator(Operator):
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows."""
-        return {"frontiers": [one.saved() for one in self.frontiers], "frontier": self.frontier.saved()}
+        """What is saved besides the rows, as plain data."""
+        frontiers = [one.saved() for one in self.frontiers]
+        return {"frontiers": frontiers, "frontier": self.frontier.saved(), "begins": self.begins}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> JoinOperator:
-        """The same, continued from what was saved; rows that are done with may still be in the files."""
+        """The operator as it was saved; its files may still hold rows that are not needed any more."""
         left, right = (OperatorFrontier.restored(one) for one in saved["frontiers"])
         floors = self._floors((left, right))
         run = replace(
             self.with_state(state), frontiers=(left, right), frontier=OperatorFrontier.restored(saved["frontier"])
         )
+        run = replace(run, begins=saved.get("begins", NEVER))
         found = run.executor.run(run._steering(run.held, with_pairs=False), run._inputs(floors, {"touched": run.held}))
         return run._steered(run.held, found)._freed(floors, found)
 
@@ -333,7 +340,7 @@ def side_of(bound: BoundJoin, port: str) -> int:
 
 
 def further(ports: tuple[BoundQuery, BoundQuery], frontiers: Frontiers, inputs: Sequence[InputProgress]) -> Frontiers:
-    """The frontiers of both sides, where the inputs have come so far."""
+    """The frontiers of both sides, moved on to those of the inputs."""
     now = {one.port: one.frontier for one in inputs}
     left, right = (into.query.name for into in ports)
     return frontiers[LEFT].further(now[left]), frontiers[RIGHT].further(now[right])

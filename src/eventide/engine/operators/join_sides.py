@@ -63,7 +63,7 @@ class JoinStatements:
         return Statement(text, identified=True)
 
     def late(self, rows: str) -> str:
-        """Whether the time of a row is promised to be over, or partners of it may be gone."""
+        """The condition by which a row is late: its time is over, or partners of it may have been dropped."""
         return f"{rows}.__t <= limits.__time OR COALESCE({self.dead(rows, 'floor')}, FALSE)"
 
     def pairs(self, new_left: bool, new_right: bool, fail_safe: bool = False) -> str:
@@ -81,7 +81,7 @@ class JoinStatements:
         return pairs_text(self.bound, *sides, fail_safe)
 
     def emitted(self, rows: str, fail_safe: bool = False) -> str:
-        """What the user sees of pairs and rows alone."""
+        """The output columns of pairs, and of rows without a partner."""
         return output_text(self.bound, f"({rows})", fail_safe)
 
     def alone(self, side: int, with_pairs: bool) -> Statement:

@@ -42,7 +42,7 @@ class Line:
 
     @classmethod
     def of(cls, layout: Layout, order: tuple[str, ...], born: str) -> Line:
-        """A line in which nobody waits."""
+        """An empty line."""
         return cls(Segments(replace(layout, bounded=(*layout.bounded, born))), order, born)
 
     @property
@@ -53,12 +53,12 @@ class Line:
         return pa.table({name: pa.array(values, pa.int64()) for name, values in zip(names, columns, strict=True)})
 
     def live(self, rows: str) -> str:
-        """The rows of a relation that have not gone; beside it, a statement reads `cuts`."""
+        """The SQL for the rows of a relation that still wait; the statement also reads the table `cuts`."""
         went = _not_after([f"{rows}.{name}" for name in self.order], [f"cuts.__c{i}" for i in range(len(self.order))])
         return f"SELECT {rows}.* FROM {rows} LEFT ANTI JOIN cuts ON {rows}.{self.born} <= cuts.__born AND {went}"
 
     def add(self, executor: Executor, *rows: Relation) -> Line:
-        """With these rows too; in fewer segments, and without rows that have gone, where there are many."""
+        """A copy with these rows too; many segments are merged, without the rows that have gone."""
         found = tuple(one for one in rows if one.rows)
         if not found:
             return self
@@ -77,7 +77,7 @@ class Line:
     def take(
         self, executor: Executor, count: int, shown: Callable[[str], Statement], layout: Layout
     ) -> tuple[Line, Relation]:
-        """The line without its first rows, so many, and these; `shown` is said over what gives them."""
+        """A copy without its first `count` rows, and these rows, as the statement that `shown` makes gives them."""
         if not count or not self.count:
             return self, Relation.nothing(layout)
         if count >= self.count:
@@ -103,7 +103,7 @@ class Line:
         return replace(line, count=self.count - count, first=following[order[0]]), found.relations["going"]
 
     def without(self, executor: Executor, up_to: int, count: int) -> Line:
-        """The same without the rows whose first value is not after `up_to`: so many are these."""
+        """A copy without the rows whose first value is `up_to` or less, of which there are so many."""
         if count == self.count:
             return self._emptied()
         line = self._after(executor, (up_to, *(FOREVER,) * (len(self.order) - 1)))
@@ -136,11 +136,11 @@ class Line:
         return replace(self, held=Segments(self.held.layout).add(*parts))
 
     def saved(self) -> dict[str, Any]:
-        """Plain data for the round record, beside the rows."""
+        """What is saved besides the rows, as plain data for the round record."""
         return {"count": self.count, "first": self.first, "cuts": [list(cut) for cut in self.cuts]}
 
     def restored(self, saved: Mapping[str, Any], held: Segments) -> Line:
-        """The same line, continued from what was saved; rows that have gone may be in the files."""
+        """The line as it was saved; its files may still hold rows that have gone."""
         cuts = tuple(tuple(cut) for cut in saved["cuts"])
         line = replace(self, held=held, count=saved["count"], first=saved["first"], cuts=cuts)
         return line._trimmed(cuts)

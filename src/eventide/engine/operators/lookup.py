@@ -71,12 +71,13 @@ class LookupOperator(Operator):
     frontiers: Frontiers = (UNKNOWN, UNKNOWN)
     frontier: OperatorFrontier = UNKNOWN
     settled: int = 0
+    begins: int = NEVER
 
     @classmethod
-    def start(cls, bound: BoundLookup, executor: Executor) -> LookupOperator:
-        """A lookup that has seen nothing."""
+    def start(cls, bound: BoundLookup, executor: Executor, begins: int = NEVER) -> LookupOperator:
+        """A lookup that has seen nothing; rows and versions before `begins` are not for it."""
         rows, versions = (Segments(side_layout(bound.joined, side)) for side in (LEFT, RIGHT))
-        return cls(bound, executor, (rows, versions), (rows, versions))
+        return cls(bound, executor, (rows, versions), (rows, versions), begins=begins)
 
     @property
     def name(self) -> str:
@@ -96,6 +97,10 @@ class LookupOperator(Operator):
     def with_state(self, state: Mapping[str, Segments]) -> LookupOperator:
         """A copy whose rows are elsewhere or in other files."""
         return replace(self, held=(state[SIDES[LEFT]], state[SIDES[RIGHT]]))
+
+    def own(self, rows: Relation) -> Relation:
+        """The rows and versions whose time is not before it began."""
+        return from_time(self.executor, rows, self.begins)
 
     def layout(self, port: str) -> Layout:
         """The columns of rows, or of versions."""
@@ -127,7 +132,8 @@ class LookupOperator(Operator):
         frontiers = self._further(inputs)
         was, now = after(self.frontiers[RIGHT].time), after(frontiers[RIGHT].time)
         versions = self.held[RIGHT].add(*self.new[RIGHT].parts).merged(self.executor.merged)
-        output = self._output(self._ready(was, now), versions)
+        # Heartbeats may trail far behind what has come: versions of later times are not read.
+        output = self._output(self._ready(was, now), versions.within("__t", NEVER, shift(now, -1)))
         waiting = self.held[LEFT].add(*self.new[LEFT].parts).trimmed("__t", now).merged(self.executor.merged)
         nothing = (Segments(waiting.layout), Segments(versions.layout))
         run = replace(self, held=(waiting, versions), new=nothing, frontiers=frontiers)
@@ -158,7 +164,7 @@ class LookupOperator(Operator):
         found = Relation.nothing(pairs_layout(joined))
         if versions.parts:
             sides = met_text(joined, LEFT, "ready"), met_text(joined, RIGHT, "versions")
-            text = versions_text(self.bound, *sides)
+            text = self._matches(*sides)
             found = self.executor.relation(
                 Statement(text, self._portable), {"ready": ready, "versions": versions}, found.layout
             )
@@ -180,6 +186,10 @@ class LookupOperator(Operator):
             fail_safe=lambda: f"SELECT * FROM ({output_text(joined, f'({every})', fail_safe=True)})",
         )
         return Output.of(layout, self.executor.relation(statement, {"found": found, "ready": ready}, layout))
+
+    def _matches(self, rows: str, versions: str) -> str:
+        """The statement for each row with its version."""
+        return versions_text(self.bound, rows, versions)
 
     @property
     def _portable(self) -> bool:
@@ -215,12 +225,13 @@ class LookupOperator(Operator):
         return replace(self, held=(waiting, Segments(versions.layout).add(needed)), settled=needed.rows)
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows."""
+        """What is saved besides the rows, as plain data."""
         frontiers = [one.saved() for one in self.frontiers]
-        return {"frontiers": frontiers, "frontier": self.frontier.saved(), "settled": self.settled}
+        known = {"settled": self.settled, "begins": self.begins}
+        return {"frontiers": frontiers, "frontier": self.frontier.saved(), **known}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> LookupOperator:
-        """The same, continued from what was saved; rows that were emitted may still be in the files."""
+        """The operator as it was saved; its files may still hold rows that were emitted."""
         rows, table = (OperatorFrontier.restored(one) for one in saved["frontiers"])
         return replace(
             self,
@@ -228,4 +239,5 @@ class LookupOperator(Operator):
             frontiers=(rows, table),
             frontier=OperatorFrontier.restored(saved["frontier"]),
             settled=saved["settled"],
+            begins=saved.get("begins", NEVER),
         )

@@ -37,6 +37,11 @@ class RowsOperator(Operator):
     executor: Executor
     arrived: tuple[Relation, ...] = field(default=(), kw_only=True)
     frontier: OperatorFrontier = field(default=UNKNOWN, kw_only=True)
+    begins: int = field(default=NEVER, kw_only=True)
+
+    def own(self, rows: Relation) -> Relation:
+        """The rows whose time is not before it began."""
+        return from_time(self.executor, rows, self.begins)
 
     @property
     def name(self) -> str:
@@ -60,9 +65,9 @@ class Merge(RowsOperator):
     waiting: Segments
 
     @classmethod
-    def start(cls, bound: BoundRows, executor: Executor) -> Self:
-        """A merge that has seen nothing."""
-        return cls(bound, executor, Segments(rows_layout(bound)))
+    def start(cls, bound: BoundRows, executor: Executor, begins: int = NEVER) -> Self:
+        """A merge that has seen nothing; rows before `begins` are not for it."""
+        return cls(bound, executor, Segments(rows_layout(bound)), begins=begins)
 
     @property
     def holds(self) -> Instants:
@@ -149,13 +154,14 @@ class Merge(RowsOperator):
         return Output.of(layout, self.executor.relation(emitted_rows(self.bound), inputs, layout))
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows that wait."""
-        return {"frontier": self.frontier.saved()}
+        """What is saved besides the rows that wait, as plain data."""
+        return {"frontier": self.frontier.saved(), "begins": self.begins}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
-        """The same, continued from what was saved; rows that were emitted since may still be in the files."""
+        """The operator as it was saved; its files may still hold rows that were emitted."""
         frontier = OperatorFrontier.restored(saved["frontier"])
-        return replace(self, frontier=frontier, waiting=state["waiting"].trimmed("__t", after(frontier.time)))
+        waiting = state["waiting"].trimmed("__t", after(frontier.time))
+        return replace(self, frontier=frontier, waiting=waiting, begins=saved.get("begins", NEVER))
 
 
 def rows_layout(bound: BoundRows, *more: Column) -> Layout:

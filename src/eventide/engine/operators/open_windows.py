@@ -11,12 +11,14 @@ has not come yet, no heartbeat closes it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from eventide.engine.operators.windows import closing, meeting
+from eventide.errors import DeclarationError
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span
 from eventide.plan.bound.query import BoundQuery
@@ -37,6 +39,9 @@ class Need(NamedTuple):
 @dataclass(frozen=True)
 class OpenTime:
     """A query over windows of time: `panes` hold something; `length` is how long its windows are said to be."""
+
+    noun: ClassVar[str] = "window"
+    """What one of its windows is called."""
 
     query: str
     kind: TimeKind
@@ -67,7 +72,7 @@ class OpenTime:
         return Need(end - 1)
 
     def below(self, promise: int) -> Need:
-        """What lets it promise so much to the queries that read it."""
+        """What it needs of its input to promise so much to its readers."""
         first = self.window.pane_of(promise + 1)
         return Need(promise if first == promise + 1 else first + self.window.pane - 1)
 
@@ -76,10 +81,17 @@ class OpenTime:
         window = Span(end - self.window.range, end)
         return end <= self.closed_before and not any(window.overlaps(hole) for hole in self.holes)
 
+    def end_of(self, start: int) -> int:
+        """The end of the window that starts there."""
+        return _aligned(self.query, self.window, start + self.length)
+
 
 @dataclass(frozen=True)
 class OpenRows:
     """A query over windows of rows: `numbered` have a number, `waiting` are the times of those that have none."""
+
+    noun: ClassVar[str] = "rows"
+    """What one of its windows is called."""
 
     query: str
     kind: TimeKind
@@ -113,15 +125,72 @@ class OpenRows:
         return Need(int(self.waiting[more - 1]))
 
     def below(self, promise: int) -> Need:
-        """What lets it promise so much to the queries that read it."""
+        """What it needs of its input to promise so much to its readers."""
         return self.needs(promise + 1)
 
     def is_closed(self, end: int) -> bool:
         """Whether the window that ends there is over."""
         return end <= self.answered
 
+    def end_of(self, start: int) -> int:
+        """The end of the window that starts there."""
+        return _aligned(self.query, self.window, start + self.length)
 
-OpenQuery = OpenTime | OpenRows
+
+def _aligned(query: str, window: Window, end: int) -> int:
+    """The end, where a window ends there."""
+    if (end - window.offset - window.range) % window.slide:
+        raise DeclarationError(f"no window of query {query!r} starts there: its windows are aligned otherwise")
+    return end
+
+
+@dataclass(frozen=True)
+class OpenSessions:
+    """A query over sessions: those that end by `passed` were emitted; `find` gives the spans of others, as they are.
+
+    >>> sessions = OpenSessions("q", TimeKind.SEQUENCE, lambda: [(3, 15), (9, 21)], passed=14)
+    >>> sessions.open(), sessions.needs(15), sessions.end_of(9)
+    ([(3, 15), (9, 21)], Need(heartbeat=15, rows=0), 21)
+    """
+
+    noun: ClassVar[str] = "session"
+    """What one of its windows is called."""
+
+    query: str
+    kind: TimeKind
+    find: Callable[[], list[tuple[int, int]]]
+    passed: int = NEVER
+
+    @property
+    def closed_before(self) -> int:
+        """Sessions that end before this were emitted."""
+        return self.passed if self.passed in (NEVER, FOREVER) else self.passed + 1
+
+    def open(self) -> list[tuple[int, int]]:
+        """Start and end of the open sessions that end first: the end is where they end if no row comes."""
+        return [] if self.passed == FOREVER else [span for span in self.find() if span[1] > self.passed]
+
+    def needs(self, end: int) -> Need:
+        """What closes the session that ends there: until then a row would still join it."""
+        return Need(end)
+
+    def below(self, promise: int) -> Need:
+        """What lets it promise so much to the queries that read it."""
+        return Need(promise + 1)
+
+    def is_closed(self, end: int) -> bool:
+        """Whether the session that ends there is over."""
+        return end <= self.passed
+
+    def end_of(self, start: int) -> int:
+        """The end of the open session that starts there."""
+        found = next((end for first, end in self.open() if first == start), None)
+        if found is None:
+            raise DeclarationError(f"no open session of query {self.query!r} starts there")
+        return found
+
+
+OpenQuery = OpenTime | OpenRows | OpenSessions
 
 
 def known(instant: int) -> int | None:

@@ -128,7 +128,7 @@ class Operator(ABC):
     @property
     @abstractmethod
     def holds(self) -> Instants:
-        """The panes or times of what is open, ascending, each once; times as far as they are with the driver."""
+        """The distinct panes, or times of rows on the driver, of what is open, ascending."""
 
     @property
     def is_behind(self) -> bool:
@@ -153,17 +153,21 @@ class Operator(ABC):
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """Plain data for the round record, beside the rows."""
+        """What is saved besides the rows, as plain data for the round record."""
 
     @abstractmethod
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
-        """The same, continued from what was saved; rows that are done with may still be in the files."""
+        """The operator as it was saved; its files may still hold rows that are not needed any more."""
 
     def with_executor(self, executor: Executor) -> Self:
         """A copy that computes by another executor."""
         return replace(self, executor=executor)  # type: ignore[type-var]
 
     # Rows come in
+
+    def own(self, rows: Relation) -> Relation:
+        """Of rows that came into a port, those that are for it at all: not those of before it began."""
+        return rows
 
     @abstractmethod
     def layout(self, port: str) -> Layout:
@@ -175,7 +179,7 @@ class Operator(ABC):
 
     @abstractmethod
     def stamps(self, port: str, clock: int) -> Mapping[str, int]:
-        """For rows without a time of their own: the port's columns that tell a time, as they are at this clock."""
+        """For rows without a time of their own: the columns of a port that carry time, as they are at this clock."""
 
     @abstractmethod
     def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Self, Ingested]:
@@ -204,7 +208,7 @@ class Operator(ABC):
         """Emit what can be emitted, free what is done with; at most about `limit` rows, unless all inputs are over."""
 
     def set_aside(self, up_to: int, reached: int) -> Self:
-        """Whoever reads it was prodded `up_to` a time, and its inputs have `reached` one: let a burst make way."""
+        """A copy with a burst set aside: its readers were prodded `up_to` a time, which its inputs have `reached`."""
         return self
 
     def early(self) -> Operator:
@@ -237,7 +241,7 @@ class Work:
     seconds: float = 0.0
 
     def and_then(self, other: Work) -> Work:
-        """Both together."""
+        """The sum of two pieces of work."""
         return Work(self.rows_in + other.rows_in, self.rows_out + other.rows_out, self.seconds + other.seconds)
 
     @property

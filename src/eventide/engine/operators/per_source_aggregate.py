@@ -32,6 +32,7 @@ from eventide.engine.operators.windows import (
     last_ending_by_source,
     needed_by_source,
     open_frontier,
+    own_windows,
 )
 from eventide.engine.relations.executor import Executor, Statement
 from eventide.engine.relations.relation import Layout, Relation
@@ -176,7 +177,7 @@ class PerSourceAggregate(SliceAggregate):
         chosen = panes < closed[by]
         panes, by = panes[chosen], by[chosen]
         emitted = grown(self.emitted, len(closed), self.emitted_before)
-        windows = closing_by_source(self.query.panes, panes, by, emitted[by], closed[by])
+        windows = own_windows(closing_by_source(self.query.panes, panes, by, emitted[by], closed[by]), self.begins)
         beats = heartbeats[windows.column("by").to_numpy()]
         return windows.append_column("heartbeat", pa.array(beats, pa.int64(), mask=beats == FOREVER))
 
@@ -240,7 +241,7 @@ class PerSourceAggregate(SliceAggregate):
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the slices themselves; the names of the sources are saved with the stream."""
+        """What is saved besides the slices, as plain data; the names of the sources are saved with the stream."""
         closed = self._closed(self.heartbeats, self.closed_before, len(self.heartbeats))
         # Unless windows wait, all that is closed has been emitted, and need not be said twice.
         emitted = None if np.array_equal(closed, self.emitted) else self.emitted.tolist()
@@ -253,7 +254,7 @@ class PerSourceAggregate(SliceAggregate):
         }
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> PerSourceAggregate:
-        """The same, continued from what was saved; what was emitted before is let go."""
+        """The operator as it was saved, without slices that were emitted before."""
         run = replace(
             self,
             closed_before=saved["closed_before"],
@@ -286,7 +287,7 @@ def _numbered_text(query: BoundQuery) -> str:
 
 
 def _pairs_text(query: BoundQuery) -> str:
-    """The panes of each source, and for how many rows they stand."""
+    """The SQL for the panes of each source, and how many rows of the stream they hold."""
     weight = "count(*)" if query.keeps_rows else "sum(__n)"
     return f"SELECT __pane, {BY}, CAST({weight} AS BIGINT) AS n FROM found GROUP BY __pane, {BY}"
 

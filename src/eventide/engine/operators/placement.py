@@ -33,7 +33,7 @@ def beside_state(operator: Operator, rows: Relation, executor: Executor) -> Rela
 
 
 def state_bytes(operator: Operator) -> int:
-    """How large it is, where it is."""
+    """How many bytes an operator keeps, in memory or in files."""
     return sum(kind.bytes for kind in operator.state.values())
 
 
@@ -43,7 +43,7 @@ def state_rows(operator: Operator) -> int:
 
 
 def placed(operators: Mapping[str, Operator], executor: Executor) -> dict[str, Operator]:
-    """The same operators, the state of each where it belongs after a round; all of it is in files."""
+    """The operators with their state saved in files, and moved to where it belongs after a round."""
     found = {name: _saved(operator, executor) for name, operator in operators.items()}
     if not executor.backend.has_cluster:
         return found

@@ -70,12 +70,12 @@ class QueueOperator(RowsOperator):
     credit: int = 0
 
     @classmethod
-    def start(cls, bound: BoundRows, executor: Executor) -> Self:
-        """A queue that has seen nothing."""
+    def start(cls, bound: BoundRows, executor: Executor, begins: int = NEVER) -> Self:
+        """A queue that has seen nothing; rows before `begins` are not for it."""
         layout = rows_layout(bound, *IDENTITY)
         aside = Layout((*layout.columns, SINCE, SET), ("__t", SINCE.name))
         waiting = Line.of(layout, IN_ORDER, IDENTITY[0].name)
-        return cls(bound, executor, waiting, Line.of(aside, (SINCE.name, *IN_ORDER), SET.name))
+        return cls(bound, executor, waiting, Line.of(aside, (SINCE.name, *IN_ORDER), SET.name), begins=begins)
 
     @property
     def rows(self) -> int:
@@ -134,7 +134,7 @@ class QueueOperator(RowsOperator):
         return self.rows > 0
 
     def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
-        """Let rows go through, as many as the budget permits; nothing else of whoever reads it is held back."""
+        """Emit waiting rows, as many as the budget permits; holds its readers back by nothing else."""
         reached = max(self.frontier.time, least_time(one.frontier for one in inputs))
         run = self._with_arrived()
         turn = run._turn(FOREVER if reached == FOREVER else self.budget)
@@ -229,15 +229,17 @@ class QueueOperator(RowsOperator):
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the rows."""
+        """What is saved besides the rows, as plain data."""
         lines = {"waiting": self.waiting.saved(), "aside": self.aside.saved()}
-        return {"frontier": self.frontier.saved(), "clock": self.clock, "credit": self.credit, **lines}
+        known = {"clock": self.clock, "credit": self.credit, "begins": self.begins}
+        return {"frontier": self.frontier.saved(), **known, **lines}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
         """The operator, continued from what was saved."""
         waiting = self.waiting.restored(saved["waiting"], state["waiting"])
         aside = self.aside.restored(saved["aside"], state["aside"])
-        run = replace(self, waiting=waiting, aside=aside, clock=saved["clock"], credit=saved["credit"])._with_holes()
+        known = replace(self, clock=saved["clock"], credit=saved["credit"], begins=saved.get("begins", NEVER))
+        run = replace(known, waiting=waiting, aside=aside)._with_holes()
         return replace(run, frontier=replace(OperatorFrontier.restored(saved["frontier"]), holes=run.holes))
 
 
@@ -253,7 +255,7 @@ class EarlyQueue(QueueOperator):
 
 
 def last_instant_over(queue: Queue, reached: int) -> int | None:
-    """The last instant of the last window of whoever reads a queue that is over then.
+    """The last instant of the last window, of any reader of the queue, that is over at a time.
 
     None where all are, none is, or bursts are not to be set aside.
 

@@ -71,7 +71,7 @@ class SliceAggregate(Operator):
 
 
 def slice_layout(query: BoundQuery, *more: Column) -> Layout:
-    """The columns of a query's slices; every pane is known, and for how many rows they stand."""
+    """The columns of a query's slices; summaries know every pane, and how many rows of the stream they hold."""
     return Layout((*slice_columns(query), *more), ("__pane",), "__pane", None if query.keeps_rows else "__n")
 
 
@@ -111,7 +111,7 @@ def results_of(
 
 
 def compacted(executor: Executor, query: BoundQuery, slices: Segments, *beside: str) -> Segments:
-    """The same slices in fewer relations, where there are many; `beside` are columns that a group determines."""
+    """The slices in fewer relations, where there are many; `beside` are columns that a group determines."""
     merge = None
     if not query.keeps_rows:
         merge = Statement(compact_text(query, "segments", *beside), query.driver_exact)
@@ -139,7 +139,7 @@ def block_size(query: BoundQuery) -> int | None:
 
 
 def where_shared(windows: pa.Table, size: int) -> tuple[pa.Table, pa.Table]:
-    """The list with blocks, where many windows hold a pane; else as it is, and no blocks."""
+    """The list of windows, with blocks of panes where many windows hold a pane; else unchanged, without blocks."""
     panes = len(np.unique(windows.column("pane").to_numpy()))
     return in_blocks(windows, size) if windows.num_rows >= WORTH * panes else (windows, NO_BLOCKS)
 

@@ -52,12 +52,12 @@ def least_since(rows: Segments, column: str, first: int) -> int | None:
     return None if low is None else max(low, first)
 
 
-def known_times(rows: Segments) -> Instants:
-    """The times of rows, ascending, each once; of those on the cluster the first and the last of each relation."""
+def known_times(rows: Segments, column: str = "__t") -> Instants:
+    """The distinct times of rows, ascending; of a relation on the cluster only the first and the last."""
     times = [
-        np.array([part.summary.least["__t"], part.summary.greatest["__t"]], dtype=np.int64)
+        np.array([part.summary.least[column], part.summary.greatest[column]], dtype=np.int64)
         if part.table is None
-        else part.table.column("__t").to_numpy()
+        else part.table.column(column).to_numpy()
         for part in rows.parts
     ]
     return np.unique(np.concatenate(times)) if times else np.zeros(0, dtype=np.int64)

@@ -40,6 +40,7 @@ from eventide.engine.operators.windows import (
     needed_from,
     open_frontier,
     outside,
+    own_windows,
 )
 from eventide.engine.relations.executor import Executor, Inputs, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
@@ -133,7 +134,7 @@ class WindowAggregate(SliceAggregate):
         return run, Ingested(wanted, late, revising)
 
     def _weight(self, rows: Relation, first: int, last: int) -> int:
-        """For how many rows of a stream the slices of some panes stand."""
+        """How many rows of the stream the slices of some panes hold."""
         weight = "1" if self.query.keeps_rows else "found.__n"
         statement = replace(WEIGHT, sql=WEIGHT.sql.format(weight=weight))
         inputs: Inputs = {"found": rows, "span": one_row(first=first, last=last)}
@@ -142,7 +143,7 @@ class WindowAggregate(SliceAggregate):
     # Windows close
 
     def _before(self, inputs: Sequence[InputProgress]) -> WindowAggregate:
-        """The same, knowing what is set aside now in what it reads."""
+        """A copy that knows the holes of its input: what is set aside there now."""
         holes = merged(hole for one in inputs for hole in one.frontier.holes)
         return self if holes == self.facing else replace(self, facing=holes)
 
@@ -161,14 +162,18 @@ class WindowAggregate(SliceAggregate):
             return False
         if self.query.panes.empty and self.following is not None:
             return self.following + self.query.panes.range <= bound
-        windows = closing(self.query.panes, self.slices.panes, self.emitted_before, bound)
+        windows = self._closing(self.slices.panes, self.emitted_before, bound)
         return bool(outside(windows, self.facing).num_rows)
+
+    def _closing(self, panes: Instants, after: int, bound: int) -> pa.Table:
+        """Every pair of a pane and a window of its own that ends after one time and by another."""
+        return own_windows(closing(self.query.panes, panes, after, bound), self.begins)
 
     def _settled(self, panes: Instants) -> pa.Table | None:
         """The windows that waited for something set aside, and do not any more; None where there are none."""
         if self.holes == self.facing:
             return None
-        over = closing(self.query.panes, panes, NEVER, self.emitted_before)
+        over = self._closing(panes, NEVER, self.emitted_before)
         found = outside(over.filter(meeting(over, self.holes)), self.facing)
         return self._shown(found) if found.num_rows else None
 
@@ -191,7 +196,7 @@ class WindowAggregate(SliceAggregate):
         limit = None if closed == FOREVER else limit
         emitted = self._shown_to(closed, panes, limit)
         settled = self._settled(panes)
-        windows = self._shown(outside(closing(window, panes, self.emitted_before, emitted), self.facing))
+        windows = self._shown(outside(self._closing(panes, self.emitted_before, emitted), self.facing))
 
         def compute(some: pa.Table) -> Relation:
             return results_of(self.executor, self.query, slices, some)
@@ -222,6 +227,7 @@ class WindowAggregate(SliceAggregate):
         panes = changed.panes
         panes = panes[panes < last_ending_by(self.query.panes, self.emitted_before)]
         again = holding(self.query.panes, panes, self.closed_before - self.query.query.retain, self.emitted_before)
+        again = own_windows(again, self.begins)
         if again.num_rows == 0:
             return []
         return [results_of(self.executor, self.query, slices, self._shown(again), changed)]
@@ -264,7 +270,8 @@ class WindowAggregate(SliceAggregate):
         window = self.query.panes
         if self.following is not None or len(panes) == 0:
             return self.following
-        return max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.emitted_before))
+        first = max(window.starts_covering(int(panes[0]))[0], first_ending_after(window, self.emitted_before))
+        return max(first, self.begins)
 
     def _shown(self, windows: pa.Table) -> pa.Table:
         """The pairs of pane and window with the start that is shown."""
@@ -338,7 +345,7 @@ class WindowAggregate(SliceAggregate):
     # What the round record keeps
 
     def snapshot(self) -> dict[str, Any]:
-        """Plain data beside the slices themselves."""
+        """What is saved besides the slices, as plain data."""
         return {
             "closed_before": self.closed_before,
             "begins": self.begins,
@@ -348,7 +355,7 @@ class WindowAggregate(SliceAggregate):
         }
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> WindowAggregate:
-        """The same, continued from what was saved; what is done with may still be among the slices."""
+        """The operator as it was saved; its slices may still hold some that are not needed any more."""
         holes = tuple(Span(*hole) for hole in saved["holes"])
         run = replace(
             self,
@@ -371,7 +378,7 @@ class EarlyWindowAggregate(WindowAggregate):
         """Emit what it would at this heartbeat, however much that is; slices are left as they are."""
         closed = self._closed_after(heartbeat)
         panes = self.slices.panes
-        windows = self._shown(closing(self.query.panes, panes, self.emitted_before, closed))
+        windows = self._shown(self._closing(panes, self.emitted_before, closed))
         if (settled := self._settled(panes)) is not None:
             windows = pa.concat_tables([settled, windows])
         final = [results_of(self.executor, self.query, self.slices, windows)] if windows.num_rows else []

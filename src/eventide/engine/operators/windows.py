@@ -1,21 +1,21 @@
 """Which windows close and in how many steps, which panes they are made of, and which panes nobody needs any more.
 
-Laws. Time before the *bound* is closed: every window that ends at or before it is complete. A pane takes rows, and is
-needed, as long as one of its windows ends after the bound, or is retained. *Holes*: a
-window that meets a hole, time that was set aside and is open although the bound has passed it, is not emitted, and all
-its panes are kept, until no hole meets it any more; windows beside it are emitted in their time. A hole is made of
-whole panes (prodding thesis, section 6.2 (a): range punctuations). *By source*: the same with a bound for each source
-instead of one for all; arrays have one place for each pane of a source, and nothing loops over sources.
-*Slow flush*: when many windows close at once, the first so many are emitted whole that their results are at most
-`limit` rows; one window is always emitted, however many rows it has. The others wait for the next rounds, and count the
-rows that come meanwhile. A promise to readers must not run ahead of what waits, so it is that of the last window
-emitted, as an aggregation of Gigascope keeps the temporal values of the last tuple that it flushed (section 4.4). How
-many rows a window has is known when it is computed. So the first one is, then as many as are likely to fit.
+Laws. Time before `closed_before` is closed: every window that ends at or before it is complete. A pane takes rows, and
+is needed, as long as one of its windows ends after that time, or is retained. *Holes*: a window that meets a hole, time
+that was set aside and is open although that time has passed it, is not emitted, and all its panes are kept, until no
+hole meets it any more; windows beside it are emitted in their time. A hole is made of whole panes (prodding thesis,
+section 6.2 (a): range punctuations). *By source*: the same with one such time for each source instead of one for all;
+arrays have one place for each pane of a source, and nothing loops over sources. *Slow flush*: when many windows close
+at once, the first so many are emitted whole that their results are at most `limit` rows; one window is always emitted,
+however many rows it has. The others wait for the next rounds, and count the rows that come meanwhile. A promise to
+readers must not run ahead of what waits, so it is that of the last window emitted, as an aggregation of Gigascope keeps
+the temporal values of the last tuple that it flushed (section 4.4). How many rows a window has is known when it is
+computed. So the first one is, then as many as are likely to fit.
 
 >>> w = Window(range=20, slide=10)
->>> closing(w, np.array([0, 10, 20]), after=NEVER, bound=30).to_pydict()["window_end"]
+>>> closing(w, np.array([0, 10, 20]), after=NEVER, closed_before=30).to_pydict()["window_end"]
 [10, 20, 20, 30, 30]
->>> needed_from(w, bound=30)
+>>> needed_from(w, closed_before=30)
 20
 """
 
@@ -51,13 +51,13 @@ def closed_by(window: Window, heartbeat: int) -> int:
     return FOREVER if heartbeat >= EDGE else window.pane_of(heartbeat + 1)
 
 
-def closing(window: Window, panes: Instants, after: int, bound: int) -> pa.Table:
-    """Every pair of a pane and a window holding it, for the windows that end after `after` and not after `bound`."""
+def closing(window: Window, panes: Instants, after: int, closed_before: int) -> pa.Table:
+    """Every pair of a pane and a window holding it, for windows that end after `after`, by `closed_before`."""
     last = panes - (panes - window.offset) % window.slide
     most = -(-window.range // window.slide)
     starts = last[:, None] - np.arange(most, dtype=np.int64)[None, :] * window.slide
     ends = starts + window.range
-    chosen = (ends > panes[:, None]) & (ends <= bound)
+    chosen = (ends > panes[:, None]) & (ends <= closed_before)
     if after != NEVER:
         chosen &= ends > after
     place = np.nonzero(chosen)
@@ -67,13 +67,13 @@ def closing(window: Window, panes: Instants, after: int, bound: int) -> pa.Table
     return pa.table(dict(zip(("pane", "window_start", "window_end"), pairs, strict=True)))
 
 
-def holding(window: Window, panes: Instants, above: int, bound: int) -> pa.Table:
-    """All the pairs of the windows that hold one of `panes` and end after `above`, not after `bound`.
+def holding(window: Window, panes: Instants, above: int, closed_before: int) -> pa.Table:
+    """All the pairs of the windows that hold one of `panes` and end after `above`, not after `closed_before`.
 
-    >>> holding(Window(20, 10), np.array([10]), above=NEVER, bound=25).to_pydict()
+    >>> holding(Window(20, 10), np.array([10]), above=NEVER, closed_before=25).to_pydict()
     {'pane': [0, 10], 'window_start': [0, 0], 'window_end': [20, 20]}
     """
-    pairs = closing(window, panes, above, bound)
+    pairs = closing(window, panes, above, closed_before)
     starts = np.unique(pairs.column("window_start").to_numpy())
     within = np.arange(0, window.range, window.pane, dtype=np.int64)
     every = (starts[:, None] + within[None, :]).ravel()
@@ -81,40 +81,49 @@ def holding(window: Window, panes: Instants, above: int, bound: int) -> pa.Table
     return pa.table({"pane": every, "window_start": of, "window_end": of + window.range})
 
 
-def needed_from(window: Window, bound: int, retain: int = 0) -> int:
+def own_windows(windows: pa.Table, begins: int) -> pa.Table:
+    """The windows that start at `begins` or later: of the others a query that began there lacks rows.
+
+    >>> own_windows(pa.table({"window_start": [0, 10, 20]}), begins=10).column("window_start").to_pylist()
+    [10, 20]
+    """
+    return windows if begins == NEVER else windows.filter(pc.greater_equal(windows.column("window_start"), begins))
+
+
+def needed_from(window: Window, closed_before: int, retain: int = 0) -> int:
     """The first pane that a window still open, or retained, can need.
 
-    >>> needed_from(Window(20, 10), bound=30, retain=20)
+    >>> needed_from(Window(20, 10), closed_before=30, retain=20)
     0
     """
-    if bound in (NEVER, FOREVER):
-        return bound
+    if closed_before in (NEVER, FOREVER):
+        return closed_before
     # The last window that is over and done ends at or before this.
-    done = bound - retain
+    done = closed_before - retain
     return (
         min(first_ending_after(window, done), done) if window.slide > window.range else first_ending_after(window, done)
     )
 
 
-def first_ending_after(window: Window, bound: int) -> int:
-    """The start of the first window that ends after the bound; `NEVER` before all time.
+def first_ending_after(window: Window, closed_before: int) -> int:
+    """The start of the first window that ends after `closed_before`; `NEVER` before all time.
 
     >>> first_ending_after(Window(20, 10), 30), first_ending_after(Window(20, 10), 31)
     (20, 20)
     """
-    if bound in (NEVER, FOREVER):
-        return bound
-    latest = bound - window.range
+    if closed_before in (NEVER, FOREVER):
+        return closed_before
+    latest = closed_before - window.range
     return latest - (latest - window.offset) % window.slide + window.slide
 
 
-def last_ending_by(window: Window, bound: int) -> int:
-    """The end of the last window that ends by the bound: panes before it are in a window that does.
+def last_ending_by(window: Window, closed_before: int) -> int:
+    """The end of the last window that ends by `closed_before`: panes before it are in a window that does.
 
     >>> last_ending_by(Window(10, 5), 9), last_ending_by(Window(10, 5), 10), last_ending_by(Window(10, 15), 30)
     (5, 10, 25)
     """
-    first = first_ending_after(window, bound)
+    first = first_ending_after(window, closed_before)
     return first if first in (NEVER, FOREVER) else first + window.range - window.slide
 
 
@@ -156,9 +165,9 @@ def first_after(query: BoundQuery, latest: int) -> int:
 
 
 def missing_starts(
-    window: Window, following: int, bound: int, present: Instants, most: int | None
+    window: Window, following: int, closed_before: int, present: Instants, most: int | None
 ) -> tuple[Instants, int]:
-    """Starts of windows from `following` on that end by the bound and are not `present`.
+    """Starts of windows from `following` on that end by `closed_before` and are not `present`.
 
     At most `most` of them are looked at, if it is given.
 
@@ -167,7 +176,7 @@ def missing_starts(
     >>> missing_starts(Window(10), 0, 40, np.array([10]), 100)[0].tolist()
     [0, 20, 30]
     """
-    count = max(0, (bound - window.range - following) // window.slide + 1)
+    count = max(0, (closed_before - window.range - following) // window.slide + 1)
     count = count if most is None else min(most, count)
     starts = following + np.arange(count, dtype=np.int64) * window.slide
     return np.setdiff1d(starts, present), following + count * window.slide
@@ -209,46 +218,46 @@ def closed_by_each(window: Window, heartbeats: Instants) -> Instants:
     True
     """
     after = within_edges(heartbeats) + 1
-    bounds = after - (after - window.offset) % window.pane
-    return np.where(heartbeats <= -EDGE, NEVER, np.where(heartbeats >= EDGE, FOREVER, bounds))
+    closed_before = after - (after - window.offset) % window.pane
+    return np.where(heartbeats <= -EDGE, NEVER, np.where(heartbeats >= EDGE, FOREVER, closed_before))
 
 
-def needed_by_source(window: Window, bounds: Instants) -> Instants:
-    """For each bound, the first pane that a window still open can need.
+def needed_by_source(window: Window, closed_before: Instants) -> Instants:
+    """For each time of `closed_before`, the first pane that a window still open can need.
 
     >>> needed_by_source(Window(20, 10), np.array([30, FOREVER])).tolist() == [20, FOREVER]
     True
     """
-    needed = _first_by_source(window, bounds)
-    return np.minimum(needed, bounds) if window.slide > window.range else needed
+    needed = _first_by_source(window, closed_before)
+    return np.minimum(needed, closed_before) if window.slide > window.range else needed
 
 
-def last_ending_by_source(window: Window, bounds: Instants) -> Instants:
-    """For each bound, the end of the last window that ends by it.
+def last_ending_by_source(window: Window, closed_before: Instants) -> Instants:
+    """For each time of `closed_before`, the end of the last window that ends by it.
 
     >>> last_ending_by_source(Window(10, 5), np.array([9, NEVER])).tolist() == [5, NEVER]
     True
     """
-    ends = _first_by_source(window, bounds) + (window.range - window.slide)
-    return np.where((bounds == NEVER) | (bounds == FOREVER), bounds, ends)
+    ends = _first_by_source(window, closed_before) + (window.range - window.slide)
+    return np.where((closed_before == NEVER) | (closed_before == FOREVER), closed_before, ends)
 
 
-def _first_by_source(window: Window, bounds: Instants) -> Instants:
-    """For each bound, the start of the first window that ends after it."""
-    latest = within_edges(bounds) - window.range
+def _first_by_source(window: Window, closed_before: Instants) -> Instants:
+    """For each time of `closed_before`, the start of the first window that ends after it."""
+    latest = within_edges(closed_before) - window.range
     first = latest - (latest - window.offset) % window.slide + window.slide
-    return np.where((bounds == NEVER) | (bounds == FOREVER), bounds, first)
+    return np.where((closed_before == NEVER) | (closed_before == FOREVER), closed_before, first)
 
 
 def closing_by_source(
-    window: Window, panes: Instants, by: NDArray[np.intp], after: Instants, bound: Instants
+    window: Window, panes: Instants, by: NDArray[np.intp], after: Instants, closed_before: Instants
 ) -> pa.Table:
-    """Every pane of a source with the windows that hold it and end after `after` and not after `bound`, row by row."""
+    """Every pane of a source with the windows that hold it and end after `after`, by `closed_before`, row by row."""
     last = panes - (panes - window.offset) % window.slide + window.range
     low = np.maximum(after, panes)
     # The first end after `low`; ends are `slide` apart.
     first = low - (low - window.offset - window.range) % window.slide + window.slide
-    count = np.maximum((np.minimum(bound, last) - first) // window.slide + 1, 0)
+    count = np.maximum((np.minimum(closed_before, last) - first) // window.slide + 1, 0)
     row = np.repeat(np.arange(len(panes)), count)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
     ends = first[row] + nth * window.slide

@@ -32,7 +32,7 @@ class BatchSql(Protocol):
         ...
 
     def reduce(self, stream: Stream, sql: str, portable: bool) -> pa.Table:
-        """The same for a statement that reduces the rows of one stream; a group may come in several parts.
+        """Run a statement that reduces the rows of one stream; a group may come in several parts.
 
         `portable`: any engine gives its answer.
         """
@@ -100,7 +100,7 @@ class Backend(BatchSql, Protocol):
         ...
 
     def sql(self, portable: bool) -> SqlExecutor:
-        """Who runs statements over tables of the driver: whoever gives Spark's own answer."""
+        """What runs statements over tables of the driver: DuckDB if `portable`, else what gives Spark's answer."""
         ...
 
     def store(
@@ -133,5 +133,5 @@ class Backend(BatchSql, Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing will be asked any more."""
+        """Release everything: no more statements come."""
         ...

@@ -54,7 +54,7 @@ class Executor:
         self.driver_memory = driver_memory if backend.has_cluster else 2**62
 
     def apart(self, files: RelationFiles) -> Executor:
-        """An executor of the same relations that leaves its files elsewhere."""
+        """A copy that writes its files to another place."""
         other = copy(self)
         other.files = files
         return other
@@ -141,14 +141,14 @@ class Executor:
         return StepResults(relations, small)
 
     def _asked(self, statement: Statement, tables: Mapping[str, pa.Table]) -> tuple[pa.Table, bool]:
-        """The answer of a statement over tables of the driver, and whether values of it may be lost."""
-        bench = self.backend.sql(statement.portable)
+        """The answer to a statement over tables of the driver, and whether values of it may be lost."""
+        sql_executor = self.backend.sql(statement.portable)
         try:
-            return bench.ask(statement.sql + statement.order, tables, statement.inner), False
+            return sql_executor.ask(statement.sql + statement.order, tables, statement.inner), False
         except DataFaultError:
             if statement.fail_safe is None:
                 raise
-            return bench.ask(statement.fail_safe() + statement.order, tables, statement.inner), True
+            return sql_executor.ask(statement.fail_safe() + statement.order, tables, statement.inner), True
 
     def _on_cluster(self, steps: Sequence[StatementStep], given: Given) -> StepResults:
         targets = {
@@ -174,12 +174,12 @@ class Executor:
         return StepResults(relations, small)
 
     def _target(self, layout: Layout, identified: bool) -> Target:
-        """A new folder of the checkpoint."""
+        """A new folder of the checkpoint for rows of a layout."""
         sequence = self.files.sequence() if layout.is_numbered and not identified else None
         return Target(self.files.folder(), layout, sequence)
 
     def _placed(self, target: Target) -> Target:
-        """The same, as Spark finds it."""
+        """The same target, by the path that Spark uses."""
         return replace(target, folder=self.files.uri(target.folder))
 
     def _adopted(self, target: Target, summary: Summary) -> Relation:

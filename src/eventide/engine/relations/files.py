@@ -33,14 +33,17 @@ class RelationFiles:
         """Whether others than the driver read the files."""
         self._storage = checkpoint.storage
         self._round = 0
+        self._is_ahead = False
         self._numbers = count()
         self._sequences = count()
         self._persisted: WeakKeyDictionary[Relation, Relation] = WeakKeyDictionary()
 
-    def begin(self, round: int) -> None:
-        """From now on files are written for this round."""
-        self._round, self._numbers = round, count()
-        self._sequences = count(round * SEQUENCES_A_ROUND)
+    def begin(self, round: int, ahead: bool = False) -> None:
+        """From now on files are written for this round; `ahead` of it what it goes on from is made, and stays."""
+        goes_on, self._is_ahead = self._is_ahead and round == self._round, ahead
+        if not goes_on:
+            self._round, self._numbers = round, count()
+            self._sequences = count(round * SEQUENCES_A_ROUND)
 
     def sequence(self) -> int:
         """A number that no relation has had."""
@@ -63,7 +66,7 @@ class RelationFiles:
         self.checkpoint.adopt(folder)
 
     def persisted(self, relation: Relation) -> Relation:
-        """The rows of the driver in a file too; the same file, whoever asks again."""
+        """The relation with its rows in a file as well; asked again, it is the same file."""
         if relation not in self._persisted:
             assert relation.table is not None
             name = f"{self.folder()}.{'parquet' if self.shared else 'arrow'}"
@@ -95,7 +98,7 @@ class RelationFiles:
 
     @contextmanager
     def apart(self, names: frozenset[str]) -> Iterator[RelationFiles]:
-        """For a question that is asked beside the rounds: these files stay, and what it writes goes when it ends.
+        """Files for a question outside of the rounds: keeps these files until it ends, then removes what it wrote.
 
         It writes in a folder of its own, which no record ever names; a crash leaves it as garbage.
         """

@@ -188,7 +188,7 @@ class Relation:
 
     @property
     def weight(self) -> int:
-        """For how many rows of a stream they stand."""
+        """How many rows of the stream they hold in partial aggregates."""
         return self.summary.weight
 
     @property
@@ -215,7 +215,7 @@ class Relation:
         return Relation(self.layout, self.table.filter(chosen), self.files, lossy=self.lossy)
 
     def without_table(self) -> Relation:
-        """The same rows on the cluster; they are in files already, which are packed."""
+        """The rows on the cluster: the table is dropped, the files stay."""
         assert self.files
         return replace(self, table=None, stored=replace(self.summary, bytes=sum(file.bytes for file in self.files)))
 

@@ -53,7 +53,7 @@ class Segments:
 
     @property
     def weight(self) -> int:
-        """For how many rows of a stream they stand."""
+        """How many rows of the stream they hold in partial aggregates."""
         return sum(part.weight for part in self.parts)
 
     @property

@@ -84,7 +84,7 @@ class AdvanceStep:
     def inputs(
         self, name: str, known: Mapping[str, OperatorFrontier], ingestion: Ingestion | None = None
     ) -> list[InputProgress]:
-        """How far the inputs of an operator have come, as far as it may go by them."""
+        """The frontiers of an operator's inputs, capped by how far it may go."""
         found = []
         for way, frontier in self.limits.inputs(name, known):
             stream = self.streams.get(way.source)
@@ -189,7 +189,7 @@ def would_emit(step: AdvanceStep, operators: Mapping[str, Operator], ingestion: 
 
 
 class RoundExecution:
-    """Adapts the operators of a round to the depth-first scheduler (`eventtime.on_demand_schedule.Execution`)."""
+    """Adapts the operators of a round to the depth-first scheduler (`eventtime.scheduling.depth_first.Execution`)."""
 
     def __init__(self, advancing: RunningOperators) -> None:
         self._advancing = advancing
@@ -206,7 +206,7 @@ class RoundExecution:
         return (operator, reader) in self._news
 
     def run(self, operator: str) -> None:
-        """A turn; whoever reads it has news if it emitted a row or moved time, and in its first turn always."""
+        """Run an operator once; its readers have news if it emitted a row or moved time, and after its first run."""
         self._news.difference_update((read, operator) for read in self._shape.inputs(operator))
         before = self._frontiers.get(operator)
         emitted = self._advancing.turn(operator)
@@ -238,7 +238,7 @@ class RoundExecution:
 
 
 class Scheduler:
-    """Goes through the operators of a program, round by round; `saved` is what the record says of them."""
+    """Runs the operators of a program, round by round; `saved` is what the record says of their selectivity."""
 
     def __init__(
         self,

@@ -39,12 +39,12 @@ class DownstreamFeed:
     executor: Executor
 
     def apart(self, needed: Collection[str], executor: Executor) -> DownstreamFeed | None:
-        """The same for the readers that a prod needs, and by another executor; None if it needs none."""
+        """A copy for the readers that a prod needs, with another executor; None if it needs none."""
         ways = tuple(way for way in self.ways if way.step in needed)
         return replace(self, ways=ways, executor=executor) if ways else None
 
     def bring(self, found: Ingestion, rows: Segments, round: int) -> list[Relation]:
-        """Give emitted rows to whoever reads them; those that break a query come back, to be rejected."""
+        """Have the readers ingest emitted rows; those that break a query come back, to be rejected."""
         rejected: list[Relation] = []
         for part in rows.parts:
             given, view = self._as_rows(part)
@@ -111,7 +111,7 @@ class DownstreamFeed:
 
 
 def rows_of(stream: Derived, emitted: pa.Table) -> pa.Table:
-    """Emitted rows as rows of the stream that they are to whoever reads them.
+    """Emitted rows as rows of the stream that readers see.
 
     >>> from eventide.plan.expressions.columns import columns
     >>> from eventide.plan.declared.stream import TimeKind

@@ -31,6 +31,7 @@ from eventide.engine.relations.backend import Backend
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.files import RelationFiles
 from eventide.engine.round.advance import Scheduler
+from eventide.engine.round.changed_program import backfilled
 from eventide.engine.round.downstream import feeds_of
 from eventide.engine.round.engine_state import EngineState
 from eventide.engine.round.heartbeats import Ingestion
@@ -49,6 +50,7 @@ from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.scheduling.options import IdlePoller, Scheduling
 from eventide.plan.binding import BoundProgram, as_run
 from eventide.plan.bound.query import BoundQuery
+from eventide.plan.declared.evolution import Consent, Evolution
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Timestamps
@@ -65,7 +67,7 @@ class Engine:
     with the driver, of all operators together. `flush_rows`: about so many results of a query are emitted in one round,
     the others in the next ones. `scheduling` says when idle streams are asked and by which heartbeats operators go;
     `trace` is called with every decision about that. `pace` says how many rows go through the queues before expensive
-    functions.
+    functions. `consent`: what a changed program may do to the state of the checkpoint.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Engine:
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
         pace: QueuePace | None = None,
+        consent: Consent | None = None,
     ) -> None:
         if flush_rows is not None and flush_rows < 1:
             raise DeclarationError(f"flush_rows {flush_rows} would never tell anything: give 1 or more")
@@ -109,7 +112,7 @@ class Engine:
         try:
             files = RelationFiles(self.checkpoint, backend.has_cluster)
             self.executor = Executor(backend, files, driver_memory)
-            self.state = EngineState(self.plan, self.checkpoint, self.executor)
+            self.state = EngineState(self.plan, self.checkpoint, self.executor, consent)
             self.write_statements()
             self.early.publish()
             self.reduce_step = ReduceStep(self.executor)
@@ -130,6 +133,10 @@ class Engine:
     def bound(self) -> Mapping[str, BoundQuery]:
         """The queries, bound to what they read."""
         return self.plan.queries
+
+    def now(self) -> int:
+        """The wall clock of the engine, in microseconds."""
+        return self._now()
 
     @property
     def next_round(self) -> int:
@@ -234,6 +241,19 @@ class Engine:
         self.write_statements()
         self.early.publish()
 
+    def backfill(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Give queries that are to begin with all rows those of before the last round, some of each stream at a time.
+
+        It is part of the next round, which happens with it or not at all.
+        """
+        self.state.operators = backfilled(self, rows)
+        self.early.publish()
+
+    @property
+    def evolution(self) -> Evolution:
+        """What the program, where it has changed, did to what the checkpoint holds."""
+        return self.state.evolution
+
     def remove(self, name: str) -> None:
         """Forget a query and its slices; windows that it has open are not answered."""
         self.plan = self.plan.without_query(name)
@@ -251,7 +271,7 @@ class Engine:
         self.checkpoint.close()
 
     def status(self) -> Status:
-        """How things stand after the last round, which is the one that prods are answered from."""
+        """The status after the last round, from which prods are answered too."""
         last, state = self.early.snapshot, self.state
         progress = state.progress(self.program, self.scheduling)
         streams = tuple(state.stream_status[one.name].with_left_out(progress, one) for one in self.program.streams)
@@ -330,7 +350,7 @@ class Engine:
         }
 
     def _look_for_results(self) -> None:
-        """Warn of files of earlier rounds that somebody has removed: they are not written again."""
+        """Warn of result files of earlier rounds that are missing: they are not written again."""
         directories = self.directories
         for name, written in self.state.outputs.items():
             sink = self.sinks[name] if name in directories else None

@@ -13,15 +13,19 @@ import pyarrow as pa
 
 from eventide.engine.checkpoint.checkpoint import Checkpoint
 from eventide.engine.checkpoint.record import RoundRecord, StateFile
-from eventide.engine.checkpoint.written_results import Written
+from eventide.engine.checkpoint.written_results import WrittenFiles
+from eventide.engine.common_time import restored as restored_streams
+from eventide.engine.common_time import started
 from eventide.engine.introspection.status import StreamStatus
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.operators import factory
 from eventide.engine.operators.open_windows import OpenQuery
 from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.placement import place, placed
+from eventide.engine.operators.windows import first_after
 from eventide.engine.relations.executor import Executor
 from eventide.engine.relations.segments import Segments
+from eventide.engine.round.changed_program import continued, latest_of
 from eventide.engine.round.report import Positions, RoundInput
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import CheckpointError
@@ -29,9 +33,10 @@ from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.fingerprint import described, refuse_changes
+from eventide.plan.declared.evolution import QUERY, Begin, Consent, Evolution
+from eventide.plan.declared.fingerprint import described
 from eventide.plan.declared.join import Join
-from eventide.plan.declared.program import Program
+from eventide.plan.declared.program import Program, reads
 
 
 class SourceNames:
@@ -86,7 +91,9 @@ KEPT_BEFORE_JOINS = (
 class EngineState:
     """The record of the last round, the time of every stream, and the operators."""
 
-    def __init__(self, plan: BoundProgram, checkpoint: Checkpoint, executor: Executor) -> None:
+    def __init__(
+        self, plan: BoundProgram, checkpoint: Checkpoint, executor: Executor, consent: Consent | None = None
+    ) -> None:
         program = plan.program
         self._checkpoint = checkpoint
         self._executor = executor
@@ -94,24 +101,52 @@ class EngineState:
         self._progress: tuple[RoundRecord, Mapping[str, Operator], ProgressReport] | None = None
         self._names = SourceNames(checkpoint)
         self.record: RoundRecord | None = checkpoint.last()
+        self.evolution = Evolution(())
+        """What a changed program does to the streams and queries of the record."""
         if self.record is not None:
-            try:
-                refuse_changes(self.record.plan, described(program))
-            except CheckpointError as refusal:
-                if any(isinstance(operator, Join) for operator in program.operators):
-                    refusal.add_note(KEPT_BEFORE_JOINS)
-                raise
-        self.outputs: dict[str, Written] = {} if self.record is None else self.record.outputs
+            self._evolve(self.record, program, consent or Consent())
+        self.outputs: dict[str, WrittenFiles] = {} if self.record is None else self.record.outputs
         """Which rounds have written files of results, as far as they are still there."""
         self.streams: dict[str, StreamProgress] = {}
         self.stream_status: dict[str, StreamStatus] = {}
         """Of each stream after the last round; a round under way has streams that are further."""
         self.roll_back(program)
         bounds: dict[str, BoundQuery | BoundOperator] = {**plan.queries, **plan.operators}
-        names = [step.name for step in program.steps if step.name in bounds]
-        self.operators: dict[str, Operator] = {
-            name: self._continued(name, bounds[name], bool(plan.ways_from(name))) for name in names
-        }
+        self.operators: dict[str, Operator] = {}
+        kept: dict[str, Operator] = {}
+        for name in (step.name for step in program.steps if step.name in bounds):
+            is_read = bool(plan.ways_from(name))
+            if self.record is not None and name in self.record.queries:
+                self.operators[name] = kept[name] = self._continued(self.record, name, bounds[name], is_read)
+            else:
+                begins = self._beginning(program, bounds[name], name, kept)
+                self.operators[name] = factory.start(bounds[name], executor, begins, is_read)
+
+    def _evolve(self, record: RoundRecord, program: Program, consent: Consent) -> None:
+        """Go on from the record as far as the program is the one that it was written by, with consent to the rest."""
+        found = Evolution.between(record.plan, described(program), record.queries, consent.backfill)
+        try:
+            found.check(consent)
+        except CheckpointError as refusal:
+            if any(isinstance(operator, Join) for operator in program.operators):
+                refusal.add_note(KEPT_BEFORE_JOINS)
+            raise
+        self.evolution = found
+        if not found.is_nothing:
+            self.record = continued(record, found)
+
+    def _beginning(
+        self, program: Program, bound: BoundQuery | BoundOperator, name: str, kept: Mapping[str, Operator]
+    ) -> int:
+        """Where an operator begins of which the record says nothing."""
+        # Which plain merges run depends on who is told of them, and that may change from one start to the next.
+        if self.record is None or name in self.evolution.of(QUERY, Begin.STATE, Begin.BEGINNING):
+            return NEVER
+        step = next(step for step in program.steps if step.name == name)
+        latest = max((latest_of(read, program, self.streams, kept) for read in reads(step)), default=NEVER)
+        if isinstance(bound, BoundQuery):
+            return first_after(bound, latest)
+        return latest if latest == NEVER else latest + 1
 
     @property
     def round(self) -> int:
@@ -139,7 +174,7 @@ class EngineState:
         return {} if self.record is None else self.record.positions
 
     def progress(self, program: Program, scheduling: Scheduling) -> ProgressReport | None:
-        """How the program stands after the last round, for those who ask why; None before the first."""
+        """The state of the program after the last round, for `why`; None before the first round."""
         record, operators, streams = self.record, self.operators, self.streams
         if record is None:
             return None
@@ -179,7 +214,7 @@ class EngineState:
         heartbeats: Mapping[str, int],
         operators: Mapping[str, Operator],
         saved: Mapping[str, Mapping[str, Any]],
-        outputs: dict[str, Written],
+        outputs: dict[str, WrittenFiles],
     ) -> None:
         """Make a round happen; `saved` is what else the record is to hold of operators, `outputs` of their files."""
         found = placed(operators, self._executor)
@@ -213,26 +248,20 @@ class EngineState:
     def roll_back(self, program: Program) -> None:
         """Put back what a failed round may have touched: policies learn while they look."""
         self._names.restore(self.record)
-        for stream in program.streams:
-            if self.record is None:
-                self.streams[stream.name] = StreamProgress.start(stream)
-            else:
-                known = self._names.of(stream.name)
-                self.streams[stream.name] = StreamProgress.restored(stream, self.record.streams[stream.name], known)
+        if self.record is None:
+            self.streams.update(started(program))
+        else:
+            self.streams.update(restored_streams(program, self.record.streams, self._names.of))
         self._note()
 
     def _note(self) -> None:
         self.stream_status = {name: StreamStatus.of(stream) for name, stream in self.streams.items()}
 
-    def _continued(self, name: str, bound: BoundQuery | BoundOperator, is_read: bool) -> Operator:
-        operator = factory.start(bound, self._executor, is_read=is_read)
-        saved = None if self.record is None else self.record.queries.get(name)
-        if self.record is None or saved is None:
-            # Whether a plain merge runs depends on who reads it, and that may change from one start to the next.
-            return operator
+    def _continued(self, record: RoundRecord, name: str, bound: BoundQuery | BoundOperator, is_read: bool) -> Operator:
+        saved = record.queries[name]
         if saved["place"] == "cluster" and not self._executor.backend.has_cluster:
             raise CheckpointError(f"the state of query {name!r} is on a cluster: continue with the Spark engine")
-        return restored(operator, self._executor, saved, self.record.files)
+        return restored(factory.start(bound, self._executor, is_read=is_read), self._executor, saved, record.files)
 
 
 def restored(operator: Operator, executor: Executor, saved: Mapping[str, Any], files: Iterable[StateFile]) -> Operator:

@@ -8,7 +8,7 @@ that falls silent in a recording grows old with the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,18 +67,16 @@ class HeartbeatStep:
         found = Ingestion(dict(operators))
         moments = self._moments(given.clock, reductions)
         is_due = self.polling.is_due(self.last_clock, given.clock)
+        for name, reduction in reductions.items():
+            self._ingest(found, name, reduction, given.number)
         for name, stream in self.streams.items():
-            reduction, moment = reductions.get(name), moments[name]
-            if reduction is not None:
-                self._ingest(found, name, reduction, given.number)
-                cells = reduction.cells
-                stream.observe(moment, cells.table, cells.source_columns, reduction.promises)
-                stream.losses.rejected += sum(part.rows for part in reduction.rejected)
-            elif stream.stream.arrival is not None:
-                stream.clock = moment
-            ended = given.ended_sources.get(name, ())
-            stream.end_sources(ended)
-            if is_due or ended or (reduction is not None and reduction.spoke):
+            self._observe(stream, moments[name], reductions.get(name), given.ended_sources.get(name, ()))
+        spoke = {name for name, reduction in reductions.items() if reduction.spoke}
+        for name, stream in self.streams.items():
+            moment = moments[name]
+            # Where streams share bounds, the rows of one move the others.
+            moves = not spoke.isdisjoint((name, *stream.moved_by)) or given.ended_sources.get(name)
+            if is_due or moves:
                 found.heartbeats[name] = stream.promise(moment, given.heartbeats.get(name))
                 continue
             # It stays where it is, unless a promise came from outside; it may be asked if someone waits.
@@ -87,6 +85,17 @@ class HeartbeatStep:
             if self.polling.when is When.ON_DEMAND:
                 found.idle[name] = moment
         return found
+
+    @staticmethod
+    def _observe(stream: StreamProgress, moment: int, reduction: Reduction | None, ended: Iterable[str]) -> None:
+        """Let a stream learn from its part of the round."""
+        if reduction is not None:
+            cells = reduction.cells
+            stream.observe(moment, cells.table, cells.source_columns, reduction.promises)
+            stream.losses.rejected += sum(part.rows for part in reduction.rejected)
+        elif stream.stream.arrival is not None:
+            stream.clock = moment
+        stream.end_sources(ended)
 
     def _moments(self, clock: int, reductions: Mapping[str, Reduction]) -> dict[str, int]:
         """The clock of this round for each stream."""
@@ -126,6 +135,7 @@ class HeartbeatStep:
 
 def ingest(found: Ingestion, way: Edge, rows: Relation, sources: pa.Table | None = None) -> Ingested:
     """Give rows to the operator that they are for."""
-    found.operators[way.step], ingested = found.operators[way.step].ingest(way.name, rows, sources)
+    operator = found.operators[way.step]
+    found.operators[way.step], ingested = operator.ingest(way.name, operator.own(rows), sources)
     found.rows_in[way.step] = found.rows_in.get(way.step, 0) + ingested.wanted
     return ingested

@@ -142,7 +142,7 @@ class ReduceStep:
     def _reduce_fail_safe(
         self, reducer: Reducer, operators: Mapping[str, Operator], time: StreamProgress, clock: int, round: int
     ) -> Reduction:
-        """The same without rows that break a query; these are rejected."""
+        """Reduce without rows that break a query; these are rejected."""
         stream = reducer.stream
         try:
             found, limit = self._reduce(reducer.fail_safe, operators, time, clock, round)
@@ -230,10 +230,10 @@ class Reducer:
     @classmethod
     def of(cls, stream: Stream, bounds: Sequence[BoundQuery], on_cluster: frozenset[str] = frozenset()) -> Reducer:
         """Write the statements; slices that are kept on the cluster do not come to the driver."""
-        together = tuple(one for one in bounds if not one.keeps_rows and one.query.name not in on_cluster)
+        together = tuple(one for one in bounds if one.by_panes and one.query.name not in on_cluster)
         others = tuple(one for one in bounds if one not in together)
         # Without one that keeps partials here, the cells stand for themselves.
-        text = reduce_text(stream, together, _cell(stream, bounds), any(not one.keeps_rows for one in others), None)
+        text = reduce_text(stream, together, _cell(stream, bounds), any(one.by_panes for one in others), None)
         return cls(stream, together, others, text)
 
     @property
@@ -244,7 +244,7 @@ class Reducer:
     @cached_property
     def fail_safe(self) -> Reducer:
         """A reducer over the rows that break no query."""
-        names = frozenset(one.query.name for one in self.others if not one.keeps_rows)
+        names = frozenset(one.query.name for one in self.others if one.by_panes)
         return Reducer.of(self.stream, [fail_safe_form(one) for one in self.bounds], names)
 
     @cached_property
@@ -266,7 +266,7 @@ class Reducer:
 
 
 def _cell(stream: Stream, queries: Sequence[BoundQuery]) -> int:
-    return cell_width(stream, [query.panes.pane for query in queries if not query.keeps_rows])
+    return cell_width(stream, [query.panes.pane for query in queries if query.by_panes])
 
 
 def _of_branch(answer: pa.Table, branch: int, text: ReduceText) -> pa.Table:

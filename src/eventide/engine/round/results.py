@@ -131,7 +131,7 @@ def shown_heartbeat(heartbeat: int) -> int | None:
 
 
 def result_text(name: str, kind: Kind, schema: pa.Schema, layout: Layout) -> str:
-    """The same as a statement, over rows `emitted` that stay on the cluster; `constants` has round and heartbeat."""
+    """SQL that makes results of rows `emitted` on the cluster; `constants` has round and heartbeat."""
     own = {column.name for column in layout.columns}
     constants = {
         "query": literal(name),

@@ -34,7 +34,7 @@ LOST = Statement("SELECT * FROM found WHERE __lost IS NOT NULL")
 
 
 class SideTables:
-    """The two tables of a checkpoint."""
+    """Writes the late table and the rejects table of a checkpoint."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -39,7 +39,7 @@ FEW_ROWS = 50_000
 
 @dataclass(frozen=True)
 class RoundSteps:
-    """Runs one round of an engine."""
+    """Runs the six steps of one round of an engine."""
 
     engine: Engine
 

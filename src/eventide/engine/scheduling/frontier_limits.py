@@ -32,7 +32,7 @@ def shape_of(program: Program, inputs: Mapping[str, Iterable[str]]) -> Shape:
 def others_of(
     program: Program, shape: Shape, level: HeartbeatScope, selectivity: Mapping[str, float]
 ) -> dict[str, tuple[str, ...]]:
-    """The streams by which each query and operator goes beside those that it reads."""
+    """For each query and operator, the streams that it waits for although it does not read them."""
     found = labels(shape, level, selectivity)
     others = {name: _comparable(program, shape, name, found[name] - shape.below(name)) for name in found}
     if level is HeartbeatScope.MEMORY:
@@ -86,14 +86,14 @@ class FrontierLimits:
 
     def inputs(self, name: str, known: Mapping[str, OperatorFrontier]) -> tuple[tuple[Edge, OperatorFrontier], ...]:
         """How far the inputs of a query or operator count for it, by way."""
-        bound = min((known[source].time for source in self.others[name]), default=FOREVER)
-        return tuple((way, self._up_to(way.source, known[way.source], bound)) for way in self._plan.ways_into(name))
+        limit = min((known[source].time for source in self.others[name]), default=FOREVER)
+        return tuple((way, self._up_to(way.source, known[way.source], limit)) for way in self._plan.ways_into(name))
 
-    def _up_to(self, source: str, frontier: OperatorFrontier, bound: int) -> OperatorFrontier:
-        if frontier.time <= bound:
+    def _up_to(self, source: str, frontier: OperatorFrontier, limit: int) -> OperatorFrontier:
+        if frontier.time <= limit:
             return frontier
         if source in self._streams:
-            return of_stream(self._streams[source], bound)
-        earlier = [one for one in self._seen.get(source, ()) if one.time <= bound]
+            return of_stream(self._streams[source], limit)
+        earlier = [one for one in self._seen.get(source, ()) if one.time <= limit]
         # What is set aside is open, however far the rest has come.
-        return replace(earlier[-1] if earlier else OperatorFrontier(), time=bound, holes=frontier.holes)
+        return replace(earlier[-1] if earlier else OperatorFrontier(), time=limit, holes=frontier.holes)

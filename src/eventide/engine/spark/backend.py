@@ -228,11 +228,11 @@ class SparkBackend:
             return [one.result() for one in running]
 
     def close(self) -> None:
-        """Nothing will be asked any more."""
+        """Release everything: no more statements come."""
         self.duckdb_executor.close()
 
     def release(self) -> None:
-        """Let go of the batch of the round."""
+        """Release the batch of the round."""
         self._batch = {}
 
 

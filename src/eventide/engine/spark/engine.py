@@ -1,21 +1,17 @@
 """The Spark engine: one streaming query over all declared streams; each of its micro-batches is a round.
 
 Laws. All streams are one union, each row tagged with its stream: one offset log, one round. Spark runs a batch again
-after a crash with the same rows; a batch that is part of a committed round is not run twice. A round that failed before
-it was committed, and not by its rows or its declaration, is tried again with the same rows: four times in all, and for
-as long as a source does not answer. In silence the engine itself makes rounds, only when something waits for the clock,
-and without a Spark job.
-"""
+after a crash with the same rows; a batch that is part of a committed round is not run twice. In silence the engine
+itself makes rounds, only when something waits for the clock, and without a Spark job."""
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.engine import Engine, Observer
@@ -26,22 +22,25 @@ from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
-from eventide.errors import EngineError, EventideError, first_line
+from eventide.engine.spark.rearrangement import Rearrangement
+from eventide.engine.spark.retries import RETRY_SECONDS, Retries, StoppedError
+from eventide.engine.tables import TableReads
+from eventide.errors import DeclarationError, EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
+from eventide.plan.declared.evolution import QUERY, STREAM, Begin, Consent
 from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
-from eventide.sources.moved_files import follow_moves
-from eventide.sources.spark_errors import is_gone, missing_topics, of_spark, outage, refuse_connect, unreachable
-from eventide.sources.spark_input import read_stream
+from eventide.sources.moved_files import follow_moves, noted_in
+from eventide.sources.spark_errors import of_spark, refuse_connect
+from eventide.sources.spark_input import read_files, read_stream, read_table
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-log = logging.getLogger(__name__)
 
 TAG = "__stream"
 WAIT = 0.01
@@ -49,12 +48,6 @@ WAIT = 0.01
 
 STOP_SECONDS = 10.0
 """So long a query of Spark has to stop once no round is under way."""
-
-RETRY_SECONDS, REPEAT_SECONDS = 10.0, 60.0
-"""Seconds before a source that did not answer is tried again, and before the same is said of it again."""
-
-WAITS = (0.1, 1.0, 4.0)
-"""Seconds before a round that failed is tried again: once, twice, three times."""
 
 
 class SparkEngine(Running):
@@ -64,7 +57,8 @@ class SparkEngine(Running):
     `tick`: seconds after which the clock alone may close windows. `by_files=False` leaves also the reduce of Parquet
     files to Spark SQL (`file_reduce`). `flush_rows`: about so many results of a query are emitted in one round.
     `scheduling`: when silent streams are asked, and by which heartbeats operators go; `trace` is called with every
-    decision about that. `pace`: how much goes through queues in a round.
+    decision about that. `pace`: how much goes through queues in a round. `consent`: what a changed
+    program may do to the state of the checkpoint.
     """
 
     def __init__(
@@ -83,6 +77,7 @@ class SparkEngine(Running):
         scheduling: Scheduling | None = None,
         trace: Trace | None = None,
         pace: QueuePace | None = None,
+        consent: Consent | None = None,
     ) -> None:
         refuse_connect(spark, "this session")
         self.spark = spark
@@ -92,6 +87,7 @@ class SparkEngine(Running):
         self._frames = {
             stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
             for stream in program.streams
+            if stream.table is None or stream.name in given
         }
         super().__init__(
             Engine(
@@ -105,29 +101,31 @@ class SparkEngine(Running):
                 scheduling=scheduling,
                 trace=trace,
                 pace=pace,
+                consent=consent,
             )
         )
+        tables = [one for one in program.streams if one.name not in self._frames]
+        self._tables = TableReads(self.engine, tables, partial(read_table, spark))
         self._log = SparkLog(self.engine.checkpoint.storage)
+        self._rearrangement = Rearrangement(self.engine.checkpoint.storage)
         # A frame of the user's may have done anything to the rows of its files.
         self._declared_alone = not given
         self._knows_files = by_files and self._declared_alone and self.engine.checkpoint.storage.near
         self._query: StreamingQuery | None = None
-        self._bounded = False
-        self._outage = "", 0.0
-        """What was said of sources that do not answer, and when."""
+        self._retries = Retries(spark, self.engine, self.stopping)
 
     def start(self, bounded: bool = False) -> SparkEngine:
         """Begin. `bounded`: take what is there now, close everything, and end."""
         self.begin()
-        self._bounded = bounded
-        for sentence in self._not_answering():
-            self._outage = sentence, time.monotonic()
-            log.warning("%s; it goes on being tried", sentence)
+        self._retries.bounded = bounded
+        for sentence in self._retries.not_answering():
+            self._retries.tell(sentence)
         try:
+            self._rearrangement.finish()
             self._log.take_back(self.engine.last_batch)
-            self._follow_moves()
             with self.exclusively():
-                self.noted(self.engine.resume())
+                self._evolve()
+            self._follow_moves()
             self._query = self._started(bounded)
         except BaseException as failure:
             self.failure = failure
@@ -137,15 +135,47 @@ class SparkEngine(Running):
         self.in_thread("eventide", lambda: self._watch(bounded))
         return self
 
-    def _follow_moves(self) -> None:
-        checkpoint, streams = self.engine.checkpoint.storage, self.engine.program.streams
-        follow_moves(self.spark, checkpoint, streams, self._declared_alone)
+    def _evolve(self) -> None:
+        """Let a change of the program happen, and what a round without rows was to be that died."""
+        storage, evolution = self.engine.checkpoint.storage, self.engine.evolution
+        noted, now = noted_in(storage), tuple(self._frames)
+        noted = noted.without(evolution.of(STREAM, Begin.OTHER_INPUT))
+        others = bool(noted.streams) and noted.streams != now and self._declared_alone
+        if others:
+            # The batch that was begun is one of other sources.
+            self.engine.forget_intent()
+        if evolution.history_of:
+            self.engine.backfill(self._history(noted.streams))
+        self.noted(self.engine.resume())
+        self.commit_evolution()
+        if self.engine.pending is None:
+            self.noted(self._tables.refresh())
+        if others:
+            read = [name for name, stream in self.engine.streams.items() if stream.losses.rows]
+            self._rearrangement.begin(noted, now, read)
+            self._log.take_back_begun(self.engine.last_batch)
 
-    def _not_answering(self) -> list[str]:
-        """A sentence for each source that does not answer."""
-        streams = [stream for stream in self.engine.program.streams if stream.input is not None]
-        found = (unreachable(stream) or missing_topics(self.spark, stream) for stream in streams)
-        return [sentence for sentence in found if sentence is not None]
+    def _history(self, known: Sequence[str]) -> Iterator[dict[str, DataFrame]]:
+        """All rows that were read before the last round, of the streams whose past is wanted."""
+        evolution, batch = self.engine.evolution, self.engine.last_batch
+        for stream in self.engine.program.streams:
+            if stream.name not in evolution.history_of or batch < 0:
+                continue
+            place = known.index(stream.name) if stream.name in known and self._declared_alone else None
+            files = None if place is None else self._log.files_before(place, batch)
+            if files is None:
+                wanted = ", ".join(evolution.of(QUERY, Begin.BEGINNING))
+                raise DeclarationError(
+                    f"stream {stream.name!r} cannot be read again from its beginning, as a backfill of {wanted} would "
+                    "have to: only files can. Let it begin at the present"
+                )
+            if files:
+                yield {stream.name: read_files(self.spark, stream, files)}
+
+    def _follow_moves(self) -> None:
+        checkpoint = self.engine.checkpoint.storage
+        streams = [one for one in self.engine.program.streams if one.name in self._frames]
+        follow_moves(self.spark, checkpoint, streams, self._declared_alone)
 
     def _started(self, bounded: bool) -> StreamingQuery:
         storage = self.engine.checkpoint.storage
@@ -224,60 +254,25 @@ class SparkEngine(Running):
                 return
             if self.stopping.is_set():
                 # Returning would be a promise that the batch is done.
-                raise _StoppedError
+                raise StoppedError
             try:
+                pending = self.engine.pending
+                if pending is None or pending.batch != number:
+                    # A round that is run again has to see the tables that it saw.
+                    self.noted(self._tables.refresh())
                 self._log.confirm(number)
                 portions = {"spark": self._log.portion(number)}
-                self.noted(
-                    self._carried_out(
-                        lambda: self.engine.round(self._rows(batch, number), batch=number, portions=portions)
-                    )
-                )
-            except _StoppedError:
+                round = partial(self._round_of, batch, number, portions)
+                self.noted(self._retries.carried_out(round))
+            except StoppedError:
                 raise
             except BaseException as failure:
                 # Spark would tell it as a Java exception; what we know is kept for whoever waits.
                 self.failure = self.failure or failure
                 raise
 
-    def _carried_out(self, round: Callable[[], RoundReport | None]) -> RoundReport | None:
-        """A round; where it fails and nothing of it was committed, it is tried again."""
-        number, failed = self.engine.next_round, 0
-        while True:
-            try:
-                return round()
-            except Exception as failure:
-                wait = self._wait_after(failure, failed) if self.engine.next_round == number else None
-                if wait is None:
-                    raise
-                failed += wait != RETRY_SECONDS
-                if self.stopping.wait(wait):
-                    raise _StoppedError from failure
-
-    def _wait_after(self, failure: Exception, failed: int) -> float | None:
-        """Seconds before the round is tried again; None if that is no use."""
-        is_ours = isinstance(failure, EventideError) and type(failure) is not EngineError
-        if is_ours or is_gone(failure) or is_gone(failure.__cause__ or failure):
-            return None
-        missing = outage(failure.__cause__ or failure, self.engine.program.streams)
-        if missing is not None and not self._bounded:
-            self._tell_outage(missing)
-            return RETRY_SECONDS
-        if failed == len(WAITS):
-            return None
-        log.warning(
-            "round %d failed, and nothing of it was committed; it is tried again: %s",
-            self.engine.next_round,
-            first_line(failure),
-        )
-        return WAITS[failed]
-
-    def _tell_outage(self, reason: str) -> None:
-        reason = next(iter(self._not_answering()), reason)
-        last, at = self._outage
-        if reason != last or time.monotonic() > at + REPEAT_SECONDS:
-            self._outage = reason, time.monotonic()
-            log.warning("%s; it goes on being tried", reason)
+    def _round_of(self, batch: DataFrame, number: int, portions: dict[str, dict[str, Any]]) -> RoundReport:
+        return self.engine.round(self._rows(batch, number), batch=number, portions=portions)
 
     def _watch(self, bounded: bool) -> None:
         """Tick until the query has ended; then close what is open, if that was asked for."""
@@ -290,15 +285,15 @@ class SparkEngine(Running):
                 if not bounded and self.lock.acquire(blocking=False):
                     try:
                         with self.exclusively():
-                            self.noted(self._carried_out(self.engine.tick))
+                            self.noted(self._retries.carried_out(self.engine.tick))
                     finally:
                         self.lock.release()
             while bounded and self.engine.is_behind and not self.stopping.is_set():
                 with self.exclusively():
-                    self.noted(self._carried_out(self.engine.tick))
+                    self.noted(self._retries.carried_out(self.engine.tick))
             if bounded and not self.stopping.is_set() and not self.engine.ended:
                 with self.exclusively():
-                    self.noted(self._carried_out(self.engine.end))
+                    self.noted(self._retries.carried_out(self.engine.end))
         except BaseException as failure:
             if self.failure is None and not self.stopping.is_set():
                 self.failure = failure if isinstance(failure, EventideError) else of_spark(failure, "Spark failed")
@@ -315,13 +310,13 @@ class SparkEngine(Running):
         try:
             return bool(self._query.awaitTermination(WAIT if self.engine.is_behind else self._tick))  # type: ignore[arg-type]
         except Exception as failure:
-            # A round that was under way may have happened in part: only what failed beside it is tried again.
-            reason = None if self.failure is not None else outage(failure, self.engine.program.streams)
+            # A round that failed has been tried again where that is of use.
+            reason = None if self.failure is not None else self._retries.missing(failure)
             if reason is None or self.stopping.is_set():
                 raise
             if bounded:
-                raise EngineError(f"Spark has given up: {next(iter(self._not_answering()), reason)}") from failure
-            self._tell_outage(reason)
+                raise EngineError(f"Spark has given up: {reason}") from failure
+            self._retries.tell(reason)
             if not self.stopping.wait(RETRY_SECONDS):
                 with self.exclusively():
                     self._query = self._started(bounded)
@@ -339,16 +334,12 @@ def _stop_query(query: StreamingQuery) -> None:
         query.stop()
 
 
-class _StoppedError(Exception):
-    """A batch came after the engine was stopped."""
-
-
 class _FailedError(Exception):
     """What Spark hears of a round that failed; the engine knows the rest."""
 
 
 def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-    """The same method; whoever holds it or what it raised, and Spark does until the process ends, holds no engine."""
+    """The method behind a weak reference: Spark holds it until the process ends, and must not hold the engine."""
     reference = weakref.WeakMethod(method)
 
     def call(batch: DataFrame, number: int) -> None:
@@ -366,7 +357,7 @@ def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, in
 def _found(reference: weakref.WeakMethod[Callable[[DataFrame, int], None]]) -> Callable[[DataFrame, int], None]:
     method = reference()
     if method is None:
-        raise _StoppedError
+        raise StoppedError
     return method
 
 

@@ -164,19 +164,19 @@ class FileReduce:
         return self._spark.sparkContext.parallelize(tasks, len(tasks)).map(_reduced_by_worker).collect()
 
 
-def reduced(task: FileTask, bench: DuckDBExecutor) -> TaskAnswer:
+def reduced(task: FileTask, executor: DuckDBExecutor) -> TaskAnswer:
     """What a task does: the statement over its files."""
     for path in task.paths:
         if (reason := unlike(path, task.columns)) is not None:
             return TaskAnswer(declined=reason)
-    connection = bench.connection
+    connection = executor.connection
     names = ", ".join(f'"{column.name}"' for column in task.columns)
     connection.execute(
         f'CREATE OR REPLACE TEMP VIEW "{task.view}" AS SELECT {names}, NULL::VARCHAR AS {MALFORMED} '
         f"FROM {parquet(task.paths)}"
     )
     try:
-        partials = connection.sql(bench.ready(task.sql))
+        partials = connection.sql(executor.ready(task.sql))
         if task.target is not None:
             return TaskAnswer(written=written(task.target, partials.to_arrow_reader(BATCH_ROWS), task.number))
         return TaskAnswer(as_bytes(partials.to_arrow_table()))
@@ -185,7 +185,7 @@ def reduced(task: FileTask, bench: DuckDBExecutor) -> TaskAnswer:
 
 
 def shared_out(paths: Sequence[str], tasks: int) -> list[tuple[str, ...]]:
-    """The files in at most so many shares of about the same size, the largest files first."""
+    """Split files into at most so many shares of about the same size, the largest files first."""
     sizes = sorted(((os.path.getsize(path), path) for path in paths), reverse=True)
     shares: list[tuple[int, list[str]]] = [(0, []) for _ in range(min(tasks, len(sizes)))]
     for size, path in sizes:

@@ -35,7 +35,7 @@ OF_FILES = re.compile(rb'\n\{"path":.*"batchId":')
 
 
 class SparkLog:
-    """The log in a checkpoint."""
+    """Spark's log of what was read, in a checkpoint."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -50,16 +50,24 @@ class SparkLog:
                 "restore them from a copy, or start anew with another checkpoint"
             )
         for folder, last in ((COMMITS, last_batch), (OFFSETS, last_batch + 1)):
-            for number, name in self._entries(folder).items():
-                if number > last:
-                    log.warning("taking back %s: the last good round ends with batch %d", name, last_batch)
-                    self._storage.remove(name)
-                    self._storage.remove(f"{folder}/.{number}.crc")
+            self._remove_after(folder, last, last_batch)
         # Halves of files that a crash or a full disk left. In a log that should be empty Spark minds them.
         for name in self._storage.list("spark", hidden=True):
             if PurePosixPath(name).name.startswith(".") and name.endswith(".tmp"):
                 self._storage.remove(name)
         self._take_back_files()
+
+    def take_back_begun(self, last_batch: int) -> None:
+        """Forget the batch that was begun after this one, too: it is to be another one."""
+        self._remove_after(OFFSETS, last_batch, last_batch)
+        self._take_back_files()
+
+    def _remove_after(self, folder: str, last: int, last_batch: int) -> None:
+        for number, name in self._entries(folder).items():
+            if number > last:
+                log.warning("taking back %s: the last good round ends with batch %d", name, last_batch)
+                self._storage.remove(name)
+                self._storage.remove(f"{folder}/.{number}.crc")
 
     def confirm(self, batch: int) -> None:
         """With the next commit, what Spark wrote until this batch began is on the disk."""
@@ -70,7 +78,7 @@ class SparkLog:
             self._confirmed = written
 
     def portion(self, batch: int) -> dict[str, str]:
-        """Which rows a batch is made of: the same text only for the same ones, as it holds when Spark chose them."""
+        """A text that identifies the rows of a batch: equal only for equal rows."""
         return {"offsets": checksum(self._storage.read(f"{OFFSETS}/{batch}"))}
 
     def files_of(self, batch: int) -> list[tuple[str, ...] | None]:
@@ -84,6 +92,11 @@ class SparkLog:
         except (EngineError, LookupError, ValueError) as unknown:
             log.warning("the files of batch %d are not known: %s", batch, unknown)
             return []
+
+    def files_before(self, source: int, batch: int) -> tuple[str, ...] | None:
+        """All files of a source, by its place among all, in the batches up to one; None where that is not known."""
+        last = self._reached(batch).get(str(source))
+        return None if last is None else self._found(str(source), None, last)
 
     def _found(self, source: str, after: int | None, last: int | None) -> tuple[str, ...] | None:
         """The files in the entries of a source's log after one and up to another."""

@@ -127,18 +127,18 @@ class StateTasks:
         return StateTask(tuple(steps_of), files, {name: as_bytes(table) for name, table in tables.items()})
 
 
-def run(task: StateTask, bench: DuckDBExecutor) -> list[StepAnswer]:
+def run(task: StateTask, executor: DuckDBExecutor) -> list[StepAnswer]:
     """What the task does; a value that breaks a step ends it."""
-    connection, answers = bench.connection, dict[str, StepAnswer]()
+    connection, answers = executor.connection, dict[str, StepAnswer]()
     try:
         for name, table in task.tables.items():
             connection.register(name, from_bytes(table))
         for name, files in task.files.items():
-            _view(bench, name, files.layout, files.paths)
+            _view(executor, name, files.layout, files.paths)
         for step in task.steps:
-            answers[step.name] = _answer(bench, step, answers)
+            answers[step.name] = _answer(executor, step, answers)
             if step.target is not None:
-                _view(bench, step.name, step.target.layout, _paths(step.target, answers[step.name]))
+                _view(executor, step.name, step.target.layout, _paths(step.target, answers[step.name]))
     except OF_VALUES as error:
         return [StepAnswer(fault=first_line(error))]
     finally:
@@ -148,13 +148,13 @@ def run(task: StateTask, bench: DuckDBExecutor) -> list[StepAnswer]:
     return list(answers.values())
 
 
-def _answer(bench: DuckDBExecutor, step: TaskStep, earlier: Mapping[str, StepAnswer]) -> StepAnswer:
+def _answer(executor: DuckDBExecutor, step: TaskStep, earlier: Mapping[str, StepAnswer]) -> StepAnswer:
     if step.target is None:
-        return StepAnswer(small=as_bytes(bench.connection.sql(bench.ready(step.sql)).to_arrow_table()))
+        return StepAnswer(small=as_bytes(executor.connection.sql(executor.ready(step.sql)).to_arrow_table()))
     wrote = [earlier[name].wrote for name in step.needs]
     if wrote and not any(one.rows for one in wrote if one is not None):
         return StepAnswer(Summary.of(step.target.layout, step.target.layout.empty()))
-    rows = bench.connection.sql(bench.ready(step.sql))
+    rows = executor.connection.sql(executor.ready(step.sql))
     return StepAnswer(written(step.target, rows.to_arrow_reader(BATCH_ROWS)))
 
 
@@ -162,9 +162,9 @@ def _paths(target: Target, answer: StepAnswer) -> tuple[str, ...]:
     return (f"{target.folder}/part-00000.parquet",) if answer.wrote is not None and answer.wrote.rows else ()
 
 
-def _view(bench: DuckDBExecutor, name: str, layout: Layout, paths: Sequence[str]) -> None:
+def _view(executor: DuckDBExecutor, name: str, layout: Layout, paths: Sequence[str]) -> None:
     """Name the rows of files; DuckDB reads them itself where they are written as it expects."""
-    connection = bench.connection
+    connection = executor.connection
     if not paths:
         connection.register(name, layout.empty())
     elif all(unlike(path, layout.columns) is None for path in paths):

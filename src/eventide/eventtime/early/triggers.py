@@ -116,7 +116,7 @@ class AtPoints:
 
 @dataclass(frozen=True)
 class ByProgress:
-    """Another early trigger, which looks at the latest time that has arrived where it would look at the clock.
+    """An early trigger that goes by the latest time that has arrived, in the place of the clock.
 
     This is how streams are prodded whose times are no clock times: numbers of a sequence, or a recording.
 
@@ -127,7 +127,7 @@ class ByProgress:
     inner: EarlyTrigger
 
     def due(self, ends: WindowEnds, before: Moment, now: Moment) -> tuple[Prod, ...]:
-        """What the other early trigger says when the time that has arrived is its clock."""
+        """What the trigger inside says when the latest time that has arrived is its clock."""
         return self.inner.due(ends, Moment(before.latest, before.latest), Moment(now.latest, now.latest))
 
 
@@ -239,5 +239,5 @@ class EarlinessControl(SavedGenerator):
         return self.point
 
     def copy(self) -> EarlinessControl:
-        """Another one that stands where this does."""
+        """An independent copy."""
         return copy(self)

@@ -222,7 +222,7 @@ class PunctuatedGenerator(SavedGenerator):
         return Reason("punctuation", "promised up to {up_to:time}", {"up_to": int(self._frontier.by_source[source])})
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Whoever the inner policy does not wait for, and who has neither spoken nor promised anything."""
+        """Sources that the inner policy does not wait for, and those that neither spoke nor promised anything."""
         of_inner = () if self.inner is None else left_out_of(self.inner)
         return (*of_inner, *not_expected(self._waited_for))
 

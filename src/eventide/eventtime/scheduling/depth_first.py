@@ -78,7 +78,7 @@ class Execution(Protocol):
         ...
 
     def slowest(self, operator: str, idle: tuple[str, ...]) -> str:
-        """Which of these inputs holds the operator's own heartbeat back, though it may have no rows to wait with."""
+        """The idle input with the least heartbeat, which holds the operator's own heartbeat back."""
         ...
 
     def ask(self, source: str) -> bool:

@@ -8,8 +8,8 @@ wait meanwhile, and so which rows come too late. The default asks on demand, and
 >>> Scheduling(IdlePolling.every(1_500_000), HeartbeatScope.MEMORY).words
 {'timestamps': 'every 1500000', 'heartbeats': 'memory'}
 
-*Asking.* When is a silent source asked how far its time has come? A source that sends rows in a round promises time in
-that round, whatever the mode. A silent one promises
+*Idle sources.* When is a silent source asked how far its time has come? A source that sends rows in a round promises
+time in that round, whatever the mode. A silent one promises
 
 - *on demand*: when an operator waits for it (Stream Mill paper, section 5), in that round;
 - *every* interval: whether anyone waits or not, in the first round of each interval of the clock (Gigascope paper,

@@ -1,6 +1,6 @@
 """The clauses of our statements: the words that open each, and what may follow them.
 
-The five tables are the grammar. Each entry names the parts behind its words; clauses come in any order.
+The tables are the grammar. Each entry names the parts behind its words; clauses come in any order.
 """
 
 from __future__ import annotations
@@ -51,12 +51,11 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
 WINDOW_CLAUSES: Mapping[str, Parts] = {
     "RANGE": ("amount",),
     "SLIDE": ("amount",),
+    "SESSION": ("gap",),
     "WATTR": ("name",),
     "OFFSET": ("amount",),
     "EMPTY WINDOWS": (),
-    "RETAIN": ("amount",),
-    "SLACK": ("amount",),
-    "DRATIO": ("amount",),
+    **dict.fromkeys(("RETAIN", "SLACK", "DRATIO"), ("amount",)),
 }
 INTO_CLAUSES: Mapping[str, Parts] = {
     "CLOSE BY SOURCE": (),
@@ -80,6 +79,7 @@ QUEUE_CLAUSES: Mapping[str, Parts] = {
     "SIDELINE WITHIN": ("amount",),
     "SIDELINE BURSTS": (),
 }
+BOUNDS_CLAUSES: Mapping[str, Parts] = {"TIMEOUT": ("amount",), "DRATIO": ("amount",)}
 FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
 
 WRAPPED = ("pairs", "bounds", "sources")
@@ -308,23 +308,22 @@ class ClauseParser(Spark4.Parser):
         clause.update_positions(token)
         return clause
 
-    def _parse_bound(self) -> Clause:
-        """`source A [LATENCY 2 s]`, or `B TRAILS A BY 5 s [AFTER 2 s | AFTER 3 ROWS] [EXCEEDED 1%]`."""
-        token = self._curr
-        if self._match_text_seq("SOURCE"):
-            parts = [self._parse_source_name()]
-            parts += [exp.Var(this="LATENCY"), self._parse_amount()] if self._match_text_seq("LATENCY") else []
-            clause = Clause(this="SOURCE", expressions=parts)
+    def _parse_bound(self, name: Callable[[], exp.Expr] | None = None) -> Clause:
+        """`source A [LATENCY 2 s [EXCEEDED 1%]]`, or `B TRAILS A BY 5 s [AFTER 2 s | AFTER 3 ROWS] [EXCEEDED 1%]`."""
+        token, name = self._curr, name or self._parse_source_name
+        words: tuple[str, ...] = ("LATENCY", "EXCEEDED")
+        if self._match_text_seq("SOURCE") or self._match_text_seq("STREAM"):
+            clause = Clause(this="SOURCE", expressions=[name()])
         else:
-            target = self._parse_source_name()
+            clause, words = Clause(this="", expressions=[name(), exp.Var(this="TRAILS")]), ("AFTER", "EXCEEDED")
             if not (self._match_text_seq("TRAILS") or self._match_text_seq("TRAIL")):
                 self._refuse("expected TRAILS", ("TRAILS",))
-            parts = [target, exp.Var(this="TRAILS"), self._parse_source_name()]
+            clause.append("expressions", name())
             self._expect("BY")
-            parts += [exp.Var(this="BY"), self._parse_amount()]
-            for word in ("AFTER", "EXCEEDED"):
-                parts += [exp.Var(this=word), self._parse_amount()] if self._match_text_seq(word) else []
-            clause = Clause(this="", expressions=parts)
+            clause.set("expressions", [*clause.expressions, exp.Var(this="BY"), self._parse_amount()])
+        for word in words:
+            if self._match_text_seq(word):
+                clause.set("expressions", [*clause.expressions, exp.Var(this=word), self._parse_amount()])
         clause.update_positions(token)
         return clause
 

@@ -1,7 +1,7 @@
 """The dialect: Spark's, and on this page all that we add to it.
 
-Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE INTERFACE SET, CREATE FUNCTION, DROP, SHOW,
-EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
+Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE BOUNDS, CREATE INTERFACE SET, CREATE FUNCTION,
+DROP, SHOW, EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
 `[interface].stream`; Gigascope's OUTER_JOIN before FROM; a name for an expression in GROUP BY; `word foundIn(text)` for
 `foundIn(word, text)`; behind it, PROD and when, CLOSE BY SOURCE, EMIT IMMEDIATELY and INTO.
 
@@ -19,7 +19,9 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.grammar.clauses import (
+    ATTACHED,
     BEGINNINGS,
+    BOUNDS_CLAUSES,
     FUNCTION_CLAUSES,
     INTO_CLAUSES,
     PROD_CLAUSES,
@@ -30,6 +32,7 @@ from eventide.language.grammar.clauses import (
     MisreadError,
 )
 from eventide.language.grammar.nodes import (
+    CreateBounds,
     CreateFunction,
     CreateInterfaces,
     CreateQuery,
@@ -40,9 +43,15 @@ from eventide.language.grammar.nodes import (
 )
 from eventide.plan.expressions.spark_dialect import Spark4
 
+TABLE_CLAUSES = {
+    **{words: STREAM_CLAUSES[words] for words in ("FROM", "OPTIONS", "FORMAT")},
+    "REFRESH EVERY": ("amount",),
+}
 STATEMENTS = (
     "CREATE STREAM",
+    "CREATE TABLE",
     "CREATE QUERY",
+    "CREATE BOUNDS",
     "CREATE INTERFACE SET",
     "CREATE FUNCTION",
     "SELECT",
@@ -82,6 +91,12 @@ class Eventide(Spark4):
                 return CreateStream(
                     this=stream, columns=self._parse_columns(), clauses=self._parse_each(STREAM_CLAUSES)
                 )
+            if self._match_text_seq("CREATE", "TABLE"):
+                table, columns = self._parse_stream_name(), self._parse_columns()
+                return CreateStream(this=table, columns=columns, clauses=self._parse_each(TABLE_CLAUSES), kind="TABLE")
+            if self._match_text_seq("CREATE", "BOUNDS"):
+                bounds = self._parse_list(lambda: self._parse_bound(self._parse_member))
+                return CreateBounds(expressions=bounds, clauses=self._parse_each(BOUNDS_CLAUSES))
             if self._match_text_seq("CREATE", "INTERFACE", "SET"):
                 name = self._parse_name()
                 self._expect("AS")
@@ -98,7 +113,7 @@ class Eventide(Spark4):
                 return self._parse_query(name)
             if self._match_text_seq("DROP"):
                 return Order(
-                    this="DROP", kind=self._parse_word("QUERY", "STREAM"), expression=self._parse_stream_name()
+                    this="DROP", kind=self._parse_word("QUERY", "STREAM", "TABLE"), expression=self._parse_stream_name()
                 )
             if self._match_text_seq("SHOW"):
                 return Order(this="SHOW", kind=self._parse_word("STREAMS", "QUERIES"))
@@ -113,9 +128,17 @@ class Eventide(Spark4):
                 return self._parse_query(None)
             if self._match_text_seq("CREATE"):
                 self._refuse(
-                    "expected STREAM, QUERY, INTERFACE SET or FUNCTION", ("STREAM", "QUERY", "INTERFACE", "FUNCTION")
+                    "expected STREAM, TABLE, QUERY, BOUNDS, INTERFACE SET or FUNCTION",
+                    ("STREAM", "TABLE", "QUERY", "BOUNDS", "INTERFACE", "FUNCTION"),
                 )
             self._refuse(f"expected a statement: {', '.join(STATEMENTS)}", STATEMENTS)
+
+        def _parse_member(self) -> exp.Expr:
+            """A stream, or a source of it behind a dot: `temp`, `temp.'s-1'`."""
+            found = self._parse_source_name()
+            while self._match(TokenType.DOT):
+                found = exp.Dot(this=found, expression=self._parse_source_name())
+            return found
 
         def _at_query(self) -> bool:
             return self._curr.token_type in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
@@ -191,6 +214,19 @@ class Eventide(Spark4):
             self._expect("]")
             return StreamWindow(expressions=clauses)
 
+        def _parse_part(self, part: str) -> list[Any]:
+            return [self._parse_gap()] if part == "gap" else super()._parse_part(part)
+
+        def _parse_gap(self) -> exp.Expr:
+            """One length for all rows, or an expression that gives each row its own."""
+            plain = self._curr.token_type in (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.INTERVAL)
+            if plain or ATTACHED.fullmatch(self._curr.text):
+                return self._parse_amount()
+            found = self._parse_disjunction()
+            if not isinstance(found, exp.Expr):
+                self._refuse("expected the gap of a session, such as 10 minutes")
+            return found
+
         def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
             # The first that is tried for each element of GROUP BY, so `expression AS name` is read here.
             found: Any = super()._parse_cube_or_rollup(with_prefix)
@@ -251,13 +287,12 @@ def parse(tokens: list[Token], text: str) -> exp.Expr | None:
 
 
 def _as_name(token: Token | None, after: Token | None) -> Token:
-    """Before a parenthesis, WINDOW is Spark's function and no clause; before their words, PROD and SIDELINE name no
-    table.
-    """
+    """Before a parenthesis, WINDOW and SESSION are functions; before their words, PROD and SIDELINE name no table."""
     assert token is not None
     if after is not None and f"{token.text} {after.text}".upper() in OPENINGS:
         return Token(TokenType.INTO, token.text, token.line, token.col, token.start, token.end, token.comments)
-    if token.token_type is TokenType.WINDOW and after is not None and after.token_type is TokenType.L_PAREN:
+    is_call = after is not None and after.token_type is TokenType.L_PAREN
+    if is_call and (token.token_type is TokenType.WINDOW or token.text.upper() == "SESSION"):
         return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
     return token
 

@@ -84,15 +84,20 @@ class StreamWindow(EventideNode):
 
 
 class CreateStream(EventideNode):
-    """`CREATE STREAM name (columns) clauses`."""
+    """`CREATE STREAM name (columns) clauses`, or `CREATE TABLE`."""
 
-    arg_types = {"this": True, "columns": True, "clauses": False}  # noqa: RUF012
+    arg_types = {"this": True, "columns": True, "clauses": False, "kind": False}  # noqa: RUF012
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is `CREATE TABLE`."""
+        return self.args.get("kind") == "TABLE"
 
     def words(self, write: Callable[[Any], str]) -> str:
         """The statement as text."""
         columns = ", ".join(write(column) for column in self.args["columns"])
         clauses = "".join(f" {write(clause)}" for clause in self.args.get("clauses") or ())
-        return f"CREATE STREAM {write(self.this)} ({columns}){clauses}"
+        return f"CREATE {self.args.get('kind') or 'STREAM'} {write(self.this)} ({columns}){clauses}"
 
 
 class CreateQuery(EventideNode):
@@ -114,6 +119,17 @@ class CreateInterfaces(EventideNode):
     def words(self, write: Callable[[Any], str]) -> str:
         """The statement as text."""
         return f"CREATE INTERFACE SET {write(self.this)} AS {', '.join(write(one) for one in self.expressions)}"
+
+
+class CreateBounds(EventideNode):
+    """`CREATE BOUNDS (temp TRAILS pressure BY 5 s, ...) TIMEOUT 10 s`."""
+
+    arg_types = {"expressions": True, "clauses": False}  # noqa: RUF012
+
+    def words(self, write: Callable[[Any], str]) -> str:
+        """The statement as text."""
+        clauses = "".join(f" {write(clause)}" for clause in self.args.get("clauses") or ())
+        return f"CREATE BOUNDS ({', '.join(write(one) for one in self.expressions)}){clauses}"
 
 
 class CreateFunction(EventideNode):

@@ -67,6 +67,11 @@ class InterfaceStatement(ScriptStatement):
 
 
 @dataclass(frozen=True)
+class BoundsStatement(ScriptStatement):
+    """`CREATE BOUNDS (temp TRAILS pressure BY 5 s, ...) [TIMEOUT length]`."""
+
+
+@dataclass(frozen=True)
 class FunctionStatement(ScriptStatement):
     """`CREATE FUNCTION name FROM 'file.py' [RETURNS type] [EXPENSIVE]`."""
 

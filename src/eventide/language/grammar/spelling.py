@@ -77,8 +77,8 @@ WINDOW_FUNCTIONS = {
     "cumulate": "FROM {stream} [RANGE 1 hour] with PROD EVERY 5 minutes behind the SELECT, for early answers",
     "tumbling": "FROM {stream} [RANGE 5 minutes]",
     "hopping": "FROM {stream} [RANGE 5 minutes SLIDE 1 minute]",
-    "session": "windows of a fixed length; sessions cannot be run yet",
-    "session_window": "windows of a fixed length; sessions cannot be run yet",
+    "session": "FROM {stream} [SESSION 10 minutes], or GROUP BY session_window({time}, '10 minutes')",
+    "session_window": "FROM {stream} [SESSION 10 minutes], or GROUP BY session_window({time}, '10 minutes')",
 }
 """How other systems call windows, and what to write here."""
 

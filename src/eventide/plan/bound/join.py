@@ -38,7 +38,7 @@ from eventide.plan.bound.join_inputs import (
     RIGHT,
     STAMP,
     BandValue,
-    Names,
+    JoinNames,
     TemporalAttribute,
     attribute,
     meeting,
@@ -58,7 +58,7 @@ from eventide.plan.expressions.spark_types import common
 
 
 @dataclass(frozen=True)
-class Reach:
+class WholeBand:
     """A band in whole numbers: the value of each side, and low <= right - left <= high."""
 
     left: BandValue
@@ -87,7 +87,7 @@ class BoundJoin:
 
     join: Join
     ports: tuple[BoundQuery, BoundQuery]
-    bands: tuple[Reach, ...]
+    bands: tuple[WholeBand, ...]
     condition: str | None
     where: str | None
     values: tuple[Named, ...]
@@ -168,7 +168,7 @@ class BoundJoin:
         # The time column of a stream is its time; that of results is one later.
         ahead = int(end(0))
 
-        def reached(band: Reach, known: Least, t: int) -> int:
+        def reached(band: WholeBand, known: Least, t: int) -> int:
             """The first time of a partner of a row of the other side that has time t."""
             least = band.values[other].of(known(t)) + (-band.high if side == LEFT else band.low)
             return band.values[side].first(least, t) - ahead
@@ -204,13 +204,15 @@ def bind_join(
     left: Stream,
     right: Stream,
     type_of: TypeOf,
+    by_time: bool = True,
 ) -> BoundJoin:
-    """Check a join against its inputs.
+    """Check a join against its inputs; whether their times compare only where it goes `by_time`.
 
     `type_of` is asked about expressions over `left`, `right` and `join_inputs.meeting(join, left, right)`.
     """
-    _check_scales(join, left.time_kind, right.time_kind, left.name, right.name)
-    bands = tuple(_reach(join, band, (left, right), type_of) for band in join.bands)
+    if by_time:
+        _check_scales(join, left.time_kind, right.time_kind, left.name, right.name)
+    bands = tuple(_reach(join, band, (left, right), type_of, by_time) for band in join.bands)
     keys = _keys(join, (left, right), type_of)
     names = names_of(join, left, right)
     both = meeting(join, left, right)
@@ -258,11 +260,13 @@ def _reach(
     band: Band,
     streams: tuple[Stream, Stream],
     type_of: TypeOf,
-) -> Reach:
+    by_time: bool,
+) -> WholeBand:
     left, right = (
         _attribute(join, stream, sql, type_of) for stream, sql in zip(streams, (band.left, band.right), strict=True)
     )
-    _check_scales(join, _scale(left), _scale(right), band.left, band.right)
+    if by_time:
+        _check_scales(join, _scale(left), _scale(right), band.left, band.right)
     if left.temporal.increasing != right.temporal.increasing:
         grows, falls = (band.left, band.right) if left.temporal.increasing else (band.right, band.left)
         raise DeclarationError(
@@ -275,7 +279,7 @@ def _reach(
         whole, low, high = -whole, -high, -low
     if max(abs(low), abs(high)) > EDGE:
         raise DeclarationError(f"join {join.name!r}: the band from {band.low} to {band.high} reaches beyond all times")
-    return Reach(left.value(whole), right.value(whole), low, high)
+    return WholeBand(left.value(whole), right.value(whole), low, high)
 
 
 def _attribute(join: Join, stream: Stream, sql: str, type_of: TypeOf) -> TemporalAttribute:
@@ -329,7 +333,7 @@ def _side_where(join: Join, side: Side, stream: Stream, type_of: TypeOf) -> str 
     return side.where
 
 
-def _condition(names: Names, sql: str | None, what: str, both: Stream, type_of: TypeOf) -> exp.Expression | None:
+def _condition(names: JoinNames, sql: str | None, what: str, both: Stream, type_of: TypeOf) -> exp.Expression | None:
     if sql is None:
         return None
     over_pairs = names.over_pairs(sql, what)

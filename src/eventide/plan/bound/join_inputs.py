@@ -1,12 +1,12 @@
 """What a join compares: the names of both sides, and bands of times as whole numbers.
 
-*Names.* A column is `alias.column`, and has another name where rows of both sides meet. Where rows meet, a column of
-the left input has its own name behind `l_`, one of the right input behind `r_`: no two are alike, so types and values
-are never mistaken. A name without an alias is known if one side alone has it.
+*Names.* A column is `alias.column`, and has another name where rows of both sides meet. Where rows meet, a column
+of the left input has its own name behind `l_`, one of the right input behind `r_`: no two are alike, so types and
+values are never mistaken. A name without an alias is known if one side alone has it.
 
 >>> from eventide.plan.expressions.columns import columns
 >>> both = (columns("t INT, v INT"), columns("t INT, pos STRUCT<x: INT>"))
->>> names = Names("j", ("a", "b"), both, both)
+>>> names = JoinNames("j", ("a", "b"), both, both)
 >>> names.over_pairs("a.t + b.pos.x > v", "the condition").sql("spark")
 '`l_t` + `r_pos`.x > `l_v`'
 >>> names.over_pairs("t > 1", "the condition")
@@ -58,7 +58,7 @@ LEFT, RIGHT = 0, 1
 
 
 @dataclass(frozen=True)
-class Names:
+class JoinNames:
     """The columns of both sides of a join, and how they are called."""
 
     join: str
@@ -125,10 +125,10 @@ class Names:
         return has.index(True)
 
 
-def names_of(join: Join, left: Stream, right: Stream) -> Names:
+def names_of(join: Join, left: Stream, right: Stream) -> JoinNames:
     """The names of a join of these two."""
     outputs = (output_columns(left), output_columns(right))
-    return Names(join.name, (join.left.alias, join.right.alias), (left.columns, right.columns), outputs)
+    return JoinNames(join.name, (join.left.alias, join.right.alias), (left.columns, right.columns), outputs)
 
 
 def meeting(join: Join, left: Stream, right: Stream) -> Derived:

@@ -88,7 +88,7 @@ def joining(lookup: Lookup, rows: Stream, versions: Stream) -> Join:
 
 def bind_lookup(lookup: Lookup, rows: Stream, versions: Stream, type_of: TypeOf) -> BoundLookup:
     """Check a lookup against its inputs; `type_of` as for `bind_join` of `joining(lookup, rows, versions)`."""
-    joined = bind_join(joining(lookup, rows, versions), rows, versions, type_of)
+    joined = bind_join(joining(lookup, rows, versions), rows, versions, type_of, by_time=not lookup.as_it_is)
     left, right = (_timed(into) for into in joined.ports)
     if lookup.removed is not None:
         condition = parsed(lookup.removed, f"`removed` of {lookup.name!r}")

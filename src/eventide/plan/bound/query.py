@@ -17,11 +17,12 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.plan.bound.aggregates import of_one_row, over_rows, split_together
+from eventide.plan.bound.session_gap import check_gap, gap_number
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import WINDOW_START, Derived, Least, Stream, TimeKind
 from eventide.plan.declared.temporal import least_of
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import LONGEST_GAP, RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import Partial, Split, call_from, order_key
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed
@@ -84,6 +85,8 @@ class BoundQuery:
         if isinstance(window, SameWindow):
             assert isinstance(self.stream, Derived)
             return self.stream.windows
+        if isinstance(window, SessionWindow):
+            return window.over_instants
         return window.over_numbers if isinstance(window, RowWindow) else window
 
     @property
@@ -91,6 +94,32 @@ class BoundQuery:
         """The windows over what slices are cut by: time, or the numbers of rows."""
         window = self.query.window
         return window.over(self.windows) if isinstance(window, SameWindow) else self.windows
+
+    @property
+    def by_panes(self) -> bool:
+        """Whether its slices hold partials of panes: no rows, and no stretches of sessions."""
+        return not self.keeps_rows and not self.of_sessions
+
+    @property
+    def of_sessions(self) -> bool:
+        """Whether its windows are the sessions of its groups."""
+        return isinstance(self.query.window, SessionWindow)
+
+    @property
+    def has_own_gaps(self) -> bool:
+        """Whether each row says for itself how long its session goes on."""
+        return isinstance(self.query.window, SessionWindow) and self.query.window.by is not None
+
+    @cached_property
+    def gap(self) -> str | None:
+        """For a row, how long after it its session goes on, as SQL of a whole number; None without sessions."""
+        window = self.query.window
+        if not isinstance(window, SessionWindow):
+            return None
+        if window.by is None:
+            return f"CAST({window.gap} AS BIGINT)"
+        number = f"CAST({gap_number(window.by, self.stream.time_kind)} AS BIGINT)"
+        return f"CASE WHEN {number} > {LONGEST_GAP} THEN {LONGEST_GAP} ELSE {number} END"
 
     @property
     def window_kind(self) -> TimeKind:
@@ -113,7 +142,8 @@ class BoundQuery:
     def results(self) -> Derived:
         """Its results as a stream for the queries that read it."""
         carries: list[tuple[str, Least | None]] = []
-        if not isinstance(self.query.window, RowWindow):
+        if not isinstance(self.query.window, RowWindow | SessionWindow):
+            # When a session began is known by no heartbeat: late rows may still come before its first one.
             window = self.windows
             carries.append((WINDOW_START, window.start_of_end))
             carries += ((name, _from_start(least, window)) for name, least in self.carried.items())
@@ -143,6 +173,9 @@ def shown(value: Named) -> bool:
 def bind(query: Query, stream: Stream, type_of: TypeOf) -> BoundQuery:
     """Check a query against its stream and split it."""
     owner = f"query {query.name!r}, stream {stream.name!r}"
+    if isinstance(query.window, SessionWindow) and query.window.by is not None:
+        _checked(query.window.by, f"the gap of query {query.name!r}", stream, owner)
+        check_gap(query.window.by, stream, type_of, f"query {query.name!r}")
     if query.where is not None:
         condition = _checked(query.where, f"the WHERE of query {query.name!r}", stream, owner)
         if aggregates_in(condition):

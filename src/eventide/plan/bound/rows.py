@@ -51,6 +51,9 @@ SPAN_START = "__k0"
 """The column of a chunk that tells the first instant of a row's span; it is `__t` itself for rows of a stream."""
 
 
+UNTIL = Column("__until", "BIGINT")
+"""In slices of sessions: the end of the stretch, at which a row would still join it."""
+
 IDENTITY = (Column("__seq", "BIGINT"), Column("__id", "BIGINT"))
 """The columns that identify a row among all of its operator, where that is needed."""
 
@@ -265,12 +268,16 @@ def _least_of_all(leasts: list[Least | None]) -> Least | None:
 
 
 def slice_columns(query: BoundQuery) -> tuple[Column, ...]:
-    """Pane, groups, and partials with the number of rows; or pane, time, groups and the rows themselves."""
+    """Pane, groups, and partials with the number of rows; or pane, time, groups and the rows themselves.
+
+    A slice of sessions is a stretch of one: its pane is its first time, and it knows until when it goes on.
+    """
     keys = tuple(Column(f"__k{j}", key.type) for j, key in enumerate(query.keys))
     pane = Column("__pane", "BIGINT")
+    until = (UNTIL,) if query.of_sessions else ()
     if query.keeps_rows:
-        return (pane, Column("__t", "BIGINT"), *keys, *query.kept)
-    return (pane, *keys, Column("__n", "BIGINT"), *(Column(p.name, p.type) for p in query.partials))
+        return (pane, *until, Column("__t", "BIGINT"), *keys, *query.kept)
+    return (pane, *until, *keys, Column("__n", "BIGINT"), *(Column(p.name, p.type) for p in query.partials))
 
 
 def slice_ddl(query: BoundQuery) -> str:

@@ -40,7 +40,7 @@ from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program, Step
 from eventide.plan.declared.query import OrderBy
 from eventide.plan.declared.stream import Stream
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
 
 Json = dict[str, Any]
 
@@ -48,6 +48,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 WINDOWS = {
     Window: "a span of time",
     RowWindow: "a count of rows",
+    SessionWindow: "the sessions of a group",
     SameWindow: "that of the query it reads",
 }
 SQL_FIELDS = ("where", "having")
@@ -60,6 +61,8 @@ WORDS = {
     "input": "the format of its input",
     "punctuation": "the column of its promises",
     "prods": "the column of its prods",
+    "table": "how it is a table",
+    "table.refresh": "REFRESH EVERY",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
@@ -74,6 +77,8 @@ WORDS = {
     "window.over": "its window",
     "window.range": "RANGE",
     "window.slide": "SLIDE",
+    "window.gap": "the gap of its sessions",
+    "window.by": "the gap of its sessions",
     "window.offset": "the offset of its windows",
     "window.empty": "whether it shows empty windows",
     "where": "WHERE",
@@ -111,7 +116,7 @@ def differences(old: Json, new: Json) -> list[str]:
             elif name not in before:
                 found.append(f"{owner} is new")
             else:
-                found += (f"{owner}: {sentence}" for sentence in _changes(before[name], after[name]))
+                found += (f"{owner}: {sentence}" for sentence in changes(before[name], after[name]))
     return found
 
 
@@ -131,7 +136,9 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     data["policy"] = ADDRESS.sub("", repr(stream.policy))
     data["input"] = stream.input.format if stream.input else None
-    return data if stream.known else _without(data, "known")
+    for later in ("known", "table"):
+        data = data if getattr(stream, later) else _without(data, later)
+    return data
 
 
 def _step(step: Step) -> Json:
@@ -164,7 +171,12 @@ def _without(data: Json, key: str) -> Json:
     return {name: value for name, value in data.items() if name != key}
 
 
-def _changes(old: Json, new: Json) -> Iterator[str]:
+def changes(old: Json, new: Json) -> Iterator[str]:
+    """A sentence for each part of a stream or query that changed.
+
+    >>> list(changes({"where": "v > 0"}, {"where": "v > 1"}))
+    ['WHERE was v > 0, is now v > 1']
+    """
     for key in dict.fromkeys((*old, *new)):
         if key not in old or key not in new:
             # A field that one version does not know yet is as good as one that declares nothing.
@@ -180,7 +192,7 @@ def _change(key: str, old: Any, new: Any) -> Iterator[str]:
     if _is_pairs(old or new):
         yield from _pair_changes(key, old or [], new or [])
     elif isinstance(old, dict) and isinstance(new, dict):
-        yield from _changes(_prefixed(key, old), _prefixed(key, new))
+        yield from changes(_prefixed(key, old), _prefixed(key, new))
     else:
         yield f"{WORDS.get(key, key)} was {_in_words(old)}, is now {_in_words(new)}"
 

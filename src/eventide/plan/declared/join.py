@@ -159,6 +159,9 @@ class Lookup:
     columns of `versions`, tells versions that end the table's row for their key. `where` and `select` name columns as
     `alias.column`.
 
+    With `as_it_is`, `versions` is a table without times (`Stream.table`): a row is joined with all rows of its keys, in
+    the round in which it comes, as the table was read last.
+
     >>> Lookup("l", Side("orders"), Side("prices"))
     Traceback (most recent call last):
         ...
@@ -172,6 +175,7 @@ class Lookup:
     removed: str | None = None
     where: str | None = None
     select: tuple[Named, ...] = ()
+    as_it_is: bool = False
 
     def __post_init__(self) -> None:
         if self.rows.alias.lower() == self.versions.alias.lower():

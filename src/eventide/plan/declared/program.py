@@ -54,7 +54,7 @@ from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, nearest_of, quoted
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -94,6 +94,11 @@ class Program:
             below = self.below(query)
             if below is not None:
                 _check_over_query(query, below)
+                if isinstance(query.window, SameWindow) and isinstance(below.window, SessionWindow):
+                    raise DeclarationError(
+                        f"query {query.name!r} has the windows of {below.name!r}, and no two sessions are the same "
+                        "window: give it one of its own, [RANGE 1 hour]"
+                    )
             elif isinstance(query.window, SameWindow):
                 raise DeclarationError(
                     f"query {query.name!r} reads {query.stream!r}, which has no windows: give it a window of its own"
@@ -142,6 +147,8 @@ class Program:
             below = self.below(query)
             assert below is not None
             return self.windows_of(below)
+        if isinstance(query.window, SessionWindow):
+            return query.window.over_instants
         return query.window.over_numbers if isinstance(query.window, RowWindow) else query.window
 
     def times_of(self, name: str) -> TimeKind:
@@ -313,6 +320,8 @@ def why_not(query: Query, stream: Stream | None) -> str | None:
         return f"rows of stream {stream.name!r} are stamped by the clock, so no source is ahead of another"
     if not stream.source:
         return f"stream {stream.name!r} is one source: name the columns that tell its sources (SOURCE BY)"
+    if isinstance(query.window, SessionWindow):
+        return "sessions close with all sources together: give it windows of a fixed length"
     if not isinstance(query.window, Window):
         return "rows of all sources are counted together: give it windows of time"
     if query.window.empty:

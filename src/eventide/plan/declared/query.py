@@ -29,7 +29,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import AtPoints, ByProgress, Earliness, EarlyTrigger, Every
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import AnyWindow, RowWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import call_from
 from eventide.plan.expressions.columns import nearest_of
 from eventide.plan.expressions.parse import aggregates_in, parsed
@@ -233,7 +233,7 @@ class Query:
 
     name: str
     stream: str
-    window: Window | RowWindow | SameWindow
+    window: AnyWindow
     select: tuple[Named, ...]
     groups: tuple[Named, ...] = ()
     where: str | None = None
@@ -256,6 +256,8 @@ class Query:
             )
         if self.limit is not None and self.limit < 1:
             raise DeclarationError(f"query {self.name!r}: LIMIT {self.limit} shows nothing: give 1 or more")
+        if isinstance(self.window, SessionWindow):
+            self._check_session()
         if self.sample is not None and not 0 < self.sample <= 1:
             raise DeclarationError(
                 f"query {self.name!r}: cannot take {self.sample} of the rows: give a share above 0, at most 1"
@@ -264,11 +266,18 @@ class Query:
         if self.prods is not None:
             self._check_prods(self.prods)
 
+    @property
+    def has_known_ends(self) -> bool:
+        """Whether its windows end at instants that are known before any row comes."""
+        return not isinstance(self.window, RowWindow | SessionWindow)
+
     def _check_prods(self, prods: Prods) -> None:
         if prods.needs_slides and isinstance(self.window, RowWindow):
             raise DeclarationError(
                 f"query {self.name!r}: windows over a count of rows have no points in time: prod it EVERY so often"
             )
+        if isinstance(self.window, SessionWindow):
+            self._check_prods_of_sessions(prods)
         values = tuple(item.name for item in self.select)
         for name, _ in prods.compare:
             if name not in values:
@@ -280,6 +289,21 @@ class Query:
                 raise DeclarationError(
                     f"query {self.name!r}: {name!r} is a column of early answers; choose another name for yours"
                 )
+
+    def _check_session(self) -> None:
+        """Every session is the only result of its window."""
+        if self.order or self.limit is not None:
+            raise DeclarationError(
+                f"query {self.name!r}: each session is a window of its own with one result, so ORDER BY and LIMIT have "
+                "nothing to choose from: drop them"
+            )
+
+    def _check_prods_of_sessions(self, prods: Prods) -> None:
+        owner = f"query {self.name!r}: a session that is open has no end yet"
+        if prods.needs_slides:
+            raise DeclarationError(f"{owner}, so it has no points in time: prod it EVERY so often")
+        if prods.estimate or prods.compare:
+            raise DeclarationError(f"{owner}, so nobody knows how much of it is missing: drop ESTIMATE and COMPARE")
 
     def _check_retention(self) -> None:
         if self.retain < 0:

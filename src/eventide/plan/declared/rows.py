@@ -38,7 +38,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.plan.declared.query import Named, Query, check_names
 from eventide.plan.declared.stream import Stream, kind_of
-from eventide.plan.declared.window import RowWindow, SameWindow, Window
+from eventide.plan.declared.window import AnyWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import FRACTIONS, decimal_of
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column, quoted
 from eventide.plan.expressions.parse import parsed
@@ -151,7 +151,7 @@ class Queue(Rows):
 
     ordered: bool = False
     room: int | None = None
-    window: Window | RowWindow | None = None
+    window: AnyWindow | None = None
     sideline: Sideline | None = None
 
     def __post_init__(self) -> None:
@@ -205,6 +205,11 @@ def queued(
 
 def check_sideline(query: Query) -> None:
     """Refuse a query whose windows cannot be set aside."""
+    if isinstance(query.window, SessionWindow):
+        raise DeclarationError(
+            f"query {query.name!r}: where an open session ends nobody knows, so none can be set aside: leave SIDELINE "
+            "out"
+        )
     if query.retain or (isinstance(query.window, Window) and query.window.empty):
         raise DeclarationError(
             f"query {query.name!r}: windows that are revised, or have results without rows, cannot be set aside: "

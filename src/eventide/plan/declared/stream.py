@@ -29,6 +29,8 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.punctuated import Punctuated, punctuated_in
+from eventide.eventtime.policies.skew.between_streams import between_streams
+from eventide.eventtime.policies.skew.declared import names_of_bounds
 from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, Column, checked, columns, named
 
@@ -91,6 +93,20 @@ class Future:
 
 
 @dataclass(frozen=True)
+class Table:
+    """What makes a declaration that of a table: its rows in a round are all that it holds from then on.
+
+    `refresh`: it is read again after so many microseconds, when rows come that need it; None: at every start only.
+    """
+
+    refresh: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.refresh is not None and self.refresh <= 0:
+            raise DeclarationError(f"REFRESH EVERY {self.refresh} would read all the time: give a length above 0")
+
+
+@dataclass(frozen=True)
 class Stream:
     """A declared stream. `policy` says what is known or tolerated; by default 1 % of the rows may be late.
 
@@ -124,10 +140,13 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     known: tuple[str, ...] = ()
     punctuation: str | None = None
     prods: str | None = None
+    table: Table | None = None
+    """For a table that is joined as it is: rows of a round take the place of those of before."""
 
     def __post_init__(self) -> None:
         checked(self.columns)
         owner = f"stream {self.name!r}"
+        self._name_sources(owner)
         if self.known and not self.source:
             raise DeclarationError(f"{owner} knows sources by name, but no column names them: give `source`")
         if (self.time is None) == (self.timestamps is Timestamps.EXTERNAL):
@@ -152,6 +171,23 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                     f"{owner} cannot take its {use} from {column!r}: it is {self.column(column).type}, "
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
+
+    def _name_sources(self, owner: str) -> None:
+        """Bounds hold between sources of certain names, not between whoever speaks first and second."""
+        names = names_of_bounds(self.policy)
+        if names is None or not self.source or between_streams(self.policy) is not None:
+            return
+        known = self.known or names
+        if not known:
+            raise DeclarationError(
+                f"{owner} has bounds between sources by number, and nothing says which source has which number: name "
+                "them, DeclaredSkew(skew, sources=('north', 'south'))"
+            )
+        if names and known[: len(names)] != names:
+            raise DeclarationError(
+                f"{owner} knows {', '.join(known)}, and its bounds number {', '.join(names)}: give both one order"
+            )
+        object.__setattr__(self, "known", known)
 
     def check_named_sources(self) -> None:
         """Refuse what speaks of a source by its name where no column names them."""

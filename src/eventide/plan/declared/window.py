@@ -1,4 +1,4 @@
-"""Windows over time or over a count of rows, and the panes they are made of.
+"""Windows over time, over a count of rows, or over the sessions of a group, and the panes they are made of.
 
 Law of panes: with pane width g = gcd(range, slide), counted from the offset, every window is a whole number of whole
 panes, so whatever was reduced to panes can be merged into windows (prodding thesis, section 2.4, after Li et al.). A
@@ -104,6 +104,45 @@ class RowWindow:
         return Window(self.range, self.slide)
 
 
+LONGEST_GAP = 10_000 * 366 * 86_400_000_000
+"""Beyond ten thousand years a gap is as good as none; a time and such a gap have a sum that is an instant."""
+
+
+@dataclass(frozen=True)
+class SessionWindow:
+    """Rows of a group of which each comes at most a gap after the one before it, in the order of time.
+
+    A row at t with the gap g spans [t, t + g); rows of a group whose spans meet or touch are one session, from its
+    first time up to the last end of its rows, not included. The gap is one length for all rows, or what the expression
+    `by`, in Spark SQL, gives for each: a length of time, or a whole number where times are numbers. A row whose gap is
+    NULL, 0 or less is in no session.
+
+    >>> SessionWindow(600), SessionWindow(by="CASE WHEN k = 'slow' THEN INTERVAL '1' HOUR ELSE INTERVAL '1' MINUTE END")
+    (SessionWindow(gap=600, by=None), SessionWindow(gap=0, by="CASE WHEN k = 'slow' THEN INTERVAL '1' HOUR \
+ELSE INTERVAL '1' MINUTE END"))
+    >>> SessionWindow(0)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: a SESSION with a gap of 0 has one instant: give a gap above 0
+    """
+
+    gap: int = 0
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.by is not None and self.gap:
+            raise DeclarationError("a session has one gap: give a length, or an expression that gives one for each row")
+        if self.by is None and self.gap <= 0:
+            raise DeclarationError(f"a SESSION with a gap of {self.gap} has one instant: give a gap above 0")
+        if self.gap > LONGEST_GAP:
+            raise DeclarationError("a gap of more than 10,000 years closes no session: give a shorter one")
+
+    @property
+    def over_instants(self) -> Window:
+        """Windows of one instant: a session may begin and end at any."""
+        return Window(1)
+
+
 @dataclass(frozen=True)
 class SameWindow:
     """No windows of its own: each window of the query below, once more.
@@ -118,6 +157,10 @@ class SameWindow:
     def over(self, below: Window) -> Window:
         """Windows one `slide` long that end where the windows below end: the last instant of each is in its own."""
         return Window(below.slide, below.slide, below.offset + below.range)
+
+
+AnyWindow = Window | RowWindow | SessionWindow | SameWindow
+"""What a query may declare."""
 
 
 def _check(length: int, slide: int) -> None:

@@ -269,7 +269,6 @@ def _shown(sql: str, what: str, error: dict[str, object]) -> str:
 FIRST_N = "for the first n of each window: ORDER BY value LIMIT n, behind GROUP BY"
 NEIGHBOUR = "to meet rows before it, join the stream with itself: ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE"
 IN_ARRAYS = "work within the row, with transform(..), filter(..) or aggregate(..), or let one row come for each element"
-FIXED_LENGTH = "give windows of a fixed length, [RANGE 5 minutes]"
 
 COMPARES = "compares a row with others, and cannot be run yet"
 MULTIPLIES = "makes several rows of one, and an expression gives one value"
@@ -290,15 +289,14 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("monotonically_increasing_id", "spark_partition_id"), (PLACES, "take a column that names the row")
     ),
-    "session_window": ("makes windows out of the rows of a round, and cannot be run yet", FIXED_LENGTH),
     **dict.fromkeys(
-        ("window", "window_time"),
+        ("window", "window_time", "session_window"),
         ("is a window, and no value", "the window of a query is in every result, as window_start and window_end"),
     ),
 }  # fmt: skip
 """What is wrong with each of these functions of Spark, and what to write instead."""
 
-WINDOWS = frozenset(("window", "window_time"))
+WINDOWS = frozenset(("window", "window_time", "session_window"))
 """Functions that a query may have where it says its window."""
 
 

@@ -284,7 +284,7 @@ def _number(text: str) -> str | None:
 
 
 def _branches(node: exp.Expression) -> list[exp.Expression | None]:
-    """What may become the value."""
+    """The branches of a CASE, IF or COALESCE that may become its value."""
     if isinstance(node, exp.If):
         return [node.args["true"], node.args.get("false") or exp.Null()]
     if isinstance(node, exp.Case):

@@ -201,8 +201,9 @@ class RowExpressions:
 
     @cached_property
     def groups(self) -> tuple[RowArgument, ...]:
-        """The groups whose expressions may fail."""
-        return self._that_may_fail(RowArgument(parsed(key.sql, "a group")) for key in self.query.keys)
+        """The groups, and the gap of a session, whose expressions may fail."""
+        texts = [*(key.sql for key in self.query.keys), *([self.query.gap or ""] if self.query.has_own_gaps else [])]
+        return self._that_may_fail(RowArgument(parsed(text, "a group")) for text in texts)
 
     @cached_property
     def arguments(self) -> tuple[RowArgument, ...]:

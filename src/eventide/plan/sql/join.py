@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eventide.plan.bound.join import BoundJoin, Reach
+from eventide.plan.bound.join import BoundJoin, WholeBand
 from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT
 from eventide.plan.bound.lookup import BoundLookup
 from eventide.plan.bound.rows import IDENTITY, slice_columns
@@ -112,7 +112,7 @@ def driver_exact(bound: BoundJoin) -> bool:
     return same_answer(pairs_text(bound, "a", "b"), columns) and same_answer(output, columns)
 
 
-def _within(reach: Reach, left: str, right: str) -> list[str]:
+def _within(reach: WholeBand, left: str, right: str) -> list[str]:
     if reach.low == reach.high:
         return [f"{right} = {_plus(left, reach.low)}"]
     return [f"{right} >= {_plus(left, reach.low)}", f"{right} <= {_plus(left, reach.high)}"]
@@ -212,6 +212,13 @@ def versions_text(bound: BoundLookup, rows: str, versions: str) -> str:
     )
     ended = "" if bound.removed is None else f" AND NOT r_{bound.removed}"
     return f"SELECT {columns} FROM ({found}) WHERE __place = 1{ended}"
+
+
+def matches_text(bound: BoundLookup, rows: str, table: str) -> str:
+    """Each row with every row of the table that has its keys, both with all their columns."""
+    equal = " AND ".join(f"l_{key} = r_{key}" for key in bound.keys)
+    columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in met_columns(bound.joined, side))
+    return f"SELECT {columns} FROM {rows} JOIN {table} ON {equal}"
 
 
 def needed_text(bound: BoundLookup, versions: str) -> str:

@@ -11,6 +11,7 @@ fail-safe form of a query has, for all other windows, the values of the query it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -54,12 +55,26 @@ def merge_text(
     keys = [f"__k{j}" for j in range(len(query.keys))]
     # A group belongs to one source, so it does not matter what closed it.
     together = ["__start", "__end", *keys, *([BEAT] if by_source else [])]
-    over = [(name, sql) for partial in query.partials for name, sql in partial.over]
-    partition = f"OVER (PARTITION BY {', '.join(together)})"
     beside = ["s.*", "w.__start", "w.__end", *([f"w.{BEAT}"] if by_source else [])]
     own = f" AND s.{BY} = w.{BY}" if by_source else ""
     joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of{own}"
+    only = ""
+    if changed is not None and keys and query.query.limit is None:
+        touched = ", ".join(["w.__start", *(f"c.{key}" for key in keys)])
+        same = " AND ".join(["t.__start = m.__start", *(f"t.{key} <=> m.{key}" for key in keys)])
+        touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.__of"
+        only = f" m LEFT SEMI JOIN ({touching}) t ON {same}"
+    return result_text(query, joined, together, only)
+
+
+def result_text(query: BoundQuery, joined: str, together: Sequence[str], only: str = "") -> str:
+    """Results of slices that are `joined` with their windows; `only` leaves out some of the groups of a window.
+
+    What is one result stands `together`: the start and end of its window, its groups, the heartbeat of its source.
+    """
+    over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     if over:
+        partition = f"OVER (PARTITION BY {', '.join(together)})"
         spelled = [f"{sql.replace('OVER merged', partition)} AS {name}" for name, sql in over]
         joined = f"SELECT *, {', '.join(spelled)} FROM ({joined})"
     if query.keeps_rows and not query.partials:
@@ -71,20 +86,17 @@ def merge_text(
         merged = f"SELECT {', '.join(inner)} FROM ({joined}) GROUP BY {', '.join(together)}"
         values = [f"{value.sql} AS {_output(value.name)}" for value in query.values]
         valued = f"SELECT {', '.join([*together, ROWS, *values, f'{_lost(query)} AS __lost'])} FROM ({merged})"
-    if changed is not None and keys and query.query.limit is None:
-        touched = ", ".join(["w.__start", *(f"c.{key}" for key in keys)])
-        same = " AND ".join(["t.__start = m.__start", *(f"t.{key} <=> m.{key}" for key in keys)])
-        touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.__of"
-        valued = f"SELECT * FROM ({valued}) m LEFT SEMI JOIN ({touching}) t ON {same}"
+    if only:
+        valued = f"SELECT * FROM ({valued}){only}"
     having = f" WHERE {_output(HAVING)}" if any(value.name == HAVING for value in query.values) else ""
     valued, first = f"({valued}){having}", ""
     if _is_ranked(query):
         valued = f"(SELECT *, {_rank(query)} FROM {valued})"
         first = "" if query.query.limit is None else f" WHERE {RANK} <= {query.query.limit}"
     selected = ["__start AS window_start", "__end AS window_end", f"{ROWS} AS rows"]
-    selected += [f"{_group(f'__k{j}', key.type)} AS {quoted(key.name)}" for j, key in enumerate(query.keys)]
+    selected += [f"{group_text(f'__k{j}', key.type)} AS {quoted(key.name)}" for j, key in enumerate(query.keys)]
     selected += [f"{_output(value.name)} AS {quoted(value.name)}" for value in query.values if shown(value)]
-    selected += ["__lost", *([f"{BEAT} AS heartbeat"] if by_source else [])]
+    selected += ["__lost", *([f"{BEAT} AS heartbeat"] if BEAT in together else [])]
     return f"SELECT {', '.join(selected)} FROM {valued}{first}"
 
 
@@ -105,7 +117,7 @@ def in_order(query: BoundQuery) -> str:
     return f" ORDER BY __start, {RANK}" if _is_ranked(query) else " ORDER BY __start"
 
 
-def _group(key: str, kind: str) -> str:
+def group_text(key: str, kind: str) -> str:
     """A group as it is shown. Both zeros are one, which Spark shows without a sign, DuckDB as the first row has it."""
     return f"CASE WHEN {key} = 0 THEN CAST(0 AS {kind}) ELSE {key} END" if kind in FRACTIONS else key
 

@@ -31,11 +31,12 @@ COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ
 
 def is_portable(query: BoundQuery) -> bool:
     """Whether the reduce of a query is plain."""
-    kind = Kinds(query.stream)
+    kind = ValueKinds(query.stream)
     where = query.query.where
     return (
         query.query.sample is None
         and (where is None or kind.of(parsed(where, "a condition")) == TRUTH)
+        and (not query.has_own_gaps or kind.of(parsed(query.gap or "", "a gap")) == WHOLE)
         and all(kind.of(parsed(key.sql, "a group")) not in (None, NULL, FRACTION) for key in query.keys)
         and all(kind.is_aggregate(parsed(partial.reduce, "a partial")) for partial in query.partials)
     )
@@ -56,11 +57,11 @@ def keeps_portably(query: BoundQuery) -> bool:
 
 def has_portable_sources(stream: Stream) -> bool:
     """Whether the sources of a stream are named by columns that are the same in both engines."""
-    kind = Kinds(stream)
+    kind = ValueKinds(stream)
     return all(kind.of(exp.column(name)) not in (None, FRACTION) for name in stream.source)
 
 
-class Kinds:
+class ValueKinds:
     """What kind of value an expression over a stream gives, as far as it is plain."""
 
     def __init__(self, stream: Stream) -> None:
@@ -70,7 +71,7 @@ class Kinds:
         """The kind; None for an expression that is not plain.
 
         >>> from eventide.plan.declared.stream import columns
-        >>> kinds = Kinds(Stream("s", columns("t BIGINT, d DOUBLE, s STRING"), time="t"))
+        >>> kinds = ValueKinds(Stream("s", columns("t BIGINT, d DOUBLE, s STRING"), time="t"))
         >>> [kinds.of(parsed(sql, "q")) for sql in ("t + 1", "d > 0.5 AND s <> 'x'", "CAST(s AS INT)", "t / 2")]
         ['whole', 'truth', None, None]
         """

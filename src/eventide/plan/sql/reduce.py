@@ -21,12 +21,14 @@ from functools import cache
 from sqlglot import exp
 
 from eventide.plan.bound.query import BoundQuery, instant_sql
+from eventide.plan.bound.rows import UNTIL
 from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import Stream, Timestamps
 from eventide.plan.declared.window import RowWindow
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.expressions.parse import SPARK, columns_in, parsed, restricted
 from eventide.plan.sql.failing_rows import RowExpressions, computed
+from eventide.plan.sql.sessions import stretches_text
 from eventide.plan.sql.stream_rows import MALFORMED, timed
 
 SUMMARY = -1
@@ -53,7 +55,7 @@ def reduce_text(
     also where it could be one with them. `up_to`: leave out rows of later times (rows from the future; rare, so a
     changing text is no harm).
     """
-    branches = tuple(query for query in queries if not query.keeps_rows)
+    branches = tuple(query for query in queries if query.by_panes)
     shared = None if own_summary or cell is None else _branch_with_cells(stream, branches, cell)
     apart = shared is None and cell is not None
     sets = [_keys_of(i, query) for i, query in enumerate(branches)]
@@ -95,7 +97,12 @@ def wants(query: BoundQuery) -> str | None:
         conditions.append(f"COALESCE({query.query.where}, FALSE)")
     if (concerned := concerns(query)) is not None:
         conditions.append(concerned)
-    return " AND ".join(conditions) or None
+    wanted = " AND ".join(conditions) or None
+    if query.gap is None or not query.has_own_gaps:
+        return wanted
+    has_gap = f"COALESCE({query.gap} > 0, FALSE)"
+    # Where the rest leaves a row out, its gap is not computed, which may fail.
+    return has_gap if wanted is None else f"CASE WHEN {wanted} THEN {has_gap} ELSE FALSE END"
 
 
 def concerns(query: BoundQuery) -> str | None:
@@ -108,7 +115,7 @@ def concerns(query: BoundQuery) -> str | None:
 def in_a_window(query: BoundQuery) -> str | None:
     """The condition under which a row falls into a window at all, or None where every row does."""
     window = query.panes
-    if window.slide <= window.range or isinstance(query.query.window, RowWindow):
+    if window.slide <= window.range or query.of_sessions or isinstance(query.query.window, RowWindow):
         return None
     remainder = f"pmod(pmod(__t, {window.slide}) - {window.offset % window.slide}, {window.slide})"
     return f"COALESCE({remainder} < {window.range}, FALSE)"
@@ -116,7 +123,7 @@ def in_a_window(query: BoundQuery) -> str | None:
 
 def pane_sql(query: BoundQuery) -> str:
     """The start of the pane that holds `__t`; the remainder first, so that nothing can overflow."""
-    if isinstance(query.query.window, RowWindow):
+    if query.of_sessions or isinstance(query.query.window, RowWindow):
         return "__t"
     if query.stream.timestamps is not Timestamps.EXTERNAL:
         return "__t"
@@ -137,10 +144,11 @@ def kept_text(query: BoundQuery, up_to: int | None = None) -> str:
         pane = f"CASE WHEN {later} >= 0 THEN {pane} END"
     keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
     kept = [quoted(column.name) for column in query.kept]
+    until = [f"__t + {query.gap} AS {UNTIL.name}"] if query.of_sessions else []
     condition = wants(query)
     where = f" AND {condition}" if condition else ""
     return (
-        f"{timed(query.stream, up_to)} SELECT {', '.join([f'{pane} AS __pane', '__t', *keys, *kept])} "
+        f"{timed(query.stream, up_to)} SELECT {', '.join([f'{pane} AS __pane', *until, '__t', *keys, *kept])} "
         f"FROM timed WHERE __t IS NOT NULL{where}"
     )
 
@@ -156,6 +164,8 @@ def alone_text(query: BoundQuery, up_to: int | None = None) -> str:
     """The slices of one query alone, or the rows of one port."""
     if query.keeps_rows:
         return kept_text(query, up_to)
+    if query.of_sessions:
+        return stretches_text(query, timed(query.stream, up_to), wants(query))
     alone = reduce_text(query.stream, [query], None, False, up_to)
     columns = ["__pane0 AS __pane", *(f"__k0_{j} AS __k{j}" for j in range(len(query.keys)))]
     columns += ["__n", *(f"{column_of(0, partial.name)} AS {partial.name}" for partial in query.partials)]
@@ -190,7 +200,8 @@ def late_text(query: BoundQuery, condition: str, join: str = "", **beside: str |
     where = "" if (wanted := wants(query)) is None else f" AND {wanted}"
     columns = [f"timed.{quoted(column.name)}" for column in query.stream.columns]
     columns += ["__t", *(f"{sql} AS __{name}" for name, sql in beside.items() if sql is not None)]
-    keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)] if query.operator is not None else []
+    keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
+    keys = keys if query.operator is not None or query.of_sessions else []
     rows = ", ".join(["*", f"{pane_sql(query)} AS __pane", *keys])
     timed_rows = f"(SELECT {rows} FROM timed WHERE __t IS NOT NULL{where}) timed"
     return f"{timed(query.stream)} SELECT {', '.join(columns)} FROM {timed_rows} {join} WHERE {condition}"

@@ -35,6 +35,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import EDGE
+from eventide.eventtime.policies.skew.between_streams import between_streams
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.plan.bound.query import BoundQuery, instant_sql, time_sql
 from eventide.plan.declared.join import Join
@@ -44,7 +45,7 @@ from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, quoted
 from eventide.plan.expressions.parse import parsed
-from eventide.plan.sql.portable import FRACTION, Kinds
+from eventide.plan.sql.portable import FRACTION, ValueKinds
 
 MALFORMED = "_malformed"
 
@@ -132,6 +133,9 @@ def bounded_sources(stream: Stream) -> str | None:
     """
     if not stream.known or len(stream.source) != 1 or not _has_bounds(stream.policy):
         return None
+    between = between_streams(stream.policy)
+    if between is not None and between.others is not None:
+        return None
     column = stream.column(stream.source[0])
     if column.type != "STRING" and column.type not in WHOLE_NUMBERS:
         return None
@@ -210,7 +214,7 @@ def prods_text(stream: Stream, columns: tuple[str, ...], marked: bool) -> str:
 
 def patterns_portable(stream: Stream, columns: tuple[str, ...]) -> bool:
     """Whether any engine tells these patterns alike (see `plan.plain`)."""
-    kinds = Kinds(stream)
+    kinds = ValueKinds(stream)
     return all(kinds.of(exp.column(name)) not in (None, FRACTION) for name in columns)
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -34,6 +35,9 @@ LINES = frozenset({"csv", "json", "text"})
 FORMATS = LINES | OPENERS.keys()
 ROUND_FILES = 1000
 """Files that a round opens at most, unless the stream says otherwise: what was read is safe with the commit."""
+
+HISTORY_ROWS = 1_000_000
+"""Rows of the past that are taken at a time."""
 
 HEAD = 1024
 """Bytes at the beginning of a file that was read in part, by which it is known again."""
@@ -185,6 +189,38 @@ class Files(PolledInput):
         if exact and part.done:
             self._finish(path, reader)
         return exact
+
+    def history(self, position: dict[str, Any], rows: int = HISTORY_ROWS) -> Iterator[pa.Table]:
+        """All rows before a position, so many at a time; where a file of them is gone, an error says so."""
+        before = Listing(self._listing.owner, self._listing.path)
+        before.restore(position)
+        for path in before.read_before():
+            yield from self._up_to(path, None, rows)
+        if position["open"] is not None:
+            yield from self._up_to(before.path_of(str(position["open"]["file"])), int(position["open"]["offset"]), rows)
+
+    def _up_to(self, path: str, stop: int | None, rows: int) -> Iterator[pa.Table]:
+        """The rows of a file to its end, or to a place in it."""
+        if not os.path.exists(path):
+            raise InputError(
+                f"stream {self._stream.name!r}: {path} was read, and cannot be read again: it is gone. Put it back, or "
+                "let the query begin at the present"
+            )
+        reader = self._reader(path, 0)
+        try:
+            while stop is None or reader.offset < stop:
+                start = reader.offset
+                table = reader.read(rows)
+                if table is None:
+                    break
+                if stop is None or reader.offset <= stop:
+                    yield table
+                    continue
+                # Places are bytes in text, so it shows afterwards that these were too many.
+                reader.close()
+                reader, rows = self._reader(path, start), max(1, rows // 2)
+        finally:
+            reader.close()
 
     def _check_same(self, path: str, before: dict[str, Any]) -> None:
         """Refuse a file that is not the one that was read in part: the rest of that one would be lost silently."""

@@ -126,6 +126,15 @@ class Listing:
                 LOG.warning("%s: %s is more than 7 days older than what was read, and is passed over", self.owner, path)
         return [path for _, path in sorted(found)]
 
+    def read_before(self) -> list[str]:
+        """The files that were read to their end, the first one first; those that memory has let go of, too."""
+        there = {name: path for name, path in self._files() if name not in self.read}
+        forgotten = [path for path in there.values() if os.stat(path).st_mtime_ns < self.newest - OLDEST]
+        remembered = [
+            self.path_of(name) for name, _ in sorted(self.read.items(), key=lambda one: (one[1].modified, one[0]))
+        ]
+        return [*sorted(forgotten), *remembered]
+
     def _was_read(self, name: str, path: str, there: os.stat_result) -> bool:
         """Whether a file is one that was read under another name, or in a folder that this one is a copy of."""
         if (there.st_ino, there.st_size, there.st_mtime_ns) in self._identities:

@@ -106,7 +106,7 @@ class LossAccount(SavedState):
         """Where the rungs start."""
         return math.ceil(self._nominal)
 
-    def purse(self) -> LossBudget:
+    def budget(self) -> LossBudget:
         """What may be staked on silent sources."""
         return LossBudget(self.reserve, self.by_source, self.drop_ratio * RARE_ROWS)
 

@@ -44,7 +44,7 @@ from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
 from eventide.eventtime.policies.drop_ratio.progress import Progress
 from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
 from eventide.eventtime.policies.drop_ratio.rest import REST_TIMES, Rest, Standing
-from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, Stamped
+from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, StampStatistics
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, not_expected, those
 
 _FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would promise them all.
@@ -92,8 +92,8 @@ class _Promises:
     ahead: Instants
     """How far past its largest time the source's own progress promises."""
     clock_slack: Instants
-    stamped: Stamped
-    purse: LossBudget
+    stamped: StampStatistics
+    budget: LossBudget
     gone_after: Instants
     """The silence after which the source is not waited for; below zero for one that has not spoken."""
 
@@ -141,7 +141,7 @@ class DropRatioGenerator(SavedGenerator):
         self._silence.pause = max(self._silence.pause, silent)
 
     def _silent_together(self) -> int:
-        """How long nobody has spoken; nothing before the first row."""
+        """How long all sources have been silent; 0 before the first row."""
         known = self._progress.rows > 0
         return self._clock - int(self._progress.heard.max(where=known, initial=-EDGE)) if known.any() else 0
 
@@ -211,8 +211,8 @@ class DropRatioGenerator(SavedGenerator):
             self._promises = _Promises(
                 ahead=np.where(own == UNKNOWN, 0, -own),
                 clock_slack=clock,
-                stamped=Stamped(progress.rows, progress.mean_crowd(), extent),
-                purse=account.purse(),
+                stamped=StampStatistics(progress.rows, progress.mean_crowd(), extent),
+                budget=account.budget(),
                 gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
             )
         return self._promises
@@ -255,7 +255,7 @@ class DropRatioGenerator(SavedGenerator):
         promises = self._current_promises()
         silent = self._clock - self._progress.heard
         awaited = silent <= promises.gone_after
-        trusted = self._silence.trusted(silent, promises.stamped, promises.purse, awaited)
+        trusted = self._silence.trusted(silent, promises.stamped, promises.budget, awaited)
         # An unknown slack is so large that the clock promises nothing.
         return awaited, silent, np.maximum(promises.ahead, trusted - promises.clock_slack), trusted
 

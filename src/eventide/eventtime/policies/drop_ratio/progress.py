@@ -69,7 +69,7 @@ class Progress(SavedState):
             setattr(self, name, grown(getattr(self, name), places, fill))
 
     def expected(self, source: NDArray[np.intp], clock: int) -> Instants:
-        """Where the clock of each source stands if it ran on since the source was heard."""
+        """The time of each source if its clock has run on since it was last heard."""
         now: Instants = self.largest[source] + (clock - self.heard[source])
         return np.minimum(now, EDGE)
 

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.eventtime.instant import EDGE, Instants
-from eventide.eventtime.policies.drop_ratio.silence import Stamped
+from eventide.eventtime.policies.drop_ratio.silence import StampStatistics
 
 REST_TIMES = 10
 
@@ -102,7 +102,7 @@ class Rest(NamedTuple):
 
 def _reach(sources: Standing, base: int, allowance: float) -> int:
     """The latest time up to which all sources together would stamp no more rows than the allowance has."""
-    stamped = Stamped(sources.rows, sources.crowd, sources.largest - sources.first)
+    stamped = StampStatistics(sources.rows, sources.crowd, sources.largest - sources.first)
 
     def at_stake(time: int) -> float:
         ahead = time - sources.largest

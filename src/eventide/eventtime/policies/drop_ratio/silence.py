@@ -20,11 +20,11 @@ Law: rows are staked only out of the reserve (`loss_account.py`).
 
 >>> silence = Silence(places=2)
 >>> silence.end(np.array([0]), np.array([30]), np.array([False]))  # a silence of 30 ended well
->>> rows = Stamped(rows=np.array([100, 100]), crowd=np.array([1.0, 1.0]), extent=np.array([1000, 1000]))
->>> purse = LossBudget(reserve=4.0, by_source=np.array([9.0, 9.0]), rare=0.0)
->>> silence.trusted(np.array([25, 25]), rows, purse, np.array([True, True])).tolist()
+>>> rows = StampStatistics(rows=np.array([100, 100]), crowd=np.array([1.0, 1.0]), extent=np.array([1000, 1000]))
+>>> budget = LossBudget(reserve=4.0, by_source=np.array([9.0, 9.0]), rare=0.0)
+>>> silence.trusted(np.array([25, 25]), rows, budget, np.array([True, True])).tolist()
 [25, 25]
->>> silence.trusted(np.array([25, 90]), rows, purse, np.array([True, True])).tolist()  # 10 rows at stake
+>>> silence.trusted(np.array([25, 90]), rows, budget, np.array([True, True])).tolist()  # 10 rows at stake
 [25, 31]
 """
 
@@ -42,16 +42,16 @@ from eventide.eventtime.instant import EDGE, Instants
 _GONE_TIMES = 10
 
 
-class Stamped(NamedTuple):
+class StampStatistics(NamedTuple):
     """Per source: rows, how many share the time of a row on average, and from its first to its largest time."""
 
     rows: NDArray[np.int64]
     crowd: NDArray[np.float64]
     extent: Instants
 
-    def only(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> Stamped:
+    def only(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> StampStatistics:
         """The chosen sources."""
-        return Stamped(self.rows[chosen], self.crowd[chosen], self.extent[chosen])
+        return StampStatistics(self.rows[chosen], self.crowd[chosen], self.extent[chosen])
 
     def stake(self, silence: Instants) -> NDArray[np.float64]:
         """The rows each source would stamp in so long a silence, and at least those that share one time."""
@@ -61,7 +61,7 @@ class Stamped(NamedTuple):
     def reach(self, stake: float | NDArray[np.float64]) -> Instants:
         """The silence in which each source would stamp that many rows.
 
-        >>> source = Stamped(np.array([100]), np.array([1.0]), np.array([1000]))
+        >>> source = StampStatistics(np.array([100]), np.array([1.0]), np.array([1000]))
         >>> source.reach(source.stake(np.array([25]))).tolist()
         [25]
         """
@@ -129,9 +129,11 @@ class Silence(SavedState):
         times: Instants = np.minimum(longest, EDGE // _GONE_TIMES) * _GONE_TIMES
         return np.maximum(times, np.maximum(heard_for, extent))
 
-    def trusted(self, silent: Instants, stamped: Stamped, purse: LossBudget, awaited: NDArray[np.bool_]) -> Instants:
+    def trusted(
+        self, silent: Instants, stamped: StampStatistics, budget: LossBudget, awaited: NDArray[np.bool_]
+    ) -> Instants:
         """How much of each source's silence counts as progress of its clock; only those awaited stake anything."""
-        proven = np.minimum(self._proven, stamped.reach(purse.reserve))
+        proven = np.minimum(self._proven, stamped.reach(budget.reserve))
         unproven = np.flatnonzero((silent > proven) & awaited)
         if not len(unproven):
             return silent
@@ -141,8 +143,8 @@ class Silence(SavedState):
         chance = (self._ended_badly + 1) / (self._ended + 2)
         order = np.argsort(stake, kind="stable")
         smallest_first = stake[order]
-        left = purse.reserve - chance * (np.cumsum(smallest_first) - smallest_first)
-        own = np.where(of_unproven.rows < purse.rare, np.inf, purse.by_source[unproven])
+        left = budget.reserve - chance * (np.cumsum(smallest_first) - smallest_first)
+        own = np.where(of_unproven.rows < budget.rare, np.inf, budget.by_source[unproven])
         affordable = np.empty(len(order), dtype=np.bool_)
         affordable[order] = (smallest_first <= left) & (smallest_first <= own[order])
 
@@ -150,7 +152,7 @@ class Silence(SavedState):
         if not affordable.all():
             short = ~affordable
             spent = chance * float(stake[affordable].sum())
-            each = np.minimum(max(purse.reserve - spent, 0.0) / int(np.count_nonzero(short)), own[short])
+            each = np.minimum(max(budget.reserve - spent, 0.0) / int(np.count_nonzero(short)), own[short])
             place = unproven[short]
             trusted[place] = np.minimum(silent[place], proven[place] + of_unproven.only(short).reach(each))
         return trusted

@@ -106,7 +106,7 @@ BoundSet: TypeAlias = tuple[SkewBound, ...]
 
 
 def implies(strong: SkewBound, weak: SkewBound) -> bool:
-    """Whether whoever keeps `strong` also keeps `weak`, at least as surely.
+    """Whether bound `strong` implies bound `weak`, with at least its confidence.
 
     >>> implies(TimeBound(1, 2), TimeBound(3, 2)), implies(TimeBound(0, 2), RowBound(7, 2))
     (True, True)

@@ -64,9 +64,10 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, SavedGenerator, SavedPolicy, SavedState, Snapshot
+from eventide.eventtime.heartbeat import Heartbeats, SavedGenerator, SavedPolicy, SavedState, Snapshot, layers
 from eventide.eventtime.instant import FOREVER, NEVER, Instants
 from eventide.eventtime.policies.skew.bounds import RowBound
+from eventide.eventtime.policies.skew.confidence import is_broken, loss_at_most
 from eventide.eventtime.policies.skew.matrix import Skew
 from eventide.eventtime.reason import LeftOut, Reason
 
@@ -197,6 +198,9 @@ FINEST_CELLS = 2**22
 class DeclaredSkew(SavedPolicy["DeclaredSkewGenerator"]):
     """Deduce heartbeats from the bounds of `skew`.
 
+    `sources` are the names of its sources in the order of their numbers. A stream needs them: nothing else says which
+    of its sources is number 0.
+
     `clock_unit` is the grain of pending promises: memory is sources x (longest after + longest latency) / clock_unit,
     and a promise may come up to one unit late, never early. Left out, it is the finest that cuts the longest wait
     into 256 parts and keeps four million places in all.
@@ -210,9 +214,15 @@ class DeclaredSkew(SavedPolicy["DeclaredSkewGenerator"]):
 
     skew: Skew
     clock_unit: int | None = None
+    sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the unit."""
+        """Check the unit and the names."""
+        if self.sources and not len(set(self.sources)) == len(self.sources) == len(self.skew.latency):
+            raise DeclarationError(
+                f"bounds are between {len(self.skew.latency)} sources, and {len(set(self.sources))} are named: name "
+                "each once, in the order of their numbers"
+            )
         if self.clock_unit is not None and self.clock_unit < 1:
             raise DeclarationError(f"clock_unit {self.clock_unit} must be a whole number of clock ticks, 1 or more")
 
@@ -234,11 +244,34 @@ class DeclaredSkew(SavedPolicy["DeclaredSkewGenerator"]):
         return DeclaredSkewGenerator(self)
 
 
+def declared_loss(whole: object) -> float | None:
+    """The largest share of the rows of any source that may be late by declared bounds; None where there are none.
+
+    >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
+    >>> from eventide.eventtime.policies.skew.per_source import distributed_sensors
+    >>> declared_loss(DeclaredSkew(distributed_sensors([1], latency=[5]))), declared_loss(FixedDelay(1))
+    (0.0, None)
+    """
+    return next((max(loss_at_most(layer.skew)) for layer in layers(whole) if isinstance(layer, DeclaredSkew)), None)
+
+
+def names_of_bounds(whole: object) -> tuple[str, ...] | None:
+    """The names of the sources between which bounds are declared, empty where they have none; None without bounds.
+
+    >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
+    >>> from eventide.eventtime.policies.skew.per_source import distributed_sensors
+    >>> bounds = DeclaredSkew(distributed_sensors([1], latency=[5]), sources=("a",))
+    >>> names_of_bounds(bounds), names_of_bounds(FixedDelay(1))
+    (('a',), None)
+    """
+    return next((layer.sources for layer in layers(whole) if isinstance(layer, DeclaredSkew)), None)
+
+
 class DeclaredSkewGenerator(SavedGenerator):
     """Heartbeats reached, and promises that wait for the clock or for rows."""
 
     KIND = "declared_skew"
-    SAVED = ("_unit", "_clock", "_total", "_reached", "_pending", "_stages")
+    SAVED = ("_unit", "_clock", "_total", "_late", "_reached", "_pending", "_stages")
 
     def __init__(self, policy: DeclaredSkew) -> None:
         skew = self._skew = policy.skew
@@ -247,6 +280,8 @@ class DeclaredSkewGenerator(SavedGenerator):
         self._latency: Instants = np.array(skew.latency, dtype=np.int64)
         self._clock = NEVER
         self._total: Instants = np.zeros(n, dtype=np.int64)
+        self._late: Instants = np.zeros(n, dtype=np.int64)
+        self._may_be_late = loss_at_most(skew)
         self._reached: Instants = np.full(n, NEVER, dtype=np.int64)
         self._pending = ClockRing(n, skew.longest_after + int(self._latency.max()), unit)
         self._stages = [RowBoundStage(rows, self._latency, unit) for rows in skew.row_counts]
@@ -262,6 +297,7 @@ class DeclaredSkewGenerator(SavedGenerator):
         self._settle()
         self._clock = max(self._clock, arrivals.clock)
         self._total[senders] += arrivals.rows_by_source
+        self._count_late(arrivals)
         for stage in self._stages:
             promise = stage.count(self._total)
             target = np.flatnonzero(promise != NEVER)
@@ -271,6 +307,13 @@ class DeclaredSkewGenerator(SavedGenerator):
         for stage in self._stages:
             after_rows = self._skew.row_promises(stage.rows, senders, latest)
             stage.wait_for_rows(self._clock, after_rows.target, after_rows.promise)
+
+    def _count_late(self, arrivals: Arrivals) -> None:
+        """Count the rows that are surely at or below the heartbeat: of a cell that reaches beyond it, the earliest."""
+        reached = self._reached[arrivals.source]
+        late = np.where(arrivals.latest <= reached, arrivals.rows, arrivals.earliest <= reached)
+        if late.any():
+            np.add.at(self._late, arrivals.source, late)
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """What has fallen due by `clock`."""
@@ -293,7 +336,7 @@ class DeclaredSkewGenerator(SavedGenerator):
         if not bounds:
             return Reason("bound", "no bound speaks of it")
         bound, sender = min(bounds, key=lambda one: (one[0].lag, getattr(one[0], "after", 0), one[1] == source))
-        values = {"lag": bound.lag, "sender": sender}
+        values: dict[str, float | str] = {"lag": bound.lag, "sender": sender}
         text = "bound {lag:length}" if sender == source else "bound {lag:length} behind {sender:source}"
         if isinstance(bound, RowBound):
             text, values["rows"] = text + " after {rows:count} rows", bound.rows
@@ -301,11 +344,26 @@ class DeclaredSkewGenerator(SavedGenerator):
             text, values["after"] = text + " after {after:wait}", bound.after
         if self._latency[source]:
             text, values["latency"] = text + ", {latency:wait} on the way", int(self._latency[source])
+        if self._may_be_late[source]:
+            text, values["exceeded"] = text + ", for all but {exceeded:share} of its rows", self._may_be_late[source]
+        late, rows = int(self._late[source]), int(self._total[source])
+        if is_broken(late, rows, self._may_be_late[source]):
+            text += "; its bounds do not hold: {late:count} of {heard:count} rows came at or below its heartbeat"
+            values |= {"late": late, "heard": rows}
         return Reason("bound", text, values)
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """None: a source goes on by the bounds that speak of it, or not at all."""
         return ()
+
+    def snapshot(self) -> Snapshot:
+        """Everything needed to go on to the same heartbeats; late rows only where there were some."""
+        saved = super().snapshot()
+        return saved if self._late.any() else {name: saved[name] for name in saved if name != "late"}
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described."""
+        super().restore({"late": [0] * len(self._late), **saved})
 
     def check(self, snapshot: Snapshot) -> None:
         """Refuse a snapshot of other bounds, too."""

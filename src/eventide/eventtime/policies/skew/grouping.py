@@ -78,7 +78,12 @@ def group(skew: Skew, assignment: Sequence[int]) -> SkewMatrix:
         [join_targets(join_senders(skew.bounds(i, j) for i in senders) for j in targets) for targets in members]
         for senders in members
     ]
-    return SkewMatrix.of(entries, [max(skew.latency[j] for j in targets) for targets in members])
+    longer = skew.latency_exceeded or (0.0,) * len(skew.latency)
+    return SkewMatrix.of(
+        entries,
+        [max(skew.latency[j] for j in targets) for targets in members],
+        [max(longer[j] for j in targets) for targets in members],
+    )
 
 
 def members_of(assignment: Sequence[int]) -> list[list[int]]:
@@ -235,7 +240,7 @@ class _Sources:
         return delays
 
     def grouped(self, labels: Labels) -> _Sources:
-        """The groups that `labels` make, each as one source: in each layer the weakest of both parts."""
+        """The skew between the groups that `labels` make, each as one source: by the weakest bounds of its members."""
         order = np.argsort(labels, kind="stable")
         starts = np.flatnonzero(np.concatenate(([True], np.diff(labels[order]) > 0)))
 

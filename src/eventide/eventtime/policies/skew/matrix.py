@@ -66,6 +66,11 @@ class Skew(Protocol):
         ...
 
     @property
+    def latency_exceeded(self) -> tuple[float, ...]:
+        """The share of the rows of each source that may be longer on their way; empty where none may."""
+        ...
+
+    @property
     def longest_after(self) -> int:
         """The largest `after` of any time bound."""
         ...
@@ -98,9 +103,15 @@ class SkewMatrix:
 
     entries: tuple[tuple[BoundSet, ...], ...]
     latency: tuple[int, ...]
+    latency_exceeded: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, entries: Sequence[Sequence[Iterable[SkewBound]]], latency: Sequence[int]) -> SkewMatrix:
+    def of(
+        cls,
+        entries: Sequence[Sequence[Iterable[SkewBound]]],
+        latency: Sequence[int],
+        latency_exceeded: Sequence[float] = (),
+    ) -> SkewMatrix:
         """Check shapes, simplify sets.
 
         >>> SkewMatrix.of([[[TimeBound(0, 0)], []]], latency=[0])
@@ -117,7 +128,8 @@ class SkewMatrix:
                 raise DeclarationError(
                     f"for {n} latencies the skew matrix must be {n} x {n}: row {i} has {len(row)} entries"
                 )
-        return cls(tuple(tuple(simplified(check_bounds(bounds)) for bounds in row) for row in entries), latencies)
+        simple = tuple(tuple(simplified(check_bounds(bounds)) for bounds in row) for row in entries)
+        return cls(simple, latencies, check_shares(latency_exceeded, simple))
 
     def bounds(self, sender: int, target: int) -> BoundSet:
         """What a row of `sender` promises of `target`."""
@@ -130,7 +142,9 @@ class SkewMatrix:
         (TimeBound(after=0, lag=9),)
         """
         return SkewMatrix.of(
-            [[[b for b in s if b.exceeded <= exceeded] for s in row] for row in self.entries], self.latency
+            [[[b for b in s if b.exceeded <= exceeded] for s in row] for row in self.entries],
+            self.latency,
+            self.latency_exceeded,
         )
 
     @cached_property
@@ -177,6 +191,31 @@ def check_latency(latency: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(value) for value in latency)
 
 
+def check_shares(exceeded: Sequence[float], entries: Sequence[Sequence[BoundSet]]) -> tuple[float, ...]:
+    """Refuse shares that are none, and those of sources whose rows are counted; empty where no row is longer.
+
+    A row that was longer on its way than its latency may be counted for bounds that it is too old for, and any number
+    of promises may then come too early.
+
+    >>> check_shares([0.01], [[(RowBound(2, 0),)]])
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: rows of source 0 may be longer on their way than its latency, and a bound counts \
+them: declare a latency that is never exceeded, or a bound in clock time
+    """
+    if not any(exceeded):
+        return ()
+    if len(exceeded) != len(entries) or not all(0 <= share < 1 for share in exceeded):
+        raise DeclarationError(f"latencies are exceeded by {list(exceeded)}: give a share from 0 to below 1 per source")
+    for target, share in enumerate(exceeded):
+        if share and any(isinstance(bound, RowBound) for row in entries for bound in row[target]):
+            raise DeclarationError(
+                f"rows of source {target} may be longer on their way than its latency, and a bound counts them: "
+                "declare a latency that is never exceeded, or a bound in clock time"
+            )
+    return tuple(map(float, exceeded))
+
+
 def check_bounds(bounds: Iterable[SkewBound]) -> tuple[SkewBound, ...]:
     """Refuse what is no bound, before arithmetic meets it."""
     given = (bounds,) if isinstance(bounds, TimeBound | RowBound) else tuple(bounds)
@@ -212,19 +251,6 @@ def row_lags(sets: Sequence[BoundSet]) -> dict[int, Instants]:
         found = [[b.lag for b in bounds if isinstance(b, RowBound) and b.rows == rows] for bounds in sets]
         lags[rows] = np.array([min(lag, default=ABSENT) for lag in found], dtype=np.int64)
     return lags
-
-
-def loss_at_most(skew: Skew) -> tuple[float, ...]:
-    """For each source, the largest share of its rows that may come at or below its heartbeat.
-
-    A row is late only if it breaks one of the bounds toward its source. The shares of rows that break each one add up
-    to no less than the share that breaks any: a union bound, true whatever depends on what, seldom reached.
-
-    >>> loss_at_most(SkewMatrix.of([[[TimeBound(0, 2, 0.25)], []], [[TimeBound(4, 0, 0.5)], []]], [0, 0]))
-    (0.75, 0.0)
-    """
-    sources = range(len(skew.latency))
-    return tuple(min(1.0, sum((bound.exceeded for i in sources for bound in skew.bounds(i, j)), 0.0)) for j in sources)
 
 
 SHOWN = 20

@@ -78,7 +78,7 @@ class TimeTerm:
         rate: Sequence[float] = (),
         exceeded: float = 0.0,
     ) -> TimeTerm:
-        """What is not given is 0 for every source, and a rate of 1.
+        """Make the term; values that are not given are 0 for every source, a rate is 1.
 
         >>> TimeTerm.of(give=[-2, -5], take=[9, 3], exceeded=0.01).bound(1, 1)
         TimeBound(after=0, lag=0, exceeded=0.01)
@@ -198,6 +198,11 @@ class PerSourceSkew:
     @cached_property
     def _own_row_lags(self) -> dict[int, Instants]:
         return row_lags(self.own)
+
+    @property
+    def latency_exceeded(self) -> tuple[float, ...]:
+        """Nothing is longer on its way than its latency."""
+        return ()
 
     @property
     def longest_after(self) -> int:

@@ -114,5 +114,5 @@ class CapGenerator(SavedGenerator):
         return Reason("cap", "at most " + " and ".join(texts[name] for name in limits), limits)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Whoever the inner policy does not wait for, and those over whose heads a cap went."""
+        """Sources that the inner policy does not wait for, and those that a cap has passed."""
         return (*left_out_of(self.inner), *beyond(self._rule(), self._raised, self._promised))

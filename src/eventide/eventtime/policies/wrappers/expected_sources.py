@@ -126,7 +126,7 @@ class ExpectedGenerator(SavedGenerator):
         return self._ratchet.lift(combined, grown(said.by_source, self._sources, NEVER))
 
     def _absent(self, sources: int) -> NDArray[np.bool_]:
-        """Those who never spoke, and whoever the inner policy does not wait for."""
+        """Sources that never spoke, and those that the inner policy does not wait for."""
         absent = grown(self._missing, sources, False).copy()
         for out in left_out_of(self.inner):
             absent[out.sources[out.sources < len(absent)]] = True
@@ -143,7 +143,7 @@ class ExpectedGenerator(SavedGenerator):
         return reason.unless(given_up)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Those who were given up or are over before they spoke, and whoever the inner policy does not wait for."""
+        """Sources that were given up or over before they spoke, and those that the inner policy does not wait for."""
         missing = self._missing.copy()
         missing[self.awaited] = False
         rule = Reason(EXPECTED, "it never spoke")

@@ -118,6 +118,6 @@ class IdleGenerator(SavedGenerator):
         return reason_of(self.inner, source).unless(rule)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """The idle ones, and whoever the inner policy does not wait for."""
+        """The idle sources, and those that the inner policy does not wait for."""
         rule = Reason("idle after", "silent for {after:wait} or longer", {"after": self._after})
         return (*left_out_of(self.inner), *those(rule, self._heard <= shift(self._clock, -self._after)))

@@ -76,7 +76,7 @@ class MinimumGenerator(SavedGenerator):
         return reason_of(self.inner[least.index(min(least)) if least else 0], source)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Whoever none of the policies waits for; the rule is that of the first."""
+        """Sources that none of the policies waits for; the rule is that of the first."""
         of_each = [{int(source) for out in left_out_of(one) for source in out.sources} for one in self.inner]
         everywhere = set.intersection(*of_each)
         kept = (

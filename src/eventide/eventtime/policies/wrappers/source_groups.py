@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError, SnapshotError
 from eventide.eventtime.arrays import grown
-from eventide.eventtime.arrivals import Arrivals, selected
+from eventide.eventtime.arrivals import Arrivals, renumbered, selected
 from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, SavedPolicy, Snapshot, Wrapped
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.skew.grouping import members_of
@@ -180,19 +180,7 @@ class MergedSourcesGenerator(SavedGenerator):
                 f"a row came from source {arrivals.source[-1]}, but sources 0 to {len(self._group) - 1} have a group: "
                 "assign every source to a group"
             )
-        source = self._group[arrivals.source]
-        order = np.lexsort((arrivals.earliest, source))
-        self._inner.observe(
-            Arrivals(
-                arrivals.clock,
-                source[order],
-                arrivals.rows[order],
-                arrivals.earliest[order],
-                arrivals.latest[order],
-                arrivals.delay_sum[order],
-                arrivals.delay_square_sum[order],
-            )
-        )
+        self._inner.observe(renumbered(arrivals, self._group[arrivals.source]))
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """To each source what its group was promised."""

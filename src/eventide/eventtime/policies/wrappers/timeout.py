@@ -96,6 +96,6 @@ class TimeoutGenerator(SavedGenerator):
         return reason_of(self.inner, source).unless(rule)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Whoever the inner policy does not wait for, and those over whose heads the timeout went."""
+        """Sources that the inner policy does not wait for, and those that the timeout has passed."""
         rule = Reason("timeout", "everyone was silent for {after:wait}", {"after": self._after})
         return (*left_out_of(self.inner), *beyond(rule, self._timed_out, self._promised))

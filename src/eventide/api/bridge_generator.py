@@ -1,4 +1,4 @@
-"""The generator of a bridge: cells of a Spark query in, heartbeats out. It lives beside the query, on the driver.
+"""The heartbeat generator of a bridge, on the driver: cells of a Spark query in, heartbeats out.
 
 Law: a heartbeat is found from rows that the query has already processed, and reaches it one batch later at the
 earliest. So no row is lost because the two saw different rows: a row is late only if it comes after the promise. What
@@ -21,22 +21,23 @@ from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Policy
 from eventide.eventtime.instant import EDGE
+from eventide.eventtime.policies.skew.declared import names_of_bounds
 
 LEARNED = "learned.json"
 
 
-class Pace:
-    """Takes the cells of the batches that are done, and promises.
+class BridgeGenerator:
+    """Gives the cells of finished batches to a policy, and its heartbeats to the query.
 
     >>> import tempfile
     >>> from eventide.api.bridge_source import cells_of, write
     >>> from eventide.eventtime.policies.fixed_delay import FixedDelay
     >>> folder = tempfile.mkdtemp()
-    >>> pace = Pace(folder, FixedDelay(2_000_000))
-    >>> pace.heartbeat(clock=0) is None
+    >>> generator = BridgeGenerator(folder, FixedDelay(2_000_000))
+    >>> generator.heartbeat(clock=0) is None
     True
     >>> write(cells_of(pa.array(["a"]), pa.array([5_000_000], pa.timestamp("us"))), folder, "q_0_0")
-    >>> pace.heartbeat(clock=5_000_000), os.listdir(folder)
+    >>> generator.heartbeat(clock=5_000_000), os.listdir(folder)
     (3000000, ['learned.json'])
 
     What a policy has learned may hold arrays.
@@ -45,7 +46,8 @@ class Pace:
     >>> folder = tempfile.mkdtemp()
     >>> seconds = pa.array([second * 1_000_000 for second in range(9)], pa.timestamp("us"))
     >>> write(cells_of(pa.array(["a"] * 9), seconds), folder, "q_0_0")
-    >>> Pace(folder, DropRatio(0.01)).heartbeat(clock=9_000_000) == Pace(folder, DropRatio(0.01)).heartbeat(clock=0)
+    >>> first = BridgeGenerator(folder, DropRatio(0.01)).heartbeat(clock=9_000_000)
+    >>> BridgeGenerator(folder, DropRatio(0.01)).heartbeat(clock=0) == first
     True
     """
 
@@ -53,7 +55,7 @@ class Pace:
         self._folder = folder
         self._policy = policy
         self._query: str | None = None
-        self._sources: dict[str, int] = {}
+        self._sources = {name: number for number, name in enumerate(names_of_bounds(policy) or ())}
         self._clock = -EDGE
         self._generator: HeartbeatGenerator = self._resumed()
 

@@ -1,0 +1,129 @@
+"""Read bounds between the sources of a stream.
+
+`BOUNDS (SOURCE A LATENCY 2 s, B TRAILS A BY 5 s AFTER 1 s, ...)` declares bounds between named sources. `B TRAILS A BY
+x` says that once A has sent a row with time T, B sends only rows with times above T - x; with `AFTER y`, from y later
+on; with `AFTER n ROWS`, once n more rows of B have come. ALL stands for every source that is named, a source and itself
+included. LATENCY is how long a row may be on its way. Sources have the numbers in which they are named.
+
+`EXCEEDED p%` is the share of the rows of B that may break the bound, or of A that may be longer on their way; a source
+may have several latencies, each with its share. `DRATIO p%` is the budget of all that may fail for one source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from sqlglot import exp
+
+from eventide.errors import DeclarationError
+from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
+from eventide.eventtime.policies.skew.confidence import affordable
+from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.language.grammar.nodes import Amount, Amounts, Clause
+
+ALL = "ALL"
+
+
+@dataclass
+class SkewClauses:
+    """Bounds while they are read; sources by the names that the clauses give them."""
+
+    amounts: Amounts
+    clock: Amounts
+    sources: dict[str, int] = field(default_factory=dict)
+    latency: dict[str, dict[float, int]] = field(default_factory=dict)
+    """How long rows of a source may be on their way, by the share of them that are longer."""
+    pairs: list[tuple[str, str, SkewBound]] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    """What is to be said of bounds that the budget does not afford."""
+
+    def read(
+        self, at: exp.Expr, items: Iterable[Clause], budget: float | None = None
+    ) -> tuple[SkewMatrix, tuple[str, ...]]:
+        """The matrix, and the names of the sources in the order of their numbers.
+
+        Of the bounds that may fail only those are in it that a budget of losses affords.
+        """
+        for item in items:
+            self._take(item)
+        if not self.sources:
+            raise self.amounts.source.error("BOUNDS names no source", at, "add SOURCE name for each of them")
+        names = tuple(self.sources)
+        entries: list[list[list[SkewBound]]] = [[[] for _ in names] for _ in names]
+        for target, sender, bound in self.pairs:
+            for i in self._numbers(sender):
+                for j in self._numbers(target):
+                    entries[i][j].append(bound)
+        try:
+            matrix, unused = affordable(entries, list(map(self._latency, names)), 1.0 if budget is None else budget)
+        except DeclarationError as error:
+            raise self.amounts.source.error(str(error), at) from error
+        self.unused += (
+            f"a bound of {names[target]!r} behind {names[sender]!r} is not used: it may fail for "
+            f"{100 * bound.exceeded:.4g} % of the rows, and with what is used already that is more than DRATIO permits"
+            for sender, target, bound in unused
+        )
+        return matrix, names
+
+    def _take(self, item: Clause) -> None:
+        parts = dict(_parts_of(item))
+        if item.this == "SOURCE":
+            name = self._source(item.expressions[0])
+            if "LATENCY" in parts:
+                exceeded = self.amounts.share(parts["EXCEEDED"], "EXCEEDED") if "EXCEEDED" in parts else 0.0
+                self.latency.setdefault(name, {})[exceeded] = self._positive(parts["LATENCY"], "LATENCY")
+            elif "EXCEEDED" in parts:
+                raise self.amounts.source.error("EXCEEDED of what? Give a LATENCY before it", parts["EXCEEDED"])
+            return
+        target, sender = self._source(item.expressions[0]), self._source(item.expressions[2])
+        lag = self.amounts.length(parts["BY"], "BY")
+        if lag < 0:
+            raise self.amounts.source.error("a source cannot trail by less than 0", parts["BY"])
+        exceeded = self.amounts.share(parts["EXCEEDED"], "EXCEEDED") if "EXCEEDED" in parts else 0.0
+        after = parts.get("AFTER")
+        if after is not None and self.amounts.says_rows(after):
+            self.pairs.append((target, sender, RowBound(self.amounts.rows(after, "AFTER"), lag, exceeded)))
+        else:
+            wait = self._positive(after, "AFTER") if after is not None else 0
+            self.pairs.append((target, sender, TimeBound(wait, lag, exceeded)))
+
+    def _positive(self, amount: Amount, what: str) -> int:
+        length = self.clock.length(amount, what)
+        if length < 0:
+            raise self.clock.source.error(f"{what} cannot be below 0", amount)
+        return length
+
+    def _source(self, name: exp.Expr) -> str:
+        if is_all(name):
+            return ALL
+        self.sources.setdefault(name.name, len(self.sources))
+        return name.name
+
+    def _numbers(self, name: str) -> list[int]:
+        return list(self.sources.values()) if name == ALL else [self.sources[name]]
+
+    def _latency(self, name: str) -> dict[float, int]:
+        return self.latency.get(name, self.latency.get(ALL, {}))
+
+
+def is_all(name: exp.Expr) -> bool:
+    """Whether this stands for all sources."""
+    return name.name.upper() == ALL and isinstance(name, exp.Identifier) and not name.args.get("quoted")
+
+
+def silence(clock: Amounts, amount: Amount, name: str) -> int:
+    """How long a silence may last."""
+    found = clock.length(amount, name)
+    if found < 1:
+        raise clock.source.error(f"{name} {amount.sql()} would never wait: give more than 0", amount)
+    return found
+
+
+def _parts_of(item: Clause) -> Iterator[tuple[str, Amount]]:
+    """Each word and the amount behind it."""
+    parts = item.expressions
+    for word, amount in pairwise(parts):
+        if isinstance(word, exp.Var) and isinstance(amount, Amount):
+            yield word.name, amount
