@@ -24,7 +24,7 @@ REFUSED_QUERIES = {
     "SELECT a.k FROM s a JOIN s b ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 SECOND AND a.v = lead(b.v)": "LEAD",
     "SELECT stack(2, v, v) AS x FROM s UNION ALL SELECT v AS x FROM s": "STACK",
     "SELECT n FROM (SELECT rank() AS n FROM s)": "RANK",
-    "SELECT k, row_number() OVER (ORDER BY v) AS n FROM s": "OVER",
+    "SELECT k, row_number() OVER (ORDER BY v) AS n FROM s": "row_number",
 }
 
 

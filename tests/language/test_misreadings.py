@@ -10,26 +10,51 @@ from eventide.language.script import read_script
 N = "CREATE STREAM N (t BIGINT, k STRING, v INT);\n"
 
 MEANT: dict[str, tuple[int, int, str, str | None]] = {
-    "SELECT sum(v) OVER (PARTITION BY k) FROM N [RANGE 5]": (
+    "SELECT sum(v) OVER (PARTITION BY k) AS x FROM N": (
         2,
         8,
-        "OVER cannot be run yet",
-        "aggregate in a window, FROM s [RANGE 5 minutes]; over all groups of a window, "
-        "by a query over the query's name",
+        "the rows that sum looks at are never all there, as a stream has no end",
+        "ORDER BY t to look at those before, or PARTITION BY t to look at those of the same time",
     ),
-    "SELECT v, rank() OVER (ORDER BY count(*) DESC) AS r FROM N [RANGE 5] GROUP BY v": (
+    "SELECT rank() OVER (PARTITION BY k ORDER BY t) AS x FROM N": (2, 8, "rank needs all rows", "PARTITION BY t too"),
+    "SELECT lag(v) OVER (ORDER BY t DESC) AS x FROM N": (2, 8, "never all there", "ORDER BY t"),
+    "SELECT row_number() OVER (PARTITION BY t) AS x FROM N": (2, 8, "row_number needs an order", None),
+    "SELECT lag(v, k) OVER (ORDER BY t) AS x FROM N": (2, 8, "needs a number of rows", None),
+    "SELECT ntile(2) OVER (PARTITION BY t ORDER BY v ROWS 1 PRECEDING) AS x FROM N": (
         2,
-        11,
-        "OVER cannot be run yet",
-        "for the first n of each window: ORDER BY COUNT(*) DESC LIMIT n, behind GROUP BY",
+        8,
+        "ntile has no frame",
+        None,
+    ),
+    "SELECT max(v) OVER (ORDER BY t RANGE INTERVAL 5 SECONDS PRECEDING) AS x FROM N": (2, 8, "is in numbers", None),
+    "SELECT max(v) OVER (ORDER BY t ROWS BETWEEN 1 FOLLOWING AND 1 PRECEDING) AS x FROM N": (
+        2,
+        8,
+        "this frame ends before it begins",
+        None,
+    ),
+    "SELECT max(v) OVER (ORDER BY t ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING) AS x FROM N": (
+        2,
+        8,
+        "a frame up to UNBOUNDED FOLLOWING never ends",
+        "say how far it reaches",
+    ),
+    "SELECT max(v) OVER w AS x FROM N": (2, 8, "there is no window 'w'", "write WINDOW w AS (..)"),
+    "SELECT v FROM N QUALIFY v > 1": (2, 25, "QUALIFY chooses by a function with OVER", "write WHERE"),
+    "SELECT DISTINCT ON (k) v FROM N [RANGE 5 ROWS]": (2, 40, "looks back over a length of time", "[RANGE 1 hour]"),
+    "SELECT v, count(*) AS n, rank() OVER (ORDER BY count(*)) AS r FROM N [RANGE 5] GROUP BY v LIMIT 2": (
+        2,
+        97,
+        "LIMIT and OVER in one SELECT cannot be run yet",
+        "put one of them into a query around",
     ),
     "SELECT v, count(*) AS n FROM N [RANGE 5] GROUP BY v HAVING rank() OVER (ORDER BY n) < 3": (
         2,
         60,
-        "OVER cannot be run yet",
-        "ORDER BY n LIMIT n",
+        "HAVING sees no OVER",
+        "choose by it in QUALIFY, behind the SELECT",
     ),
-    "SELECT v FROM N WHERE row_number() OVER (PARTITION BY v) = 1": (2, 23, "OVER cannot be run yet", None),
+    "SELECT v FROM N WHERE row_number() OVER (PARTITION BY v) = 1": (2, 23, "WHERE sees no OVER", "QUALIFY"),
     "SELECT max(v) FROM N [RANGE 5 minuts]": (2, 31, "not 'minuts'", "did you mean minutes?"),
     "SELECT max(v) FROM N [RANGE 1 month]": (2, 31, "not 'month'", "say how many days"),
     "SELECT max(v) FROM N [RANGE 5 GROUP BY k": (2, 31, "not 'GROUP BY'", "close the window before it with ]"),
@@ -81,12 +106,6 @@ MEANT: dict[str, tuple[int, int, str, str | None]] = {
     "CREATE VIEW a AS SELECT max(v) FROM N [RANGE 5]": (2, 8, "not 'VIEW'", "a view is a query here"),
     "CREATE TABLE a (t BIGINT)": (2, 8, "not 'TABLE'", "CREATE STREAM name"),
     "INSERT INTO a SELECT v FROM N": (2, 1, "not 'INSERT'", "CREATE QUERY name AS SELECT .. INTO 'dir'"),
-    "SELECT v - lag(v) OVER (ORDER BY t) AS d FROM N": (
-        2,
-        12,
-        "OVER cannot be run yet",
-        "to meet rows before it, join the stream with itself: ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE",
-    ),
 }
 
 

@@ -22,17 +22,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.api.arguments import Expression, condition_text, value_named
+from eventide.api.arguments import Expression, Length, condition_text, length, value_named
 from eventide.api.column_text import quoted
 from eventide.api.query import ContinuousQuery
 from eventide.api.rows import UNNAMED, EventRows, GivenSink, Node, ReadableRows
 from eventide.errors import DeclarationError
 from eventide.language.row_query import clock_of
+from eventide.plan.declared.over import Over
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import Rows, sampled
-from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, TimeKind
 from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
-from eventide.plan.expressions.columns import Column
+from eventide.plan.expressions.columns import Column, named
 from eventide.plan.expressions.parse import check_columns, parsed
 from eventide.profile.amounts import spoken
 
@@ -105,7 +106,8 @@ class QueryBuilder(ReadableRows):
                 "an aggregate over a stream never ends without a window: add .window('5 minutes', '1 minute'), "
                 ".sessions('10 minutes') or .rows(100)"
             )
-        columns = (*self._known, *(Column(group.name, "") for group in self.groups))
+        edges = (WINDOW_START, WINDOW_END)
+        columns = (*self._known, *(Column(name, "") for name in (*(group.name for group in self.groups), *edges)))
         select = [value for each in aggregates for value in self._values(each, columns)]
         select += [value_named(each, columns, self._owner, name) for name, each in named.items()]
         for condition in self.on_groups:
@@ -154,6 +156,39 @@ class QueryBuilder(ReadableRows):
         outputs = [(item.name, parsed(item.sql, self._owner)) for item in select] or level.all_columns
         shown = tuple(Column(name, level.type_of(expression)) for name, expression in outputs)
         return EventRows(rows, (self.stream,), shown, clock_of(list(outputs), level))
+
+    def over(self, **values: str) -> EventRows:
+        """Give rows with all their columns and, beside them, window functions: SQL text with OVER, by name."""
+        if self.windows is not None or self.groups or self.on_groups or self.share is not None:
+            raise DeclarationError("rows that meet others have no windows, groups and samples: leave them out")
+        level = self.stream._scope()
+        given = tuple(Named(name, sql) for name, sql in values.items())
+        over = Over("", (self.stream._name,), (), _all_of(self.conditions), values=given)
+        outputs = level.all_columns
+        shown = tuple(Column(name, level.type_of(expression)) for name, expression in outputs)
+        more = tuple(Column(name, "") for name in values)
+        rows = EventRows(over, (self.stream,), (*shown, *more), clock_of(list(outputs), level))
+        # Rows that wait for others of their group are put in the order of time again.
+        return rows.select(*(column.name for column in rows.columns)) if over.awaits_rows else rows
+
+    def dropDuplicates(self, *columns: str, within: Length | None = None) -> EventRows:  # noqa: N802
+        """Give the first row of each value of these columns."""
+        if not columns:
+            raise DeclarationError("what makes rows duplicates? Name the columns: .dropDuplicates('id')")
+        level = self.stream._scope()
+        time = WINDOW_END if isinstance(level.stream, Derived) else level.stream.time
+        if time is None:
+            raise DeclarationError("duplicates are told in the order of time, and these rows have none yet")
+        frame = ""
+        if within is not None:
+            long = length(within, level.stream.time_kind, "within") - 1
+            numbers = level.stream.time_kind is TimeKind.SEQUENCE
+            edge = str(long) if numbers else f"INTERVAL '{long}' MICROSECOND"
+            frame = f" RANGE BETWEEN {edge} PRECEDING AND CURRENT ROW"
+        groups = ", ".join(quoted(named(name, self._known, self._owner).name) for name in columns)
+        number = f"row_number() OVER (PARTITION BY {groups} ORDER BY {quoted(time)}{frame})"
+        kept = [name for name, _ in level.all_columns]
+        return self.over(eventide_place=number).where("eventide_place = 1").select(*kept)
 
     def start(self, sink: GivenSink = None, checkpoint: str | PathLike[str] | None = None) -> RunningQuery:
         """Start a query that gives these rows, with all their columns."""

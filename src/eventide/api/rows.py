@@ -89,6 +89,28 @@ class ReadableRows(WindowedRows):
         """
         return self._builder.select(*columns, **expressions)
 
+    def over(self, **values: str) -> EventRows:
+        """Give these rows with all their columns and, beside them, window functions: SQL text with OVER, by name.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [3, 1, 2], "car": ["x", "x", "y"], "km": [9, 5, 4]}), time="t")
+        >>> cars.over(before="lag(km) OVER (PARTITION BY car ORDER BY t)").run().column("before").to_pylist()
+        [None, None, 5]
+        """
+        return self._builder.over(**values)
+
+    def dropDuplicates(self, *columns: str, within: Length | None = None) -> EventRows:  # noqa: N802
+        """Give the first row of each value of these columns; or those without such a row less than `within` before.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> sent = stream(pa.table({"t": [1, 3, 9], "id": [7, 7, 7]}), time="t")
+        >>> sent.dropDuplicates("id", within=5).run().column("t").to_pylist()
+        [1, 9]
+        """
+        return self._builder.dropDuplicates(*columns, within=within)
+
     def groupBy(self, *columns: Expression, **expressions: Expression) -> QueryBuilder:  # noqa: N802
         """Give one result for each group: names of columns, Columns, or SQL text under a name (`hour="hour(ts)"`)."""
         builder = self._builder
@@ -351,6 +373,12 @@ class EventRows(NamedRows, Startable):
         if not isinstance(self.declared, Rows):
             return self
         return replace(self, declared=replace(self.declared, ordered=False))
+
+    def by_time(self) -> EventRows:
+        """Give rows in the order of time alone: simultaneous ones go as they come, and do not wait for each other."""
+        if not isinstance(self.declared, Rows):
+            return self
+        return replace(self, declared=replace(self.declared, ordered=True, simultaneous=True))
 
 
 def readable(given: Node | QueryBuilder) -> Node:

@@ -43,8 +43,9 @@ from eventide.language.grammar.source_text import (
     StreamStatement,
 )
 from eventide.language.grammar.spelling import meant
+from eventide.language.over import OverReader, looks_around, over_results, windows_of
 from eventide.language.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
-from eventide.language.row_query import RowsReader, UnionReader, gives_rows
+from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
 from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.stream_bounds import relate_streams
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
@@ -85,7 +86,7 @@ class Builder:
     about_bounds: list[tuple[str, exp.Expr]] = field(default_factory=list)
 
     def know(self, streams: Iterable[Stream]) -> None:
-        """Streams that were declared elsewhere: a policy of their own stays what it is."""
+        """Add streams that were declared elsewhere; a policy of their own stays what it is."""
         for stream in streams:
             own = None if stream.policy == DropRatio(0.01) else "its declaration"
             self.streams[stream.name.lower()] = DeclaredStream(stream, {}, None, own)
@@ -170,6 +171,9 @@ class Builder:
             raise self.source.error(
                 f"{AT_ONCE} is for rows, and a window is emitted when it is over", at_once, "leave it out"
             )
+        by_time = next((clause for clause in clauses if clause.this == BY_TIME), None)
+        if by_time is not None:
+            self.queries[name.lower()] = replace(known, query=by_time_alone(known.query, by_time, self.source))
         if by_source is not None:
             self._close_by_source(name, by_source)
         if asked:
@@ -200,8 +204,16 @@ class Builder:
         if isinstance(tree, exp.SetOperation):
             step, columns, clock = UnionReader(self.source, origin).read(name, tree, above, ordered)
             return self._take_in(ScopeRelation(step, tree, columns, clock, hidden))
+        of_rows = isinstance(tree, exp.Select) and gives_rows(tree)
+        if isinstance(tree, exp.Select) and not of_rows and windows_of(tree):
+            tree, of_rows = over_results(tree, self.source), True
         select, level = origin.read(tree, above)
-        if gives_rows(select):
+        policy: dict[str, Clause]
+        if of_rows and looks_around(select):
+            clauses = level.window.expressions if level.window is not None else ()
+            policy = {str(clause.this): clause for clause in clauses if clause.this in ("SLACK", "DRATIO")}
+            step, columns, clock = OverReader(self.source, origin).read(name, select, level, ordered)
+        elif of_rows:
             step, columns, clock = RowsReader(self.source, origin).read(name, select, level, ordered)
             clauses = level.window.expressions if level.window is not None else ()
             policy = {str(clause.this): clause for clause in clauses}

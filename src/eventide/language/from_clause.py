@@ -150,7 +150,6 @@ NOT_YET = {
     "sort": "SORT BY",
     "cluster": "CLUSTER BY",
     "distribute": "DISTRIBUTE BY",
-    "qualify": "QUALIFY",
     "pivots": "PIVOT",
     "match": "MATCH_RECOGNIZE",
     "into": "SELECT INTO",
@@ -158,7 +157,7 @@ NOT_YET = {
 }
 """Parts of a SELECT that are read but cannot be run yet."""
 
-OWN = ("group", "having", "distinct", "order", "limit", "joins")
+OWN = ("group", "having", "distinct", "order", "limit", "joins", "qualify")
 """What makes a sub-query one of its own."""
 
 
@@ -187,6 +186,7 @@ class FromReader:
         if origin is None:
             raise self.source.error("this SELECT reads nothing", select, "add FROM and a stream")
         if select.args.get("joins"):
+            self._refuse_window_tables(select)
             joins = JoinReader(self.source, lambda table, computed: self._side(table, ctes, computed), self.hide)
             level = joins.read(select)
             self._add_window(select, level)
@@ -208,6 +208,18 @@ class FromReader:
             level.where.append(condition)
         return select, level
 
+    def _refuse_window_tables(self, select: exp.Select) -> None:
+        """In a join a window behind a stream is how far back its rows are met, which no function of windows means."""
+        origin = select.args["from_"].this
+        for table in (origin, *(join.this for join in select.args["joins"])):
+            window = table.args.get("stream_window")
+            if isinstance(window, StreamWindow) and (function := window.meta.get("function")):
+                raise self.source.error(
+                    f"{function} in a join cannot be run yet",
+                    window,
+                    "aggregate in a query of its own, FROM (SELECT .. GROUP BY ..) AS a JOIN .. ON a.window_start = ..",
+                )
+
     def settled(self, level: Scope, tree: exp.Expr) -> Scope:
         """Make an operator of a join, so that an aggregate can read it; anything else unchanged."""
         if level.pending is None:
@@ -220,9 +232,9 @@ class FromReader:
 
     def _add_window(self, select: exp.Select, level: Scope) -> None:
         for window in select.args.get("windows") or ():
-            if not isinstance(window, StreamWindow):
-                raise self.source.error("a WINDOW clause of rows cannot be run yet", window, "write WINDOW [RANGE ..]")
-            level.window = self._one_window(level.window, window)
+            # Others are named for OVER.
+            if isinstance(window, StreamWindow):
+                level.window = self._one_window(level.window, window)
 
     def _only_known(self, select: exp.Select) -> None:
         for key, words in NOT_YET.items():
@@ -320,7 +332,10 @@ class FromReader:
             below = below.this
         if isinstance(below, exp.SetOperation) or (
             isinstance(below, exp.Select)
-            and (any(below.args.get(key) for key in OWN) or any(aggregates_in(e) for e in below.expressions))
+            and (
+                any(below.args.get(key) for key in OWN)
+                or any(aggregates_in(e) or e.find(exp.Window) is not None for e in below.expressions)
+            )
         ):
             return over(self.made(below, ctes), set())
         select, level = self.read(below, ctes)

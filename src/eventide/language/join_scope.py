@@ -148,7 +148,7 @@ Side = tuple[str, Scope]
 
 
 def of_unknown_length(source: SourceText, conditions: Iterable[exp.Expr]) -> LanguageError | None:
-    """An interval bounds no times if its length differs, as that of a month, or is not of one unit."""
+    """The error for an interval that bounds no times: its length differs, as that of a month, or is not of one unit."""
     for interval in (found for one in conditions for found in one.find_all(exp.Interval)):
         if length_of(interval) is None:
             return source.error(
@@ -160,7 +160,7 @@ def of_unknown_length(source: SourceText, conditions: Iterable[exp.Expr]) -> Lan
 
 
 def unrelated(source: SourceText, node: exp.Expr, left: Sequence[Side], right: Side) -> LanguageError:
-    """Nothing relates the times of the two sides; the left one may be several inputs that are joined already."""
+    """The error where nothing relates the times of the two sides; the left one may be inputs joined already."""
     dated = next((side for side in left if side[1].times), left[0])
     names = []
     for alias, level in (dated, right):
@@ -193,7 +193,7 @@ def unrelated(source: SourceText, node: exp.Expr, left: Sequence[Side], right: S
 
 
 def one_sided(source: SourceText, open_side: tuple[exp.Expr, DifferenceBounds], scope: Scope) -> LanguageError:
-    """Times are bounded from one side alone; `scope` has the columns of all inputs."""
+    """The error where times are bounded from one side alone; `scope` has the columns of all inputs."""
     condition, bounds = open_side
     left, right = (as_written(one, scope) for one in (bounds.left, bounds.right))
     some = "INTERVAL 5 SECONDS" if bounds.left.times.micros else "5"

@@ -1,6 +1,7 @@
 """A SELECT without aggregates: rows, chosen and computed one by one; and UNION ALL of several.
 
-Laws. Each row that is read gives one row, with its own time, in the order of time; with EMIT IMMEDIATELY as it comes.
+Laws. Each row that is read gives one row, with its own time, in the order of time, simultaneous ones in the order of
+their values; with EMIT IN ORDER OF TIME in the order of time alone, with EMIT IMMEDIATELY as it comes.
 `window_start` and `window_end` are in every result, so they need no columns of their own. *UNION ALL* has the rows of
 several SELECTs, each once. Columns belong together by their places, and go by the names of the first SELECT. A SELECT
 of all columns of a stream or query, as they are, is that stream or query itself; any other is an operator or query of
@@ -17,18 +18,33 @@ from sqlglot import exp
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.expression_text import all_of, column_of, has_aggregate, name_for, spark_text, unused
 from eventide.language.from_clause import FromReader, with_queries
+from eventide.language.grammar.nodes import Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import aggregate_meant
 from eventide.language.group_by import refuse_over
 from eventide.language.join_scope import joined_output
 from eventide.language.scope import TIME, Clock, Scope, common_clock, stars_in
-from eventide.plan.declared.program import Operator
-from eventide.plan.declared.query import RESERVED, Named
+from eventide.plan.declared.program import Operator, Step
+from eventide.plan.declared.query import RESERVED, Named, Query
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.expressions.columns import Column
 
 EDGES = (WINDOW_START, WINDOW_END)
+
+
+BY_TIME = "EMIT IN ORDER OF TIME"
+"""Rows in the order of time alone: simultaneous ones go as they come, and do not wait for each other."""
+
+
+def by_time_alone(step: Step, clause: Clause, source: SourceText) -> Rows:
+    """The same rows in the order of time alone."""
+    if type(step) is not Rows:
+        what = "windows" if isinstance(step, Query) else "what is computed of several rows"
+        raise source.error(f"{BY_TIME} is for rows that are merged or chosen, and this gives {what}", clause, "drop it")
+    if not step.ordered:
+        raise source.error(f"{BY_TIME} and EMIT IMMEDIATELY say different things", clause, "keep one of them")
+    return replace(step, simultaneous=True)
 
 
 def gives_rows(select: exp.Select) -> bool:
@@ -38,7 +54,8 @@ def gives_rows(select: exp.Select) -> bool:
     >>> [gives_rows(parse_one(sql)) for sql in ("SELECT a FROM s", "SELECT max(a) FROM s", "SELECT DISTINCT a FROM s")]
     [True, False, False]
     """
-    grouped = select.args.get("distinct") is not None or select.args.get("group") is not None
+    distinct = select.args.get("distinct")
+    grouped = (distinct is not None and distinct.args.get("on") is None) or select.args.get("group") is not None
     return not grouped and not any(has_aggregate(item) for item in select.expressions)
 
 
@@ -53,23 +70,24 @@ class RowsReader:
         self, name: str, select: exp.Select, level: Scope, ordered: bool
     ) -> tuple[Operator, tuple[Column, ...], Clock]:
         """The operator, its columns, and which of them carry time."""
-        self._check(select, level)
-        outputs = self._outputs(select, level)
+        self.check(select, level)
+        outputs = self.outputs(select, level)
         try:
             if level.pending is not None:
                 named_join = replace(level.pending, join=replace(level.pending.join, name=name))
                 return joined_output(named_join, outputs)
             everything = len(select.expressions) == 1 and _is_whole(level)
             named = () if everything and select.is_star else tuple(Named(n, spark_text(e)) for n, e in outputs)
-            rows = Rows(name, (level.stream.name,), named, self._where(level), ordered)
+            rows = Rows(name, (level.stream.name,), named, self.where(level), ordered)
         except LanguageError:
             raise
         except DeclarationError as error:
-            raise self.source.error(str(error), _blamed(str(error), select)) from error
+            raise self.source.error(str(error), blamed(str(error), select)) from error
         columns = tuple(Column(n, level.type_of(e)) for n, e in outputs)
         return rows, columns, clock_of(outputs, level)
 
-    def _check(self, select: exp.Select, level: Scope) -> None:
+    def check(self, select: exp.Select, level: Scope) -> None:
+        """Refuse what rows cannot have."""
         refuse_over(select, self.source, frozenset())
         if not select.expressions:
             raise self.source.error("this SELECT has no columns", select, "write SELECT *, or name columns")
@@ -112,7 +130,8 @@ class RowsReader:
                 f"write ORDER BY {names[0]}, or leave it out" if names else "leave ORDER BY out",
             )
 
-    def _outputs(self, select: exp.Select, level: Scope) -> list[tuple[str, exp.Expr]]:
+    def outputs(self, select: exp.Select, level: Scope) -> list[tuple[str, exp.Expr]]:
+        """The columns by their names."""
         outputs: list[tuple[str, exp.Expr]] = []
         given = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
         for item in select.expressions:
@@ -127,7 +146,8 @@ class RowsReader:
             if isinstance(item, exp.Alias):
                 outputs.append((item.alias, expression))
             else:
-                name = inner.name if isinstance(inner, exp.Column) else name_for(inner)
+                called = inner.this if isinstance(inner, exp.Window) else inner
+                name = inner.name if isinstance(inner, exp.Column) else name_for(called)
                 outputs.append((self._free(name, expression, outputs, given, item), expression))
         if not outputs:
             raise self.source.error("this SELECT has no column of its own", select, "select a column of the rows")
@@ -149,7 +169,8 @@ class RowsReader:
             )
         return unused(name, used)
 
-    def _where(self, level: Scope) -> str | None:
+    def where(self, level: Scope) -> str | None:
+        """The condition on the rows that are read."""
         conditions = all_of(level.where)
         if level.sample is None:
             return conditions
@@ -185,7 +206,7 @@ def _is_edge(item: exp.Expr, level: Scope) -> bool:
     return named and (isinstance(level.stream, Derived) or item.name.lower() not in level.columns)
 
 
-def _blamed(message: str, select: exp.Select) -> exp.Expr:
+def blamed(message: str, select: exp.Select) -> exp.Expr:
     """The selected column that an error speaks of, or the whole query."""
     return next((e for e in select.expressions if e.alias_or_name and f"'{e.alias_or_name}'" in message), select)
 

@@ -183,13 +183,13 @@ class Scope:
 
 
 def over_stream(stream: Stream, aliases: set[str]) -> Scope:
-    """The rows of a stream, as a query sees them."""
+    """The scope of a query that reads a stream."""
     columns: Columns = {column.name.lower(): (column.name, column_of(column.name)) for column in stream.columns}
     return Scope(stream, columns, aliases, Clock.of_stream(stream))
 
 
 def over(known: ScopeRelation, aliases: set[str]) -> Scope:
-    """The results of a query or operator, as the query above sees them."""
+    """The scope of a query that reads the results of a query or operator."""
     results = known.results
     columns: Columns = {column.name.lower(): (column.name, column_of(column.name)) for column in results.columns}
     return Scope(results, columns, aliases, known.clock, below=known)

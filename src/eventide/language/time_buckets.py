@@ -36,7 +36,7 @@ class ScaledTime:
 
     @property
     def as_floor(self) -> exp.Expr:
-        """In words whose way with time is known."""
+        """The expression with functions whose effect on time is known."""
         return exp.Floor(this=exp.Div(this=self.time.copy(), expression=self.divisor.copy()))
 
 

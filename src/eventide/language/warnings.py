@@ -31,11 +31,12 @@ from eventide.language.create_stream import DeclaredStream
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
 from eventide.plan.declared.join import Lookup
+from eventide.plan.declared.over import Over
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.declared.window import SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, SameWindow, SessionWindow, Window
 
 MANY_PANES = 1000
 POLICIES = (*POLICY_CLAUSES, "SLACK", "PUNCTUATED BY", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER", "TIMEOUT")
@@ -126,6 +127,8 @@ def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     window = query.window
     if isinstance(window, SameWindow | SessionWindow):
         return
+    if isinstance(window, GrowingWindow):
+        return
     if window.slide > window.range:
         yield "SLIDE is longer than RANGE: rows between two windows are in none", tree
     if isinstance(window, Window) and window.range // window.pane > MANY_PANES:
@@ -135,6 +138,8 @@ def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Stream]) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a merge or join: it waits for the slowest of its inputs (STREAM paper, section 5)."""
+    if isinstance(operator, Over) and operator.awaits_rows:
+        yield "a row waits for the next one of its group, however late that is, and whoever reads it waits too", tree
     for name in operator.inputs:
         stream = streams.get(name.lower())
         if stream is None or stream.table is not None or len(operator.inputs) < 2 or not _stands_still(stream):

@@ -69,7 +69,7 @@ class RunSettings:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> RunSettings:
-        """Read them, refusing what nobody knows."""
+        """Read settings; refuse names that nobody knows."""
         spark = {key: value for key, value in given.items() if key.lower().startswith("spark.")}
         own = {key.lower(): value for key, value in given.items() if key not in spark}
         for key in own:

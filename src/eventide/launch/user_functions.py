@@ -83,7 +83,7 @@ class Signature:
 
 
 def signature_of(function: Function) -> Signature:
-    """Find it in the file, without running that."""
+    """Find the signature of a function in its file, without running the file."""
     found = _definition(function)
     arguments = [*found.args.posonlyargs, *found.args.args]
     kinds = [_type(argument.annotation) for argument in arguments]
@@ -98,7 +98,7 @@ def signature_of(function: Function) -> Signature:
 
 
 def loaded(function: Function) -> Callable[..., Any]:
-    """The function itself; this runs its file."""
+    """Load the function; this runs its file."""
     name = _definition(function).name
     spec = importlib.util.spec_from_file_location(f"eventide_function_{name}", function.file)
     assert spec is not None
@@ -134,7 +134,7 @@ class Failures:
     first: dict[str, str] = field(default_factory=dict)
 
     def watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function; an engine keeps what it raises to itself, so it is noted here."""
+        """Wrap a function so that its first error is noted: an engine keeps errors to itself."""
 
         @wraps(function)
         def noting(*given: Any) -> Any:

@@ -53,9 +53,11 @@ from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.plan.bound.join import BoundJoin, bind_join
 from eventide.plan.bound.join_inputs import meeting
 from eventide.plan.bound.lookup import BoundLookup, bind_lookup, joining
+from eventide.plan.bound.over import bind_over
 from eventide.plan.bound.query import BoundQuery, bind, inside_aggregates
 from eventide.plan.bound.rows import BoundRows, bind_rows, check_mergeable
 from eventide.plan.declared.join import Join, Side
+from eventide.plan.declared.over import Over
 from eventide.plan.declared.program import Operator, Program, Step, reads
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
@@ -176,7 +178,7 @@ class BoundProgram:
         return whole
 
     def with_step(self, step: Step, types: TypeResolver) -> BoundProgram:
-        """The same, and one query or operator of the program bound, after all that it reads."""
+        """A copy with one more query or operator of the program bound, after all that it reads."""
         try:
             return self._with_query(step, types) if isinstance(step, Query) else self._with_operator(step, types)
         except RecursionError as error:
@@ -216,7 +218,7 @@ class BoundProgram:
         return tuple(way for way in self.ways if way.step == step)
 
     def judged_by(self, way: Edge) -> tuple[str, ...]:
-        """Those whose heartbeats together make a row late that comes this way.
+        """The streams and operators whose least heartbeat makes a row late that comes this way.
 
         A merge is as slow as its slowest input; rows of a join may lack partners that were freed as their own input
         went on.
@@ -240,7 +242,9 @@ class BoundProgram:
         inputs = self._declared(operator.inputs, types)
         bound: BoundOperator
         type_of = declared_first(types.type_of)
-        if isinstance(operator, Rows):
+        if isinstance(operator, Over):
+            bound = bind_over(operator, inputs[0], type_of)
+        elif isinstance(operator, Rows):
             bound = bind_rows(operator, inputs, type_of)
         else:
             left, right = inputs[0], inputs[-1]
@@ -303,7 +307,7 @@ def as_run(program: Program, heartbeats: HeartbeatScope) -> Program:
 
 
 def with_input_managers(program: Program) -> Program:
-    """The same program, with rows kept before its joins."""
+    """A copy of the program with input managers, which hold rows back before its joins."""
     operators: list[Operator] = []
     for operator in program.operators:
         if isinstance(operator, Join):
@@ -316,7 +320,7 @@ def with_input_managers(program: Program) -> Program:
 
 
 def input_managers(program: Program) -> dict[str, str]:
-    """Whose input manager each of them is."""
+    """The join that each input manager is for, by the name of the input manager."""
     joins = [operator for operator in program.operators if isinstance(operator, Join)]
     sides = ((join, side) for join in joins for side in (join.left, join.right))
     return {side.input: join.name for join, side in sides if side.input == _name(join, side)}

@@ -55,8 +55,10 @@ from eventide.eventtime.policies.wrappers.source_groups import MergedSources, Pe
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.plan.binding import BoundOperator
 from eventide.plan.bound.lookup import BoundLookup
+from eventide.plan.bound.over import BoundOver
 from eventide.plan.bound.rows import BoundRows
 from eventide.plan.declared.join import Join, Lookup
+from eventide.plan.declared.over import Over
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.rows import Queue, Rows
 from eventide.plan.declared.stream import Derived, Stream, TimeKind
@@ -159,7 +161,7 @@ def described_operator(
                 f"rows of {versions.alias} until a later one of their keys holds for all that can still come",
             ],
         }
-    return described | {"ordered": operator.ordered, "held": [_held_by_rows(operator, runs)]}
+    return described | {"ordered": operator.ordered, "held": _held_by_rows(operator, bound, runs)}
 
 
 def bands_of(join: Join, unitless: bool) -> list[dict[str, Any]]:
@@ -209,18 +211,43 @@ def _word(operator: Operator) -> str:
         return "join" if isinstance(operator, Join) else "lookup"
     if isinstance(operator, Queue):
         return "queue"
+    if isinstance(operator, Over):
+        return "over"
     return "merge" if len(operator.inputs) > 1 else "rows"
 
 
-def _held_by_rows(rows: Rows, runs: bool) -> str:
+def _held_by_rows(rows: Rows, bound: BoundOperator | None, runs: bool) -> list[str]:
     if isinstance(rows, Queue):
-        return _held_by_queue(rows)
+        return [_held_by_queue(rows)]
+    if isinstance(bound, BoundOver):
+        return _held_by_over(bound)
     if not runs:
-        return "nothing: whoever reads it reads its inputs"
+        return ["nothing: whoever reads it reads its inputs"]
     if not rows.ordered:
-        return "nothing: rows go on in the round in which they come"
+        return ["nothing: rows go on in the round in which they come"]
     inputs = "the input" if len(rows.inputs) == 1 else "all inputs"
-    return f"each row until the heartbeat of {inputs} has passed it, to be emitted in the order of time"
+    if rows.simultaneous:
+        return [f"each row until no earlier one can come from {inputs}, to be emitted in the order of time alone"]
+    return [f"each row until the heartbeat of {inputs} has passed it, to be emitted in the order of time"]
+
+
+def _held_by_over(bound: BoundOver) -> list[str]:
+    """What waits, and what is kept as far as frames reach."""
+    reach, unitless = bound.reach, bound.kind is TimeKind.SEQUENCE
+    if bound.whole is not None:
+        stretch = "its time" if bound.whole.width == 1 else f"its {spoken(bound.whole.width, unitless)}"
+        return [f"each row until the heartbeat has passed {stretch}, and the rows of its group are all there"]
+    found = ["each row until the heartbeat has passed it, to be emitted in the order of time"]
+    if reach.waits:
+        rows = [f"{reach.ahead_rows:,} later rows of its group"] if reach.ahead_rows else []
+        long = [f"{spoken(reach.ahead_time, unitless)} after it"] if reach.ahead_time else []
+        found.append(f"each row until it knows {' and '.join([*rows, *long])}")
+    if reach.keeps:
+        many = "the last row" if reach.rows == 1 else f"the last {reach.rows:,} rows"
+        rows = [f"{many} of each group, for ever"] if reach.rows else []
+        long = [f"rows of the last {spoken(reach.time, unitless)}"] if reach.time else []
+        found.append(" and ".join([*rows, *long]))
+    return found
 
 
 def _held_by_queue(queue: Queue) -> str:
@@ -239,7 +266,8 @@ def _kind(bound: BoundOperator) -> TimeKind:
 
 
 def _values(operator: Operator, bound: BoundOperator | None) -> list[dict[str, Any]]:
-    words = {item.name: item.sql for item in operator.select}
+    over = operator.values if isinstance(operator, Over) else ()
+    words = {item.name: item.sql for item in (*operator.select, *over)}
     if bound is None:
         return [{"name": name, "sql": sql} for name, sql in words.items()]
     return [{"name": c.name, "sql": words.get(c.name, c.name), "type": c.type} for c in bound.outputs]
@@ -271,7 +299,7 @@ Length = Callable[[int], str]
 
 
 def in_words(policy: Policy, unitless: bool) -> str:
-    """Say it; `unitless` times are numbers of a sequence, others microseconds."""
+    """The attribute in words; `unitless` times are numbers of a sequence, others microseconds."""
     return _words(policy, lambda amount: spoken(amount, unitless))
 
 

@@ -245,7 +245,7 @@ class Accuracy:
         return tuple(one.fault for one in self._comparisons.values() if one.fault is not None)
 
     def copy(self) -> Accuracy:
-        """Another one that knows the same, for a round that may fail."""
+        """A copy for a round that may fail."""
         other = copy(self)
         other.by_point, other.by_group = self.by_point.copy(), copy(self.by_group)
         other._counts, other._sums = dict(self._counts), dict(self._sums)

@@ -176,7 +176,7 @@ class ByPoint:
         return float(np.interp(point * PER_SLIDE, known, self.early_rows[known] / self.final_rows[known]))
 
     def copy(self) -> ByPoint:
-        """Another one with the same sums."""
+        """A copy with the same sums."""
         other = copy(self)
         for name in _SUMS:
             setattr(other, name, getattr(self, name).copy())

@@ -152,7 +152,7 @@ SUFFIX = "_estimate"
 
 
 def estimated(early: pa.Table, names: Sequence[str], completeness: float | Floats | None) -> pa.Table:
-    """With a column `NAME_estimate` for each of the named ones; `completeness` of all rows, or of each.
+    """Add a column `NAME_estimate` for each named column; `completeness` is of all rows, or of each row.
 
     >>> estimated(pa.table({"n": [3, 4]}), ["n"], completeness=None).column("n_estimate").to_pylist()
     [3.0, 4.0]

@@ -10,6 +10,7 @@ from eventide.engine.operators.join import JoinOperator
 from eventide.engine.operators.lookup import LookupOperator
 from eventide.engine.operators.merge import Merge
 from eventide.engine.operators.operator import Operator
+from eventide.engine.operators.over import OverOperator
 from eventide.engine.operators.per_source_aggregate import PerSourceAggregate
 from eventide.engine.operators.queue import QueueOperator
 from eventide.engine.operators.session_aggregate import SessionAggregate
@@ -19,6 +20,7 @@ from eventide.engine.relations.executor import Executor
 from eventide.eventtime.instant import NEVER
 from eventide.plan.binding import BoundOperator
 from eventide.plan.bound.join import BoundJoin
+from eventide.plan.bound.over import BoundOver
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import BoundRows
 from eventide.plan.declared.rows import Queue
@@ -38,6 +40,8 @@ def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = N
         if bound.of_sessions:
             return SessionAggregate.start(bound, executor, begins)
         return WindowAggregate.start(bound, executor, begins)
+    if isinstance(bound, BoundOver):
+        return OverOperator.start(bound, executor, begins)
     if isinstance(bound, BoundRows):
         return (QueueOperator if isinstance(bound.rows, Queue) else Merge).start(bound, executor, begins)
     return (

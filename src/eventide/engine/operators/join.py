@@ -32,7 +32,7 @@ from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, RIGHT
 from eventide.plan.bound.query import BoundQuery, instant_sql
-from eventide.plan.sql.join import COUNT, alone_text, met_columns, output_order, side_columns
+from eventide.plan.sql.join import COUNT, alone_text, output_order, pair_columns, side_columns
 
 Two = tuple[Segments, Segments]
 Frontiers = tuple[OperatorFrontier, OperatorFrontier]
@@ -360,7 +360,7 @@ def side_stamps(bound: BoundJoin, side: int, clock: int) -> dict[str, int]:
 
 def pairs_layout(bound: BoundJoin) -> Layout:
     """The layout of the pairs of a join."""
-    return Layout((*met_columns(bound, LEFT), *met_columns(bound, RIGHT)))
+    return Layout((*pair_columns(bound, LEFT), *pair_columns(bound, RIGHT)))
 
 
 def carried_columns(bound: BoundJoin, side: int) -> dict[str, str]:

@@ -26,7 +26,7 @@ from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.declared.stream import Derived
 from eventide.plan.declared.temporal import time_columns
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.sql.join import driver_exact, met_text, output_text, pairs_text
+from eventide.plan.sql.join import driver_exact, output_text, pair_side_text, pairs_text
 
 MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
 FIRST = "__first"
@@ -77,7 +77,7 @@ class JoinStatements:
         return " UNION ALL ".join(parts)
 
     def _pairs(self, left: str, right: str, fail_safe: bool) -> str:
-        sides = met_text(self.bound, LEFT, left), met_text(self.bound, RIGHT, right)
+        sides = pair_side_text(self.bound, LEFT, left), pair_side_text(self.bound, RIGHT, right)
         return pairs_text(self.bound, *sides, fail_safe)
 
     def emitted(self, rows: str, fail_safe: bool = False) -> str:

@@ -43,11 +43,11 @@ from eventide.plan.sql.join import (
     PASSED,
     alone_text,
     lookup_exact,
-    met_columns,
-    met_text,
     needed_text,
     output_order,
     output_text,
+    pair_columns,
+    pair_side_text,
     versions_text,
 )
 
@@ -163,7 +163,7 @@ class LookupOperator(Operator):
             return Output.of(layout)
         found = Relation.nothing(pairs_layout(joined))
         if versions.parts:
-            sides = met_text(joined, LEFT, "ready"), met_text(joined, RIGHT, "versions")
+            sides = pair_side_text(joined, LEFT, "ready"), pair_side_text(joined, RIGHT, "versions")
             text = self._matches(*sides)
             found = self.executor.relation(
                 Statement(text, self._portable), {"ready": ready, "versions": versions}, found.layout
@@ -171,7 +171,7 @@ class LookupOperator(Operator):
         columns = [
             f"CAST(NULL AS BIGINT) AS {column.name}" if column.name in OWN_SPAN else quoted(column.name)
             for side in (LEFT, RIGHT)
-            for column in met_columns(joined, side)
+            for column in pair_columns(joined, side)
         ]
         every = f"SELECT {', '.join(columns)}, CAST(2 AS BIGINT) AS {COUNT} FROM found"
         if self.bound.lookup.keeps_all:

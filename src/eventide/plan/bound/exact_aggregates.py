@@ -249,15 +249,16 @@ def _chosen(
 ) -> AggregateValue | None:
     """The value in the row that is least or largest by `before`, then by all values that are asked for of that row."""
     kind = columns.type_of(value)
-    if order_key(value, kind) is None:
+    key = order_key(value, kind)
+    if key is None:
         return None
     # An extreme is the value itself: rows that are chosen by nothing else have nothing in common.
     by = (function, *(sql for sql, _ in before), call.where or "", condition or "") if before else (function, value)
     fields = columns.chosen.setdefault(by, {})
-    fields[value] = kind
+    fields[value] = _comparable(value, kind, key)
     parts = [(f"b{i}", sql, type_) for i, (sql, type_) in enumerate(before)]
-    for place, (sql, type_) in enumerate(fields.items()):
-        parts += _comparable(sql, type_, str(place) if place else "")
+    for place, of_value in enumerate(fields.values()):
+        parts += ((f"{name}{place or ''}", sql, type_) for name, sql, type_ in of_value)
     row = "named_struct(" + ", ".join(f"'{name}', {nullable(sql, type_)}" for name, sql, type_ in parts) + ")"
     whole = row if condition is None else f"IF({condition}, {row}, NULL)"
     struct = "STRUCT<" + ", ".join(f"{name}: {type_}" for name, _, type_ in parts) + ">"
@@ -266,12 +267,10 @@ def _chosen(
     return AggregateValue(f"{name}.v{place or ''}", kind)
 
 
-def _comparable(value: str, kind: str, number: str) -> list[tuple[str, str, str]]:
+def _comparable(value: str, kind: str, key: tuple[str, str]) -> tuple[tuple[str, str, str], ...]:
     """A value as fields of a struct: whether it is there, what orders it where it does not itself, and the value."""
-    key = order_key(value, kind)
-    assert key is not None
-    ordering = [(f"k{number}", *key)] if key != (value, kind) else []
-    return [(f"h{number}", f"{value} IS NOT NULL", "BOOLEAN"), *ordering, (f"v{number}", value, kind)]
+    ordering = [("k", *key)] if key != (value, kind) else []
+    return (("h", f"{value} IS NOT NULL", "BOOLEAN"), *ordering, ("v", value, kind))
 
 
 NUMBERS = (*SMALL, "BIGINT")

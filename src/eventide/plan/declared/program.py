@@ -216,7 +216,7 @@ class Program:
         return replace(self, queries=(*self.queries, query))
 
     def without_query(self, name: str) -> Program:
-        """The same, without that query; refused while another reads it."""
+        """A copy without that query; refused while another reads it."""
         if self.operator(name) is not None:
             raise DeclarationError(
                 f"{name!r} merges or joins, and stays as long as the engine runs: remove what reads it"

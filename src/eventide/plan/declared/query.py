@@ -79,7 +79,7 @@ class Prods:
         return bool(self.points) or self.within is not None
 
     def triggers(self, by_progress: bool) -> tuple[EarlyTrigger, ...]:
-        """Who asks; `by_progress`: by the times that have arrived instead of the clock."""
+        """The early triggers that it declares; `by_progress`: by the times that have arrived, not by the clock."""
         found: list[EarlyTrigger] = []
         if self.every is not None:
             found.append(Every(self.every))

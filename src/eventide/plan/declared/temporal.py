@@ -213,7 +213,7 @@ def _of(node: exp.Expr, time: str, kind: TimeKind) -> Temporal | None:
 
 
 def with_floors(expression: exp.Expr) -> exp.Expr:
-    """The same, with `floor(x / n)` for what computes that in whole numbers."""
+    """The expression with `floor(x / n)` for what computes that in whole numbers."""
     return expression.transform(lambda node: _in_whole_numbers(node) or node)
 
 
@@ -239,7 +239,7 @@ def _arithmetic(node: exp.Expr, time: str, kind: TimeKind) -> Temporal | None:
     assert below is not None
     other = node.expression if left is not None else node.this
     if below.micros:
-        length = _interval(other)
+        length = interval_of(other)
         if (
             length is None
             or not isinstance(node, exp.Add | exp.Sub)
@@ -330,7 +330,7 @@ def _constant(node: exp.Expr) -> Fraction | None:
     return None
 
 
-def _interval(node: exp.Expr) -> int | None:
+def interval_of(node: exp.Expr) -> int | None:
     """The microseconds of an interval of fixed length."""
     if not isinstance(node, exp.Interval) or not isinstance(node.this, exp.Literal):
         return None

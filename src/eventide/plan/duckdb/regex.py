@@ -47,7 +47,7 @@ class UnsupportedPatternError(ValueError):
 
 
 def to_re2(java: str) -> Pattern:
-    """Translate; raises NotSaidError."""
+    """Translate a pattern; raises `UnsupportedPatternError` where RE2 has no words for it."""
     pieces = PIECES.findall(java)
     if not java.isascii() and any(piece.startswith("(?") and "i" in piece for piece in pieces):
         # Java takes small for capital letters only from a to z.

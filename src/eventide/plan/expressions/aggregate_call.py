@@ -109,8 +109,9 @@ def _arguments(call: exp.Expression) -> tuple[exp.Expression, ...]:
     return tuple(item for item in flat if isinstance(item, exp.Expression))
 
 
-ChosenRows = dict[tuple[str, ...], dict[str, str]]
-"""What is kept of each chosen row: by how it is chosen, the values that are asked for, with their types."""
+ChosenRows = dict[tuple[str, ...], dict[str, tuple[tuple[str, str, str], ...]]]
+"""What is kept of each chosen row: by how it is chosen, the values that are asked for, each with the fields (name, SQL,
+type) that it is kept in."""
 
 
 @dataclass

@@ -11,8 +11,8 @@ across rows, or make several rows of one, would see the rows of one round or tas
 >>> parsed("lag(speed)", "query 'q'")
 Traceback (most recent call last):
     ...
-eventide.errors.DeclarationError: query 'q': LAG compares a row with others, and cannot be run yet: to meet \
-rows before it, join the stream with itself: ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE
+eventide.errors.DeclarationError: query 'q': LAG compares a row with others: say which rows: OVER (PARTITION BY .. \
+ORDER BY ..)
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def only_where(aggregate: str, condition: str) -> str:
 
 
 def restricted(call: exp.Expression, test: exp.Expression) -> exp.Expression:
-    """`only_where` for what is already read."""
+    """`only_where` for an expression that is already read."""
     call = call.copy()
     if isinstance(call, exp.Count) and isinstance(call.this, exp.Star):
         call.set("this", exp.Literal.number(1))
@@ -215,6 +215,12 @@ def _arguments(call: exp.Expression) -> list[exp.Expression]:
 def _is_option(call: exp.Expression, argument: exp.Expression) -> bool:
     """Whether an argument without columns is a setting (`12` in `hll_sketch_agg(x, 12)`), not a value per row."""
     return _arguments(call).index(argument) > 0
+
+
+def outside_aggregates(expression: exp.Expression) -> list[exp.Column]:
+    """The columns that an expression over aggregates speaks of itself."""
+    inside = {id(node) for call in aggregates_in(expression) for node in call.walk()}
+    return [column for column in expression.find_all(exp.Column) if id(column) not in inside]
 
 
 def _collect(node: exp.Expression, user: Collection[str], found: list[exp.Expression]) -> None:
@@ -266,19 +272,20 @@ def _shown(sql: str, what: str, error: dict[str, object]) -> str:
     return f"{what}: cannot read this SQL: {description[0].lower()}{description[1:]}\n" + "\n".join(shown)
 
 
-FIRST_N = "for the first n of each window: ORDER BY value LIMIT n, behind GROUP BY"
-NEIGHBOUR = "to meet rows before it, join the stream with itself: ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE"
+WITH_OVER = "say which rows: OVER (PARTITION BY .. ORDER BY ..)"
 IN_ARRAYS = "work within the row, with transform(..), filter(..) or aggregate(..), or let one row come for each element"
 
-COMPARES = "compares a row with others, and cannot be run yet"
+COMPARES = "compares a row with others"
 MULTIPLIES = "makes several rows of one, and an expression gives one value"
 PLACES = "tells where a row happens to lie, which changes when a round is run again"
 
 REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
-        ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "nth_value"), (COMPARES, FIRST_N)
+        (
+            "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "nth_value", "lag", "lead",
+        ),
+        (COMPARES, WITH_OVER),
     ),
-    **dict.fromkeys(("lag", "lead"), (COMPARES, NEIGHBOUR)),
     **dict.fromkeys(
         (
             "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack",
@@ -300,12 +307,17 @@ WINDOWS = frozenset(("window", "window_time", "session_window"))
 """Functions that a query may have where it says its window."""
 
 
-def refused_call(tree: exp.Expr, apart_from: frozenset[str] = frozenset()) -> tuple[exp.Expr, str, str] | None:
-    """The first call of such a function, what is wrong with it, and the way out; None where there is none."""
+def refused_call(
+    tree: exp.Expr, apart_from: frozenset[str] = frozenset(), over: bool = False
+) -> tuple[exp.Expr, str, str] | None:
+    """The first call of such a function, what is wrong with it, and the way out; None where there is none.
+
+    `over`: functions may have an OVER.
+    """
     for node in tree.walk():
-        if isinstance(node, exp.Window):
-            return node, "OVER cannot be run yet", "aggregate in a window, FROM s [RANGE 5 minutes]"
-        if not isinstance(node, exp.Func):
+        if isinstance(node, exp.Window) and not over:
+            return node, "OVER looks at other rows than its own", "let a SELECT of rows have it, or .over(..)"
+        if not isinstance(node, exp.Func) or _has_over(node):
             continue
         names = [node.name] if isinstance(node, exp.Anonymous) else type(node).sql_names()
         for name in names:
@@ -313,3 +325,10 @@ def refused_call(tree: exp.Expr, apart_from: frozenset[str] = frozenset()) -> tu
                 what, instead = REFUSED[name.lower()]
                 return node, f"{name.upper()} {what}", instead
     return None
+
+
+def _has_over(call: exp.Expr) -> bool:
+    around = call.parent
+    while isinstance(around, WRAPPERS):
+        around = around.parent
+    return isinstance(around, exp.Window)

@@ -244,7 +244,7 @@ class RowExpressions:
         return in_evaluation_order(node, self.types).sql(SPARK)
 
     def in_order(self, sql: str) -> str:
-        """The same for an expression that is not yet read; plain columns stay as they are."""
+        """An expression, given as text, in Spark's order of evaluation; plain columns stay as they are."""
         node = parsed(sql, "an expression")
         return self.spoken(node) if may_fail(node, self.types) else sql
 

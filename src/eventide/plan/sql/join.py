@@ -50,7 +50,7 @@ def side_columns(bound: BoundJoin, side: int) -> tuple[Column, ...]:
     return (*IDENTITY, *slice_columns(bound.ports[side])[1:])
 
 
-def met_columns(bound: BoundJoin, side: int) -> tuple[Column, ...]:
+def pair_columns(bound: BoundJoin, side: int) -> tuple[Column, ...]:
     """The columns of a side by the names that they have where rows meet."""
     return tuple(Column(PREFIXES[side] + column.name, column.type) for column in side_columns(bound, side))
 
@@ -66,11 +66,11 @@ def pairs_text(bound: BoundJoin, left: str, right: str, fail_safe: bool = False)
         conditions += _within(reach, f"l___k{place}", f"r___k{place}")
     if bound.condition is not None:
         conditions.append(f"({_fail_safe_condition(bound, bound.condition) if fail_safe else bound.condition})")
-    columns = ", ".join(quoted(column.name) for side in (0, 1) for column in met_columns(bound, side))
+    columns = ", ".join(quoted(column.name) for side in (0, 1) for column in pair_columns(bound, side))
     return f"SELECT {columns} FROM {left} JOIN {right} ON {' AND '.join(conditions)}"
 
 
-def met_text(bound: BoundJoin, side: int, rows: str) -> str:
+def pair_side_text(bound: BoundJoin, side: int, rows: str) -> str:
     """Rows of a side under the names that columns have where rows meet."""
     columns = ", ".join(
         f"{quoted(column.name)} AS {quoted(PREFIXES[side] + column.name)}" for column in side_columns(bound, side)
@@ -80,10 +80,11 @@ def met_text(bound: BoundJoin, side: int, rows: str) -> str:
 
 def alone_text(bound: BoundJoin, side: int, rows: str) -> str:
     """Rows of a side without a partner, as `output_text` reads them."""
-    own = [quoted(column.name) for column in met_columns(bound, side)]
-    others = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in met_columns(bound, 1 - side)]
+    own = [quoted(column.name) for column in pair_columns(bound, side)]
+    others = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in pair_columns(bound, 1 - side)]
     both = (own, others) if side == 0 else (others, own)
-    return f"SELECT {', '.join((*both[0], *both[1]))}, CAST(1 AS BIGINT) AS {COUNT} FROM {met_text(bound, side, rows)}"
+    columns = ", ".join((*both[0], *both[1]))
+    return f"SELECT {columns}, CAST(1 AS BIGINT) AS {COUNT} FROM {pair_side_text(bound, side, rows)}"
 
 
 def output_text(bound: BoundJoin, output: str, fail_safe: bool = False) -> str:
@@ -107,7 +108,7 @@ def output_order(bound: BoundJoin) -> str:
 
 def driver_exact(bound: BoundJoin) -> bool:
     """Whether DuckDB gives Spark's answer of both statements."""
-    columns = (*met_columns(bound, 0), *met_columns(bound, 1), Column(COUNT, "BIGINT"))
+    columns = (*pair_columns(bound, 0), *pair_columns(bound, 1), Column(COUNT, "BIGINT"))
     output = f"SELECT * FROM ({output_text(bound, 'c')}){output_order(bound)}"
     return same_answer(pairs_text(bound, "a", "b"), columns) and same_answer(output, columns)
 
@@ -152,7 +153,7 @@ def _ordered(outputs: Iterable[Column]) -> list[str]:
 
 
 def _types(bound: BoundJoin) -> SparkTypes:
-    every = (*met_columns(bound, 0), *met_columns(bound, 1))
+    every = (*pair_columns(bound, 0), *pair_columns(bound, 1))
     return SparkTypes({column.name: column.type for column in every})
 
 
@@ -203,7 +204,7 @@ def versions_text(bound: BoundLookup, rows: str, versions: str) -> str:
     numbers = ", ".join(f"__row{column.name}" for column in IDENTITY)
     last = f"SELECT {numbers}, max(__since) {over} AS __last FROM ({both})"
     dated = f"SELECT {numbers}, __last FROM ({last}) WHERE __row{IDENTITY[0].name} IS NOT NULL"
-    columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in met_columns(bound.joined, side))
+    columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in pair_columns(bound.joined, side))
     own = ", ".join(f"l_{column.name}" for column in IDENTITY)
     same = " AND ".join(f"l_{column.name} = __row{column.name}" for column in IDENTITY)
     ranked = f"row_number() OVER (PARTITION BY {own} ORDER BY {', '.join(_greatest(bound))}) AS __place"
@@ -217,7 +218,7 @@ def versions_text(bound: BoundLookup, rows: str, versions: str) -> str:
 def matches_text(bound: BoundLookup, rows: str, table: str) -> str:
     """Each row with every row of the table that has its keys, both with all their columns."""
     equal = " AND ".join(f"l_{key} = r_{key}" for key in bound.keys)
-    columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in met_columns(bound.joined, side))
+    columns = ", ".join(quoted(c.name) for side in (LEFT, RIGHT) for c in pair_columns(bound.joined, side))
     return f"SELECT {columns} FROM {rows} JOIN {table} ON {equal}"
 
 
@@ -230,7 +231,7 @@ def needed_text(bound: BoundLookup, versions: str) -> str:
 
 def lookup_exact(bound: BoundLookup) -> bool:
     """Whether DuckDB gives Spark's answer of what a lookup tells."""
-    known = (*met_columns(bound.joined, LEFT), *met_columns(bound.joined, RIGHT), Column("__rows", "BIGINT"))
+    known = (*pair_columns(bound.joined, LEFT), *pair_columns(bound.joined, RIGHT), Column("__rows", "BIGINT"))
     return same_answer(f"SELECT * FROM ({output_text(bound.joined, 'emitted')}){output_order(bound.joined)}", known)
 
 

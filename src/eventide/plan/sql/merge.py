@@ -60,8 +60,8 @@ def merge_text(
     joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of{own}"
     only = ""
     if changed is not None and keys and query.query.limit is None:
-        touched = ", ".join(["w.__start", *(f"c.{key}" for key in keys)])
-        same = " AND ".join(["t.__start = m.__start", *(f"t.{key} <=> m.{key}" for key in keys)])
+        touched = ", ".join(["w.__start", "w.__end", *(f"c.{key}" for key in keys)])
+        same = " AND ".join(["t.__start = m.__start", "t.__end = m.__end", *(f"t.{key} <=> m.{key}" for key in keys)])
         touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.__of"
         only = f" m LEFT SEMI JOIN ({touching}) t ON {same}"
     return result_text(query, joined, together, only)
@@ -114,7 +114,7 @@ def with_blocks(query: BoundQuery, slices: str, blocks: str) -> str:
 
 def in_order(query: BoundQuery) -> str:
     """What to write after `merge_text` so that results come in order: windows, and results within each."""
-    return f" ORDER BY __start, {RANK}" if _is_ranked(query) else " ORDER BY __start"
+    return f" ORDER BY __start, __end{f', {RANK}' if _is_ranked(query) else ''}"
 
 
 def group_text(key: str, kind: str) -> str:
@@ -129,13 +129,15 @@ def _is_ranked(query: BoundQuery) -> bool:
 def _rank(query: BoundQuery) -> str:
     """The place of a result within its window."""
     both = zip(query.orders, query.query.order, strict=True)
-    order = [part for value, one in both for part in _ordered(_output(value.name), value.type, one)]
+    order = [part for value, one in both for part in ordered_words(_output(value.name), value.type, one)]
     # The groups of a window differ, so nothing is left to chance.
-    order += [part for j, key in enumerate(query.keys) for part in _ordered(f"__k{j}", key.type, OrderBy(key.name))]
-    return f"row_number() OVER (PARTITION BY __start ORDER BY {', '.join(order) or '__end'}) AS {RANK}"
+    order += [
+        part for j, key in enumerate(query.keys) for part in ordered_words(f"__k{j}", key.type, OrderBy(key.name))
+    ]
+    return f"row_number() OVER (PARTITION BY __start, __end ORDER BY {', '.join(order) or ROWS}) AS {RANK}"
 
 
-def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:
+def ordered_words(sql: str, kind: str, one: OrderBy) -> list[str]:
     """The parts of an ORDER BY that order values of a type alike in both engines; none where all are NULL."""
     key = order_key(sql, kind)
     if key is None or key[0] == sql:
@@ -145,7 +147,7 @@ def _ordered(sql: str, kind: str, one: OrderBy) -> list[str]:
 
 
 def compact_text(query: BoundQuery, slices: str, *beside: str) -> str:
-    """The same slices, merged to one row for each pane and group; `beside`: columns that a group determines."""
+    """SQL that merges slices to one row for each pane and group; `beside`: columns that a group determines."""
     keys = ["__pane", *(f"__k{j}" for j in range(len(query.keys))), *beside]
     over = [(name, sql) for partial in query.partials for name, sql in partial.over]
     source = slices
