@@ -64,6 +64,7 @@ EXAMPLES |= {
     f"{DDL}; CREATE QUERY q AS SELECT detector, speed * 1.6 AS kmh FROM traffic WHERE speed > 50": (
         traffic().where("speed > 50").select("detector", kmh="speed * 1.6").named("q")
     ),
+    f"{DDL}; CREATE QUERY q AS SELECT * FROM traffic EMIT IN ORDER OF TIME": traffic().select().by_time().named("q"),
     f"{DDL}; CREATE QUERY q AS SELECT * FROM traffic EMIT IMMEDIATELY": traffic().select().immediately().named("q"),
     f"{TWO} CREATE QUERY q AS SELECT * FROM north UNION ALL SELECT * FROM south": NORTH.union(SOUTH).named("q"),
     f"{TWO} CREATE QUERY q AS SELECT detector, count(*) AS n FROM (SELECT * FROM north UNION ALL SELECT * FROM south) "

@@ -41,6 +41,9 @@ def rows_of(text: str) -> Rows:
     {
         "SELECT * FROM a": Rows("query_1", ("a",)),
         "SELECT * FROM a ORDER BY ts": Rows("query_1", ("a",)),
+        "SELECT * FROM a WHERE v > 1 EMIT IN ORDER OF TIME": Rows(
+            "query_1", ("a",), where="(v > 1)", simultaneous=True
+        ),
         "SELECT * FROM a WHERE v > 1 EMIT IMMEDIATELY": Rows("query_1", ("a",), where="(v > 1)", ordered=False),
         "SELECT k, v + 1 FROM a": Rows("query_1", ("a",), named_as("k", v_1="v + 1")),
         "SELECT window_end, k FROM a": Rows("query_1", ("a",), named_as("k")),
@@ -298,6 +301,8 @@ REFUSED = {
     "SELECT k FROM a HAVING v > 1": (24, "HAVING chooses among groups", "WHERE"),
     "SELECT * FROM s": (8, "'rows' is a column of every result", "rows AS my_rows"),
     "SELECT k AS round FROM a": (8, "'round' is a column of every result", None),
+    "SELECT max(v) FROM a [RANGE 5 s] EMIT IN ORDER OF TIME": (34, "and this gives windows", "drop it"),
+    "SELECT v FROM a EMIT IMMEDIATELY EMIT IN ORDER OF TIME": (34, "say different things", "keep one of them"),
     "SELECT max(v) FROM a [RANGE 5 s] EMIT IMMEDIATELY": (34, "EMIT IMMEDIATELY is for rows", "leave it out"),
     "SELECT count(*) FROM (SELECT * FROM a UNION ALL SELECT ts, k, w FROM b) [RANGE 5 s SLACK 3]": (
         84,

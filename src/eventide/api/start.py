@@ -280,4 +280,5 @@ def _with_inputs(node: EventRows, name: str, inputs: list[str], is_own: bool) ->
     if isinstance(operator, Lookup):
         rows, versions = replaced(operator.rows, input=inputs[0]), replaced(operator.versions, input=inputs[-1])
         return replaced(operator, name=name, rows=rows, versions=versions)
-    return replaced(operator, name=name, inputs=tuple(inputs), ordered=operator.ordered and is_own)
+    ordered, alone = operator.ordered and is_own, operator.simultaneous and is_own
+    return replaced(operator, name=name, inputs=tuple(inputs), ordered=ordered, simultaneous=alone)

@@ -1,6 +1,7 @@
 """A SELECT without aggregates: rows, chosen and computed one by one; and UNION ALL of several.
 
-Laws. Each row that is read gives one row, with its own time, in the order of time; with EMIT IMMEDIATELY as it comes.
+Laws. Each row that is read gives one row, with its own time, in the order of time, simultaneous ones in the order of
+their values; with EMIT IN ORDER OF TIME in the order of time alone, with EMIT IMMEDIATELY as it comes.
 `window_start` and `window_end` are in every result, so they need no columns of their own. *UNION ALL* has the rows of
 several SELECTs, each once. Columns belong together by their places, and go by the names of the first SELECT. A SELECT
 of all columns of a stream or query, as they are, is that stream or query itself; any other is an operator or query of
@@ -17,18 +18,33 @@ from sqlglot import exp
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.expression_text import all_of, column_of, has_aggregate, name_for, spark_text, unused
 from eventide.language.from_clause import FromReader, with_queries
+from eventide.language.grammar.nodes import Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import aggregate_meant
 from eventide.language.group_by import refuse_over
 from eventide.language.join_scope import joined_output
 from eventide.language.scope import TIME, Clock, Scope, common_clock, stars_in
-from eventide.plan.declared.program import Operator
-from eventide.plan.declared.query import RESERVED, Named
+from eventide.plan.declared.program import Operator, Step
+from eventide.plan.declared.query import RESERVED, Named, Query
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived
 from eventide.plan.expressions.columns import Column
 
 EDGES = (WINDOW_START, WINDOW_END)
+
+
+BY_TIME = "EMIT IN ORDER OF TIME"
+"""Rows in the order of time alone: simultaneous ones go as they come, and do not wait for each other."""
+
+
+def by_time_alone(step: Step, clause: Clause, source: SourceText) -> Rows:
+    """The same rows in the order of time alone."""
+    if type(step) is not Rows:
+        what = "windows" if isinstance(step, Query) else "what is computed of several rows"
+        raise source.error(f"{BY_TIME} is for rows that are merged or chosen, and this gives {what}", clause, "drop it")
+    if not step.ordered:
+        raise source.error(f"{BY_TIME} and EMIT IMMEDIATELY say different things", clause, "keep one of them")
+    return replace(step, simultaneous=True)
 
 
 def gives_rows(select: exp.Select) -> bool:

@@ -226,6 +226,8 @@ def _held_by_rows(rows: Rows, bound: BoundOperator | None, runs: bool) -> list[s
     if not rows.ordered:
         return ["nothing: rows go on in the round in which they come"]
     inputs = "the input" if len(rows.inputs) == 1 else "all inputs"
+    if rows.simultaneous:
+        return [f"each row until no earlier one can come from {inputs}, to be emitted in the order of time alone"]
     return [f"each row until the heartbeat of {inputs} has passed it, to be emitted in the order of time"]
 
 

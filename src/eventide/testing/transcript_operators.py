@@ -1,12 +1,12 @@
 """Read the operators of a transcript, and its prods.
 
 Law: an operator is a mapping with `merge`, the names of what it merges, with `join`, the names of its two inputs, or
-with `lookup`, the names of a stream and of the stream of a table's versions. A merge may have `select`, `where` and
-`ordered`; a join `kind`, `keys` (pairs of equal expressions, or one name for both), `bands`, `condition`, `where`,
-`select`, and `as` and `only`, each a pair: names for the inputs, and conditions on their rows. A band is `[left,
-right]`, or `[left, right, low, high]`; its edges are numbers, or lengths like `5 s`. A lookup has what a join has, but
-`keeps_all` and `removed` in the place of `kind`, `bands` and `condition`; with `as_it_is` it is a join with a table,
-a stream with `table: true`, whose rows of a step are all that it holds from then on.
+with `lookup`, the names of a stream and of the stream of a table's versions. A merge may have `select`, `where`,
+`ordered` and `simultaneous`; a join `kind`, `keys` (pairs of equal expressions, or one name for both), `bands`,
+`condition`, `where`, `select`, and `as` and `only`, each a pair: names for the inputs, and conditions on their rows. A
+band is `[left, right]`, or `[left, right, low, high]`; its edges are numbers, or lengths like `5 s`. A lookup has what
+a join has, but `keeps_all` and `removed` in the place of `kind`, `bands` and `condition`; with `as_it_is` it is a join
+with a table, a stream with `table: true`, whose rows of a step are all that it holds from then on.
 
 >>> operator_of("all", {"merge": ["north", "south"], "ordered": False}, {}).ordered
 False
@@ -43,7 +43,7 @@ from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind
 from eventide.testing.transcript_values import instant, length
 
-MERGE_KEYS = ("merge", "select", "where", "ordered")
+MERGE_KEYS = ("merge", "select", "where", "ordered", "simultaneous")
 JOIN_KEYS = ("join", "kind", "keys", "bands", "condition", "where", "select", "as", "only")
 LOOKUP_KEYS = ("lookup", "keys", "keeps_all", "removed", "where", "select", "as", "only", "as_it_is")
 
@@ -61,7 +61,8 @@ def operator_of(name: str, written: Any, kinds: Mapping[str, TimeKind]) -> Opera
     if "merge" not in written:
         raise DeclarationError(f"{owner} needs `merge`, `join` or `lookup`: the names of what it reads")
     select = named_of(name, "select", written.get("select", []))
-    return Rows(name, inputs_of(written), select, written.get("where"), bool(written.get("ordered", True)))
+    ordered, simultaneous = bool(written.get("ordered", True)), bool(written.get("simultaneous"))
+    return Rows(name, inputs_of(written), select, written.get("where"), ordered, simultaneous=simultaneous)
 
 
 def inputs_of(written: Any) -> tuple[str, ...]:

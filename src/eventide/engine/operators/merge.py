@@ -5,6 +5,12 @@ then of values, so the order does not depend on rounds. *Late*: a row is late wh
 a round before: its place in the order is gone. Behind the heartbeat of its own input alone it still counts. *As they
 come*: without order a row is emitted in its own round; it is late in the same case, because who reads the rows was
 promised that none of such a time comes any more. (Gigascope paper, section 5.3; Stream Mill paper, section 2.)
+
+*Simultaneous* (Stream Mill paper, section 4.1 and figures 5 and 6). Where only the order of time is asked for, a row is
+emitted as soon as no earlier one can come: when the heartbeat has reached the instant before it. The registers of the
+paper hold the time that each input has come to, and a row of the least of them goes; here an input that has come to 5
+and may have more rows at 5 has the heartbeat 4, so a row at 5 goes when every input has the heartbeat 4. The promise
+stays what it is: later rows are after 4. So one more row at 5 is not late, and goes at once.
 """
 
 from __future__ import annotations
@@ -97,8 +103,12 @@ class Merge(RowsOperator):
 
     def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether inputs that have come so far would let a row go."""
-        first = least_since(self.waiting, "__t", after(self.frontier.time))
-        return first is not None and first <= least_time(one.frontier for one in inputs)
+        first = least_since(self.waiting, "__t", after(self._emitted_to(self.frontier.time)))
+        return first is not None and first <= self._emitted_to(least_time(one.frontier for one in inputs))
+
+    def _emitted_to(self, heartbeat: int) -> int:
+        """Up to which time rows have gone at a heartbeat; further ones of that time may still come."""
+        return after(heartbeat) if self.bound.rows.simultaneous else heartbeat
 
     def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
         """Emit the rows that time has passed, or, without order, all that have come."""
@@ -108,8 +118,12 @@ class Merge(RowsOperator):
             run = replace(self, frontier=self._frontier(time, inputs, self.waiting), arrived=())
             return run, self._output(arrived, NEVER, FOREVER)
         every = self.waiting.add(*arrived.parts)
-        output = self._output(every, after(self.frontier.time), time)
-        waiting = every.trimmed("__t", after(time)).merged(self.executor.merged)
+        gone, going = self._emitted_to(self.frontier.time), self._emitted_to(time)
+        output = self._output(every, after(gone), going)
+        if self.bound.rows.simultaneous:
+            # Rows of an instant that went before are in what waits, where it is on the cluster; these are the new ones.
+            output = self._output(arrived, gone, gone).with_more(output)
+        waiting = every.trimmed("__t", after(going)).merged(self.executor.merged)
         run = replace(self, frontier=self._frontier(time, inputs, waiting), waiting=waiting, arrived=())
         return run, output
 
@@ -138,7 +152,7 @@ class Merge(RowsOperator):
             ]
             if len(known) == len(still):
                 found[name] = known
-        held = least_live(self.executor, waiting, tuple(found), after(time))
+        held = least_live(self.executor, waiting, tuple(found), after(self._emitted_to(time)))
         for name, known in found.items():
             known = [*known, held[name]] if name in held else known
             least |= {name: min(known)} if known else {}
@@ -160,7 +174,7 @@ class Merge(RowsOperator):
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
         """The operator as it was saved; its files may still hold rows that were emitted."""
         frontier = OperatorFrontier.restored(saved["frontier"])
-        waiting = state["waiting"].trimmed("__t", after(frontier.time))
+        waiting = state["waiting"].trimmed("__t", after(self._emitted_to(frontier.time)))
         return replace(self, frontier=frontier, waiting=waiting, begins=saved.get("begins", NEVER))
 
 

@@ -57,7 +57,9 @@ def common_silences(program: Program) -> tuple[CommonSilence, ...]:
         if not _on_one_scale(step):
             together[step.name] = ()
     found = []
-    for names in dict.fromkeys(together.values()):
+    # A table that is joined as it is has no time of its own.
+    with_time = {name for name, stream in streams.items() if stream.table is None}
+    for names in dict.fromkeys(tuple(name for name in every if name in with_time) for every in together.values()):
         if any(streams[name].timestamps is not Timestamps.EXTERNAL for name in names):
             continue
         waits = [wait for name in names if (wait := timeout_of(streams[name])) is not None]

@@ -40,13 +40,14 @@ from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program, Step
 from eventide.plan.declared.query import OrderBy
 from eventide.plan.declared.stream import Stream
-from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, RowWindow, SameWindow, SessionWindow, Window
 
 Json = dict[str, Any]
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 WINDOWS = {
     Window: "a span of time",
+    GrowingWindow: "a span of time that grows",
     RowWindow: "a count of rows",
     SessionWindow: "the sessions of a group",
     SameWindow: "that of the query it reads",
@@ -69,6 +70,7 @@ WORDS = {
     "stream": "what it reads",
     "inputs": "what it merges",
     "ordered": "whether it keeps the order of time",
+    "simultaneous": "whether simultaneous rows wait for each other",
     "left": "its left input",
     "right": "its right input",
     "kind": "the kind of the join",
@@ -146,7 +148,8 @@ def _step(step: Step) -> Json:
     data: Json = _as_data(step)
     for free in ("name", "prods", "room", "sideline"):
         data = _without(data, free)
-    return data
+    # Records of before this could be said do not have it.
+    return data if data.get("simultaneous") else _without(data, "simultaneous")
 
 
 def _as_data(value: Any) -> Any:

@@ -5,7 +5,9 @@
 its own instant, a result its window. Its time is the last instant of its span. *Merge*: the rows of all inputs, each
 once; the heartbeat of the whole is the least of the inputs'. With `ordered`, rows are emitted in the order of time,
 simultaneous ones in the order of their values, each when the heartbeat has passed it; without, in the round in which
-they come (the union of the Stream Mill paper, section 2; the merge of Gigascope, section 5.3).
+they come (the union of the Stream Mill paper, section 2; the merge of Gigascope, section 5.3). With `simultaneous`, in
+the order of time alone: a row is told as soon as no earlier one can come, and simultaneous rows follow it as they come
+(the union by TSM registers of the Stream Mill paper, section 4.1).
 
 >>> from eventide.plan.declared.query import named_as
 >>> Rows("fast", ("north", "south"), named_as("detector", kmh="speed * 1.6"), where="speed > 60").inputs
@@ -31,7 +33,7 @@ meanwhile (prodding thesis, sections 4.3.2, Expensive, and 6.2 (a)).
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -62,8 +64,11 @@ class Rows:
     select: tuple[Named, ...] = ()
     where: str | None = None
     ordered: bool = True
+    simultaneous: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
+        if self.simultaneous and not self.ordered:
+            raise DeclarationError(f"{self.name!r} has no order of time at all: leave out `simultaneous`")
         if not self.inputs:
             raise DeclarationError(f"{self.name!r} merges nothing: name at least one stream or query")
         if len(set(self.inputs)) < len(self.inputs):
