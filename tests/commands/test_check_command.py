@@ -191,7 +191,7 @@ SELECT max(v) FROM a [RANGE 5] INTO CONSOLE OPTIONS (colour 'red');"""
         ("FROM json 'in' OPTIONS (maxFilesPerTrigger 'many')", "maxFilesPerTrigger is a whole number, not 'many'"),
         ("FROM json 'in' LIMIT 10 ROWS PER ROUND", "json cannot be limited to 10 rows a round"),
         ("FROM json 'in' OPTIONS (timestampFormat 'QQQ')", "has no option timestampformat=QQQ"),
-        ("FROM delta 'in'", "the local engine cannot read delta"),
+        ("FROM xml 'in'", "the local engine cannot read xml"),
     ],
 )
 def test_what_an_input_would_be_refused_for_when_it_runs_is_an_error(given: str, wrong: str) -> None:
