@@ -118,7 +118,7 @@ class StreamReader:
             raise self.source.error(
                 f"a table comes from {', '.join(TABLE_FORMATS[:-1])} or {TABLE_FORMATS[-1]}",
                 clauses.get("FROM", tree),
-                "write FROM parquet 'path', for example",
+                "write FROM parquet 'path', for example; rows that come in time are a stream: CREATE STREAM name",
             )
         every = clauses.get("REFRESH EVERY")
         refresh = None if every is None else Amounts(self.source).length(every.expressions[0], "REFRESH EVERY")
