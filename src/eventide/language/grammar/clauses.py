@@ -55,6 +55,7 @@ WINDOW_CLAUSES: Mapping[str, Parts] = {
     "WATTR": ("name",),
     "OFFSET": ("amount",),
     "EMPTY WINDOWS": (),
+    "ESTIMATOR": ("name",),
     **dict.fromkeys(("RETAIN", "SLACK", "DRATIO"), ("amount",)),
 }
 INTO_CLAUSES: Mapping[str, Parts] = {
